@@ -1,0 +1,67 @@
+// What the binding files share: array types, handles that keep their arrays alive, and checks.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "design.hpp"
+#include "rows.hpp"
+
+namespace nb = nanobind;
+
+namespace svmosaic {
+
+template <class T, class... Shape>
+using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu, Shape...>;
+template <class T>
+using Vector = Array<T, nb::ndim<1>>;
+template <class T>
+using Matrix = Array<T, nb::ndim<2>>;
+
+inline void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+// The arrays are kept alive by the handles; `any` points into them.
+struct RowsHandle {
+  AnyRows any;
+  nb::object owners;
+
+  template <class Function>
+  auto visit(Function&& function) const {
+    return std::visit(std::forward<Function>(function), any);
+  }
+  int64_t n_rows() const {
+    return visit([](const auto& x) { return x.n_rows; });
+  }
+  int64_t n_features() const {
+    return visit([](const auto& x) { return x.n_features; });
+  }
+};
+
+struct DesignHandle {
+  Design design;
+  nb::object owners;
+};
+
+inline void require_length(int64_t length, int64_t n, const char* message) { require(length == n, message); }
+
+template <class Real>
+void check_weights(const RowsHandle& rows, const DesignHandle& d, const Matrix<Real>& v) {
+  require(static_cast<int64_t>(v.shape(0)) == d.design.n_blocks &&
+              static_cast<int64_t>(v.shape(1)) == rows.n_features() + 1,
+          "weights must have shape (n_blocks, n_features + 1)");
+}
+
+// One function a binding file, called by the module.
+void bind_rows(nb::module_& m);
+void bind_descent(nb::module_& m);
+void bind_newton(nb::module_& m);
+void bind_score(nb::module_& m);
+
+}  // namespace svmosaic

@@ -1,0 +1,80 @@
+// Kernels of the second-order solver.
+#include "bind.hpp"
+#include "newton.hpp"
+
+namespace svmosaic {
+namespace {
+
+const double* pointer(const std::optional<Vector<const double>>& array, int64_t n, const char* message) {
+  if (!array) return nullptr;
+  require_length(array->shape(0), n, message);
+  return array->data();
+}
+
+Response make_response(const std::optional<Vector<const double>>& center, const Vector<const double>& sigma,
+                       const std::optional<Vector<const double>>& upper, int64_t n) {
+  require_length(sigma.shape(0), n, "sigma must have one entry a row");
+  return {pointer(center, n, "center must have one entry a row"), sigma.data(),
+          pointer(upper, n, "upper must have one entry a row")};
+}
+
+}  // namespace
+
+void bind_newton(nb::module_& m) {
+  m.def(
+      "respond",
+      [](std::optional<Vector<const double>> center, Vector<const double> sigma,
+         std::optional<Vector<const double>> upper, Vector<const double> margin, double reach, Vector<double> alpha,
+         Vector<double> curvature, int n_threads) {
+        const int64_t n = margin.shape(0);
+        const Response response = make_response(center, sigma, upper, n);
+        require_length(alpha.shape(0), n, "alpha must have one entry a row");
+        require_length(curvature.shape(0), n, "curvature must have one entry a row");
+        nb::gil_scoped_release release;
+        respond(response, n, margin.data(), reach, alpha.data(), curvature.data(), n_threads);
+      },
+      nb::arg("center").none(), nb::arg("sigma"), nb::arg("upper").none(), nb::arg("margin"), nb::arg("reach"),
+      nb::arg("alpha"), nb::arg("curvature"), nb::arg("n_threads") = 1,
+      "Duals that answer the margins in a proximal step, and where the clipping is idle.");
+
+  m.def(
+      "pull",
+      [](std::optional<Vector<const double>> center, Vector<const double> sigma,
+         std::optional<Vector<const double>> upper, Vector<const double> margin, Vector<const double> change,
+         double step, int n_threads) {
+        const int64_t n = margin.shape(0);
+        const Response response = make_response(center, sigma, upper, n);
+        require_length(change.shape(0), n, "change must have one entry a row");
+        nb::gil_scoped_release release;
+        return pull(response, n, margin.data(), change.data(), step, n_threads);
+      },
+      nb::arg("center").none(), nb::arg("sigma"), nb::arg("upper").none(), nb::arg("margin"), nb::arg("change"),
+      nb::arg("step"), nb::arg("n_threads") = 1, "What the losses add to the slope along a direction.");
+
+  m.def(
+      "tile_hessians",
+      [](const RowsHandle& rows, const DesignHandle& d, Vector<const int32_t> members, Vector<const int64_t> offsets,
+         Vector<const double> weight, Array<double, nb::ndim<3>> out, int n_threads) {
+        const int64_t n_tiles = static_cast<int64_t>(offsets.shape(0)) - 1, size = rows.n_features() + 1;
+        require(n_tiles >= 1 && offsets.data()[0] == 0 &&
+                    offsets.data()[n_tiles] == static_cast<int64_t>(members.shape(0)),
+                "offsets must run from 0 to the number of members");
+        for (int64_t k = 0; k < n_tiles; ++k)
+          require(offsets.data()[k] <= offsets.data()[k + 1], "offsets must not decrease");
+        for (size_t i = 0; i < members.shape(0); ++i)
+          require(members.data()[i] >= 0 && members.data()[i] < d.design.n_rows, "a member is out of range");
+        require_length(weight.shape(0), d.design.n_rows, "weight must have one entry a row");
+        require(static_cast<int64_t>(out.shape(0)) == n_tiles && static_cast<int64_t>(out.shape(1)) == size &&
+                    static_cast<int64_t>(out.shape(2)) == size,
+                "out must have shape (n_tiles, n_features + 1, n_features + 1)");
+        nb::gil_scoped_release release;
+        rows.visit([&](const auto& x) {
+          tile_hessians(x, d.design.index, members.data(), offsets.data(), n_tiles, weight.data(), out.data(),
+                        n_threads);
+        });
+      },
+      nb::arg("rows"), nb::arg("design"), nb::arg("members"), nb::arg("offsets"), nb::arg("weight"), nb::arg("out"),
+      nb::arg("n_threads") = 1, "out[k] = sum of weight_r (x_r, bias)(x_r, bias)^T over the members of tile k.");
+}
+
+}  // namespace svmosaic

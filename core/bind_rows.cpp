@@ -1,0 +1,108 @@
+// Rows, designs, and the passes over them.
+#include "bind.hpp"
+#include "passes.hpp"
+
+namespace svmosaic {
+namespace {
+
+template <class T>
+RowsHandle dense_rows(Matrix<const T> x, double bias) {
+  const int64_t n = x.shape(0), d = x.shape(1);
+  return {DenseRows<T>{x.data(), n, d, d, bias}, nb::cast(x)};
+}
+
+template <class T>
+RowsHandle sparse_rows(Vector<const T> data, Vector<const int32_t> indices, Vector<const int64_t> indptr,
+                       int64_t n_features, double bias) {
+  require(indptr.shape(0) >= 1, "indptr must not be empty");
+  const int64_t n = indptr.shape(0) - 1, stored = data.shape(0);
+  require(static_cast<int64_t>(indices.shape(0)) == stored, "data and indices must have the same length");
+  require(indptr.data()[0] == 0 && indptr.data()[n] == stored, "indptr must run from 0 to the number of stored values");
+  for (int64_t i = 0; i < n; ++i) require(indptr.data()[i] <= indptr.data()[i + 1], "indptr must not decrease");
+  for (int64_t p = 0; p < stored; ++p)
+    require(indices.data()[p] >= 0 && indices.data()[p] < n_features, "a column index is out of range");
+  return {SparseRows<T>{data.data(), indices.data(), indptr.data(), n, n_features, bias},
+          nb::make_tuple(data, indices, indptr)};
+}
+
+inline DesignHandle make_design(const RowsHandle& rows, Matrix<const int32_t> block, std::optional<Matrix<const double>> coef,
+                         std::optional<Vector<const int32_t>> index, int64_t n_blocks) {
+  const int64_t n = block.shape(0), width = block.shape(1);
+  require(n < (int64_t{1} << 31), "at most 2^31 - 1 rows");
+  for (int64_t i = 0; i < n * width; ++i)
+    require(block.data()[i] >= 0 && block.data()[i] < n_blocks, "a block is out of range");
+  if (coef)
+    require(static_cast<int64_t>(coef->shape(0)) == n && static_cast<int64_t>(coef->shape(1)) == width,
+            "coef and block must have the same shape");
+  if (index) {
+    require(static_cast<int64_t>(index->shape(0)) == n, "index must have one entry a row of block");
+    for (int64_t i = 0; i < n; ++i)
+      require(index->data()[i] >= 0 && index->data()[i] < rows.n_rows(), "a row index is out of range");
+  } else {
+    require(n == rows.n_rows(), "block must have one line a data row when there is no index");
+  }
+  return {Design{index ? index->data() : nullptr, block.data(), coef ? coef->data() : nullptr, n, width, n_blocks},
+          nb::make_tuple(block, coef, index)};
+}
+
+}  // namespace
+
+void bind_rows(nb::module_& m) {
+  nb::class_<RowsHandle>(m, "Rows", "Training rows (x_i, bias), dense or compressed sparse.")
+      .def_static("dense", &dense_rows<float>, nb::arg("x").noconvert(), nb::arg("bias"))
+      .def_static("dense", &dense_rows<double>, nb::arg("x").noconvert(), nb::arg("bias"))
+      .def_static("sparse", &sparse_rows<float>, nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
+                  nb::arg("n_features"), nb::arg("bias"))
+      .def_static("sparse", &sparse_rows<double>, nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
+                  nb::arg("n_features"), nb::arg("bias"))
+      .def_prop_ro("n_rows", &RowsHandle::n_rows)
+      .def_prop_ro("n_features", &RowsHandle::n_features);
+
+  nb::class_<DesignHandle>(m, "Design", "Which blocks each problem row touches, and with what coefficient.")
+      .def("__init__",
+           [](DesignHandle* self, const RowsHandle& rows, Matrix<const int32_t> block,
+              std::optional<Matrix<const double>> coef, std::optional<Vector<const int32_t>> index, int64_t n_blocks) {
+             new (self) DesignHandle(make_design(rows, block, coef, index, n_blocks));
+           },
+           nb::arg("rows"), nb::arg("block"), nb::arg("coef").none(), nb::arg("index").none(), nb::arg("n_blocks"))
+      .def_prop_ro("n_rows", [](const DesignHandle& d) { return d.design.n_rows; })
+      .def_prop_ro("n_blocks", [](const DesignHandle& d) { return d.design.n_blocks; })
+      .def_prop_ro("width", [](const DesignHandle& d) { return d.design.width; });
+
+  m.def(
+      "margins",
+      [](const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y, Matrix<const double> v,
+         Vector<double> out, int n_threads) {
+        require_length(y.shape(0), d.design.n_rows, "y must have one entry a row");
+        require_length(out.shape(0), d.design.n_rows, "out must have one entry a row");
+        check_weights(rows, d, v);
+        nb::gil_scoped_release release;
+        rows.visit([&](const auto& x) { margins(x, d.design, y.data(), v.data(), out.data(), n_threads); });
+      },
+      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weights"), nb::arg("out"), nb::arg("n_threads") = 1,
+      "out[r] = y_r f_r in float64.");
+
+  m.def(
+      "accumulate",
+      [](const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y, Vector<const double> weight,
+         Matrix<double> out, int n_threads) {
+        require_length(y.shape(0), d.design.n_rows, "y must have one entry a row");
+        require_length(weight.shape(0), d.design.n_rows, "weight must have one entry a row");
+        check_weights(rows, d, out);
+        nb::gil_scoped_release release;
+        rows.visit([&](const auto& x) { accumulate(x, d.design, y.data(), weight.data(), out.data(), n_threads); });
+      },
+      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weight"), nb::arg("out"), nb::arg("n_threads") = 1,
+      "out = sum_r weight_r y_r (coef_r (x) x_r) in float64.");
+
+  m.def(
+      "squared_norms",
+      [](const RowsHandle& rows, Vector<double> out, int n_threads) {
+        require_length(out.shape(0), rows.n_rows(), "out must have one entry a row");
+        nb::gil_scoped_release release;
+        rows.visit([&](const auto& x) { squared_norms(x, out.data(), n_threads); });
+      },
+      nb::arg("rows"), nb::arg("out"), nb::arg("n_threads") = 1, "out[i] = |(x_i, bias)|^2.");
+}
+
+}  // namespace svmosaic

@@ -1,0 +1,10 @@
+// The Python face of the core: arrays in, arrays changed in place, the GIL released.
+#include "bind.hpp"
+
+NB_MODULE(_core, m) {
+  m.doc() = "The C++ core of svmosaic: rows, block designs, dual descent, second-order kernels, scoring.";
+  svmosaic::bind_rows(m);
+  svmosaic::bind_descent(m);
+  svmosaic::bind_newton(m);
+  svmosaic::bind_score(m);
+}

@@ -1,0 +1,151 @@
+// Kernels of the second-order solver: the dual point reached by a step, the slope along a direction,
+// and one curvature matrix a tile.
+//
+// In a proximal step around the duals `center`, with step size sigma_r, row r answers to its margin with
+//
+//   a_r(m) = clip( center_r + sigma_r (1 - m),  0,  upper_r )
+//
+// and takes part in the curvature where the clipping is idle. Plain Newton on the squared hinge is
+// the same with center 0, sigma_r = 2 c_r and no upper bound.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "parallel.hpp"
+#include "passes.hpp"
+#include "rows.hpp"
+
+namespace svmosaic {
+
+struct Response {
+  const double *center, *sigma, *upper;  // center, upper null: zero, infinity
+
+  double free(int64_t r, double margin) const { return (center ? center[r] : 0) + sigma[r] * (1 - margin); }
+  double clip(int64_t r, double a) const { return a < 0 ? 0 : (upper && a > upper[r] ? upper[r] : a); }
+};
+
+// alpha_r = a_r(m_r); curvature_r = sigma_r where the clipping is idle or a margin `reach` away from idle, else 0.
+// A reach above zero counts the rows that a step would soon run into, and so shortens it where they matter.
+inline SVMOSAIC_CLONES void respond_piece(const Response& response, const double* margin, double reach, Piece piece,
+                                          double* alpha, double* curvature) {
+  for (int64_t r = piece.begin; r < piece.end; ++r) {
+    const double a = response.free(r, margin[r]), clipped = response.clip(r, a);
+    alpha[r] = clipped;
+    curvature[r] = std::fabs(a - clipped) <= reach * response.sigma[r] ? response.sigma[r] : 0;
+  }
+}
+
+inline void respond(const Response& response, int64_t n, const double* margin, double reach, double* alpha,
+                    double* curvature, int n_threads) {
+  const int64_t n_pieces = pieces_of(n, 4);
+  parallel_for(n_pieces, n_threads,
+               [&](int64_t t) { respond_piece(response, margin, reach, Piece(n, n_pieces, t), alpha, curvature); });
+}
+
+inline SVMOSAIC_CLONES double pull_of_piece(const Response& response, const double* margin, const double* change,
+                                            double step, Piece piece) {
+  double sum = 0;
+  for (int64_t r = piece.begin; r < piece.end; ++r)
+    sum += response.clip(r, response.free(r, margin[r] + step * change[r])) * change[r];
+  return sum;
+}
+
+// sum_r a_r(m_r + step * change_r) * change_r: what the losses add to the slope along a direction
+inline double pull(const Response& response, int64_t n, const double* margin, const double* change, double step,
+                   int n_threads) {
+  const int64_t n_pieces = pieces_of(n, 4);
+  std::vector<double> partial(n_pieces);
+  parallel_for(n_pieces, n_threads, [&](int64_t t) {
+    partial[t] = pull_of_piece(response, margin, change, step, Piece(n, n_pieces, t));
+  });
+  double sum = 0;
+  for (double p : partial) sum += p;
+  return sum;
+}
+
+// ---- S += panel^T panel, lower triangle by tiles of kTall x kWide ---------------------------------
+
+constexpr int kTall = 8, kWide = 16;
+
+inline int64_t padded(int64_t n) { return (n + kWide - 1) / kWide * kWide; }
+
+inline SVMOSAIC_CLONES void rank_update(const double* panel, int64_t n_rows, int64_t stride, double* s) {
+  for (int64_t j = 0; j < stride; j += kWide) {
+    for (int64_t i = j; i < stride; i += kTall) {
+#if defined(__GNUC__)
+      Lanes<double> sum[kTall][2] = {};
+      for (int64_t r = 0; r < n_rows; ++r) {
+        const double* row = panel + r * stride;
+        const Lanes<double> left = load<double>(row + j), right = load<double>(row + j + 8);
+#pragma GCC unroll 8
+        for (int t = 0; t < kTall; ++t) {
+          sum[t][0] += row[i + t] * left;
+          sum[t][1] += row[i + t] * right;
+        }
+      }
+      for (int t = 0; t < kTall; ++t) {
+        double* out = s + (i + t) * stride + j;
+        store<double>(out, load<double>(out) + sum[t][0]);
+        store<double>(out + 8, load<double>(out + 8) + sum[t][1]);
+      }
+#else
+      for (int t = 0; t < kTall; ++t)
+        for (int64_t r = 0; r < n_rows; ++r)
+          for (int w = 0; w < kWide; ++w)
+            s[(i + t) * stride + j + w] += panel[r * stride + i + t] * panel[r * stride + j + w];
+#endif
+    }
+  }
+}
+
+// hessians[k] = sum over the rows `members[offsets[k] .. offsets[k+1])` of weight_r (x_r, bias)(x_r, bias)^T
+template <class Rows>
+void tile_hessians(const Rows& x, const int32_t* index, const int32_t* members, const int64_t* offsets,
+                   int64_t n_tiles, const double* weight, double* hessians, int n_threads) {
+  const int64_t size = x.n_features + 1, stride = padded(size);
+  constexpr int64_t kPanel = 128;
+  // Tiles with many rows are cut into chunks with a partial sum each; few enough that these take
+  // less room than an eighth of the rows would as a dense float64 array.
+  struct Chunk {
+    int64_t tile, begin, end;
+  };
+  std::vector<Chunk> chunks;
+  for (int64_t k = 0; k < n_tiles; ++k) {
+    const int64_t n = offsets[k + 1] - offsets[k];
+    const int64_t n_chunks = std::max<int64_t>(1, std::min<int64_t>(8, n / (8 * stride + 1024)));
+    for (int64_t t = 0; t < n_chunks; ++t) {
+      const Piece piece(n, n_chunks, t);
+      chunks.push_back({k, offsets[k] + piece.begin, offsets[k] + piece.end});
+    }
+  }
+  std::vector<std::vector<double>> partial(chunks.size());
+  parallel_for(static_cast<int64_t>(chunks.size()), n_threads, [&](int64_t t) {
+    const Chunk& chunk = chunks[t];
+    partial[t].assign(stride * stride, 0.0);
+    std::vector<double> panel(kPanel * stride, 0.0);
+    for (int64_t p = chunk.begin; p < chunk.end; p += kPanel) {
+      const int64_t n = std::min(kPanel, chunk.end - p);
+      for (int64_t q = 0; q < n; ++q) {
+        const int64_t r = members[p + q];
+        x.unpack(index ? index[r] : r, std::sqrt(weight[r]), panel.data() + q * stride);
+      }
+      rank_update(panel.data(), n, stride, partial[t].data());
+    }
+  });
+  std::fill(hessians, hessians + n_tiles * size * size, 0.0);
+  for (size_t t = 0; t < chunks.size(); ++t) {
+    double* out = hessians + chunks[t].tile * size * size;
+    for (int64_t i = 0; i < size; ++i)
+      for (int64_t j = 0; j <= i; ++j) out[i * size + j] += partial[t][i * stride + j];
+  }
+  for (int64_t k = 0; k < n_tiles; ++k) {
+    double* out = hessians + k * size * size;
+    for (int64_t i = 0; i < size; ++i)
+      for (int64_t j = 0; j < i; ++j) out[j * size + i] = out[i * size + j];
+  }
+}
+
+}  // namespace svmosaic

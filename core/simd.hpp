@@ -1,0 +1,93 @@
+// Vector arithmetic on plain arrays, written once and compiled for every instruction set.
+//
+// SVMOSAIC_CLONES asks the compiler for one copy of a function per x86-64 level and lets the loader
+// pick the best one on the machine at hand. `flatten` pulls every helper below into each copy, so
+// that they are compiled for that level too.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#define SVMOSAIC_CLONES \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), flatten))
+#else
+#define SVMOSAIC_CLONES
+#endif
+
+namespace svmosaic {
+
+#if defined(__GNUC__)
+template <class T>
+struct LanesOf {
+  typedef T type __attribute__((vector_size(64)));
+};
+template <class T>
+using Lanes = typename LanesOf<T>::type;
+template <class T>
+constexpr int kLanes = 64 / sizeof(T);
+
+// Load kLanes<A> consecutive numbers of type T as numbers of type A.
+template <class A, class T>
+inline Lanes<A> load(const T* p) {
+  if constexpr (sizeof(A) == sizeof(T)) {
+    Lanes<A> lanes;
+    std::memcpy(&lanes, p, sizeof(lanes));
+    return lanes;
+  } else {
+    typedef T Narrow __attribute__((vector_size(kLanes<A> * sizeof(T))));
+    Narrow narrow;
+    std::memcpy(&narrow, p, sizeof(narrow));
+    return __builtin_convertvector(narrow, Lanes<A>);
+  }
+}
+
+template <class A>
+inline void store(A* p, const Lanes<A>& lanes) {
+  std::memcpy(p, &lanes, sizeof(lanes));
+}
+#endif
+
+// <x, v>, accumulated in the precision of v.
+template <class T, class A>
+inline A dot(const T* x, const A* v, int64_t n) {
+  A sum = 0;
+  int64_t i = 0;
+#if defined(__GNUC__)
+  constexpr int w = kLanes<A>;
+  // Four accumulators hide the latency of the fused multiply-add.
+  Lanes<A> s0{}, s1{}, s2{}, s3{};
+  for (; i + 4 * w <= n; i += 4 * w) {
+    s0 += load<A>(x + i) * load<A>(v + i);
+    s1 += load<A>(x + i + w) * load<A>(v + i + w);
+    s2 += load<A>(x + i + 2 * w) * load<A>(v + i + 2 * w);
+    s3 += load<A>(x + i + 3 * w) * load<A>(v + i + 3 * w);
+  }
+  for (; i + w <= n; i += w) s0 += load<A>(x + i) * load<A>(v + i);
+  s0 += s1;
+  s2 += s3;
+  s0 += s2;
+  for (int lane = 0; lane < w; ++lane) sum += s0[lane];
+#endif
+  for (; i < n; ++i) sum += static_cast<A>(x[i]) * v[i];
+  return sum;
+}
+
+// v += scale * x
+template <class T, class A>
+inline void axpy(A scale, const T* x, A* v, int64_t n) {
+  int64_t i = 0;
+#if defined(__GNUC__)
+  constexpr int w = kLanes<A>;
+  for (; i + w <= n; i += w) store<A>(v + i, load<A>(v + i) + scale * load<A>(x + i));
+#endif
+  for (; i < n; ++i) v[i] += scale * static_cast<A>(x[i]);
+}
+
+inline void prefetch(const void* p) {
+#if defined(__GNUC__)
+  __builtin_prefetch(p);
+#endif
+}
+
+}  // namespace svmosaic

@@ -1,0 +1,6 @@
+"""Mosaics of linear SVMs: kernel-SVM accuracy at a small fraction of its cost."""
+
+from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC
+
+__all__ = ["ClusteredSVC", "KMeansSVC", "LinearSVC"]
+__version__ = "0.1.0"

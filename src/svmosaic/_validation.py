@@ -1,0 +1,106 @@
+"""Checks of parameters and training data, with messages that name the argument and its value."""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+DTYPES = [np.float64, np.float32]
+
+
+def check_real(name, value, *, above=None, at_least=None, at_most=None, integer=False, optional=False):
+    """Raise ValueError unless `value` is a number in the range."""
+    if optional and value is None:
+        return
+    kind = Integral if integer else Real
+    wanted = ["an integer" if integer else "a finite number"]
+    ok = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(value))
+    if above is not None:
+        wanted.append(f"above {above}")
+        ok = ok and value > above
+    if at_least is not None:
+        wanted.append(f"at least {at_least}")
+        ok = ok and value >= at_least
+    if at_most is not None:
+        wanted.append(f"at most {at_most}")
+        ok = ok and value <= at_most
+    if not ok:
+        alternative = " or None" if optional else ""
+        raise ValueError(f"{name} must be {', '.join(wanted)}{alternative}, got {value!r}")
+
+
+def check_choice(name, value, choices):
+    """Raise ValueError unless `value` is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the rows should be classified as, and how much each counts.
+
+    Attributes
+    ----------
+    classes : ndarray, sorted
+    label : ndarray of shape (n_rows,), positions in `classes`
+    weight : ndarray of shape (n_rows,), sample weight times class weight, all positive
+    """
+
+    classes: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def n_outputs(self) -> int:
+        """One for two classes, else one a class (one-vs-rest)."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def signs(self, output):
+        """+1 and -1 of the rows for one output, as int8."""
+        positive = 1 if self.n_outputs == 1 else output
+        return np.where(self.label == positive, 1, -1).astype(np.int8)
+
+
+def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **check):
+    """Validated X and target, without the rows of weight zero."""
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False, **check
+    )
+    check_classification_targets(y)
+    classes, label = np.unique(y, return_inverse=True)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if class_weight is not None:
+        weight = weight * _class_weights(class_weight, classes, y, weight)[label]
+    kept = weight > 0
+    if not kept.any():
+        raise ValueError("sample_weight (times class_weight) is zero for every row: there is nothing to fit")
+    if not kept.all():
+        X, label, weight = X[kept], label[kept], weight[kept]
+        present = np.unique(label)
+        if len(present) < 2 <= len(classes):
+            raise ValueError(
+                f"{type(estimator).__name__} needs two classes with positive sample_weight, "
+                f"got only {classes[present]!r}"
+            )
+    if len(classes) < 2:
+        raise ValueError(
+            f"{type(estimator).__name__} needs samples of at least two classes, but the data contains only one "
+            f"class: {classes[0]!r}"
+        )
+    return X, Target(classes, label, weight)
+
+
+def _class_weights(class_weight, classes, y, sample_weight):
+    if not (class_weight == "balanced" or isinstance(class_weight, dict)):
+        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}")
+    return compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+
+
+def validate_rows(estimator, X):
+    """Validated X for prediction."""
+    return validate_data(
+        estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False
+    )

@@ -1,0 +1,84 @@
+"""A coupling: tile weights as a combination of blocks of an ordinary linear SVM."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Coupling:
+    r"""Tiles made of a block of their own and of blocks they share.
+
+    With blocks :math:`V_0, \dots, V_{K-1}` (own) and :math:`V_K, \dots, V_{K+S-1}` (shared), tile k is
+
+    .. math:: W_k = \text{own} \cdot V_k + \sum_s \text{shared}_{ks} V_{K+s} ,
+
+    so that :math:`\tfrac12\lVert V\rVert^2` penalises the tiles by :math:`\tfrac12 \mathrm{tr}(W^T G^{-1} W)`
+    with :math:`G = \text{own}^2 I + \text{shared}\,\text{shared}^T`: diagonal plus low rank.
+
+    Attributes
+    ----------
+    own : float
+        Weight of a tile's own block, positive.
+    shared : ndarray of shape (n_tiles, n_shared)
+        Weights of the shared blocks. No columns: independent tiles.
+    """
+
+    own: float
+    shared: np.ndarray
+
+    @classmethod
+    def independent(cls, n_tiles: int) -> "Coupling":
+        """Tiles that know nothing of each other (G = I)."""
+        return cls(1.0, np.zeros((n_tiles, 0)))
+
+    @classmethod
+    def to_global(cls, n_tiles: int, global_reg: float) -> "Coupling":
+        """Tiles pulled towards one global vector (CSVM, G = I + 11^T / global_reg)."""
+        return cls(1.0, np.full((n_tiles, 1), 1.0 / np.sqrt(global_reg)))
+
+    @property
+    def n_tiles(self) -> int:
+        return self.shared.shape[0]
+
+    @property
+    def n_shared(self) -> int:
+        return self.shared.shape[1]
+
+    @property
+    def n_blocks(self) -> int:
+        return self.n_tiles + self.n_shared
+
+    def blocks(self, tile, weight):
+        """Turn codes over tiles into codes over blocks.
+
+        Parameters
+        ----------
+        tile : ndarray of int32, shape (n_rows, width)
+        weight : ndarray of float64, shape (n_rows, width), or None for all ones
+
+        Returns
+        -------
+        block : ndarray of int32, shape (n_rows, width + n_shared)
+        coef : ndarray of float64 of the same shape, or None for all ones
+        """
+        if self.n_shared == 0:
+            if self.own == 1.0:
+                return tile, weight
+            return tile, np.full(tile.shape, self.own) if weight is None else self.own * weight
+        n_rows, width = tile.shape
+        block = np.empty((n_rows, width + self.n_shared), dtype=np.int32)
+        block[:, :width] = tile
+        block[:, width:] = self.n_tiles + np.arange(self.n_shared)
+        coef = np.empty(block.shape)
+        coef[:, :width] = self.own if weight is None else self.own * weight
+        coef[:, width:] = 0.0
+        for column in range(width):
+            share = self.shared[tile[:, column]]
+            coef[:, width:] += share if weight is None else weight[:, column, None] * share
+        return block, coef
+
+    def tiles(self, blocks):
+        """Tile weights of shape (n_tiles, n_features + 1) from block weights."""
+        own, shared = blocks[: self.n_tiles], blocks[self.n_tiles :]
+        return self.own * own + self.shared @ shared

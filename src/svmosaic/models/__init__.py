@@ -1,0 +1,6 @@
+"""The estimators, one paper a file."""
+
+from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
+from svmosaic.models.linear import LinearSVC
+
+__all__ = ["ClusteredSVC", "KMeansSVC", "LinearSVC"]

@@ -1,0 +1,255 @@
+"""Clustered SVM (Gu and Han, AISTATS 2013), and its baseline of independent cells."""
+
+import numpy as np
+
+from svmosaic._validation import check_real
+from svmosaic.couplings import Coupling
+from svmosaic.gates import NearestCell, place_centers
+from svmosaic.models._base import BaseMosaicClassifier
+
+_PARAMETERS = """n_clusters : int, default=8
+        Number of cells. Fewer are used where there are fewer distinct rows.
+    C : float, default=1.0
+        Weight of the losses.
+    """
+
+_SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
+    solver : {"auto", "dual", "newton"}, default="auto"
+        "dual": coordinate descent. "newton": second order, best where rows far outnumber features and the only one to
+        converge on badly scaled data. "auto" chooses by cost.
+    tol : float, default=1e-4
+        Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights.
+    max_iter : int, default=1000
+        Largest number of epochs (dual) or steps (newton).
+    clusterer : None, estimator or array of shape (n, n_features), default=None
+        None: k-means. A clusterer: a clone of it is fitted, and its `cluster_centers_` or the means of its `labels_`
+        are the centres. An array: these centres.
+    rows_per_cluster : int or None, default=256
+        k-means looks at a sample of this many rows a cell; None for all rows.
+    kmeans_iter : int, default=10
+        Lloyd steps of k-means.
+    fit_intercept : bool, default=True
+    intercept_scaling : float, default=1.0
+        The constant appended to each row for the bias, which is penalised like the other weights.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for each class.
+    n_jobs : int or None, default=None
+        Threads, over classes and cells. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        For k-means and the order of the coordinates.
+    verbose : int, default=0
+        1 prints the objective and the gap of each output.
+    """
+
+
+class _CellSVC(BaseMosaicClassifier):
+    """k-means cells with one linear SVM each; how they are tied is up to the subclass."""
+
+    _keeps_empty_cells = False
+
+    @property
+    def coef_(self):
+        return self.mosaic_.coef
+
+    @property
+    def intercept_(self):
+        return self.mosaic_.intercept
+
+    @property
+    def cluster_centers_(self):
+        return self.mosaic_.gate.centers
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_real("n_clusters", self.n_clusters, at_least=1, integer=True)
+        check_real("rows_per_cluster", self.rows_per_cluster, at_least=1, integer=True, optional=True)
+        check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
+
+    def _fit_gate(self, X, target, rng):
+        gate = NearestCell(
+            place_centers(
+                X, self.n_clusters, clusterer=self.clusterer, sample_weight=target.weight,
+                rows_per_center=self.rows_per_cluster, max_iter=self.kmeans_iter, rng=rng,
+            )
+        )  # fmt: skip
+        if self._keeps_empty_cells:
+            return gate
+        used = np.unique(gate.code(X)[0])
+        return gate if len(used) == gate.n_tiles else NearestCell(gate.centers[used])
+
+
+class KMeansSVC(_CellSVC):
+    __doc__ = rf"""k-means, then one linear SVM in each cell.
+
+    Cell k gets the minimiser over its own samples of
+
+    .. math:: \tfrac12 \lVert w_k \rVert^2 + C \sum_{{i \in k}} s_i \, \text{{loss}}(y_i \langle w_k, (x_i, \beta) \rangle)
+
+    (one against the rest for more than two classes, all on one partition). The papers' baseline: cells know nothing
+    of each other. A cell without rows is left out: its region goes to its neighbours.
+
+    Parameters
+    ----------
+    {_PARAMETERS}{_SHARED_PARAMETERS}
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    cluster_centers_ : ndarray of shape (n_cells, n_features)
+    coef_ : ndarray of shape (n_cells, 1 or n_classes, n_features)
+    intercept_ : ndarray of shape (n_cells, 1 or n_classes)
+    mosaic_ : Mosaic
+        The fitted form.
+    dual_gap_ : ndarray of shape (1 or n_classes,)
+        Sum of the cells' duality gaps.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    Examples
+    --------
+    >>> from svmosaic import KMeansSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> model = KMeansSVC(n_clusters=4, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        C=1.0,
+        loss="hinge",
+        solver="auto",
+        tol=1e-4,
+        max_iter=1000,
+        clusterer=None,
+        rows_per_cluster=256,
+        kmeans_iter=10,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.C = C
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.clusterer = clusterer
+        self.rows_per_cluster = rows_per_cluster
+        self.kmeans_iter = kmeans_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _couple(self, n_tiles):
+        return Coupling.independent(n_tiles)
+
+
+class ClusteredSVC(_CellSVC):
+    __doc__ = rf"""Clustered SVM: one linear SVM a k-means cell, all pulled towards a global one.
+
+    Minimises over the global vector w and the cells' vectors (biases included)
+
+    .. math:: \tfrac{{\lambda}}{{2}} \lVert w \rVert^2 + \tfrac12 \sum_k \lVert w_k - w \rVert^2
+              + C \sum_k \sum_{{i \in k}} s_i \, \text{{loss}}(y_i \langle w_k, (x_i, \beta) \rangle)
+
+    with :math:`\lambda` the `global_reg` (one against the rest for more than two classes, all on one partition).
+    :math:`\lambda \to \infty` gives independent cells (`KMeansSVC`); one cell is `LinearSVC` with C multiplied by
+    :math:`(1 + \lambda) / \lambda`. A cell with few rows, one class or none follows the global vector.
+
+    Parameters
+    ----------
+    {_PARAMETERS}global_reg : float, default=1.0
+        The paper's lambda: the larger, the more independent the cells.
+    {_SHARED_PARAMETERS}
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    cluster_centers_ : ndarray of shape (n_cells, n_features)
+    coef_ : ndarray of shape (n_cells, 1 or n_classes, n_features)
+    intercept_ : ndarray of shape (n_cells, 1 or n_classes)
+    global_coef_ : ndarray of shape (1 or n_classes, n_features)
+    global_intercept_ : ndarray of shape (1 or n_classes,)
+    mosaic_ : Mosaic
+        The fitted form.
+    dual_gap_ : ndarray of shape (1 or n_classes,)
+        The certificate: no weights have an objective lower by more than this.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    References
+    ----------
+    Q. Gu and J. Han, Clustered Support Vector Machines, AISTATS 2013.
+
+    Examples
+    --------
+    >>> from svmosaic import ClusteredSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> model = ClusteredSVC(n_clusters=4, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    _keeps_empty_cells = True
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        C=1.0,
+        global_reg=1.0,
+        loss="hinge",
+        solver="auto",
+        tol=1e-4,
+        max_iter=1000,
+        clusterer=None,
+        rows_per_cluster=256,
+        kmeans_iter=10,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.C = C
+        self.global_reg = global_reg
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.clusterer = clusterer
+        self.rows_per_cluster = rows_per_cluster
+        self.kmeans_iter = kmeans_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_real("global_reg", self.global_reg, above=0)
+
+    def _couple(self, n_tiles):
+        return Coupling.to_global(n_tiles, self.global_reg)
+
+    def _fit_tiles(self, X, target, gate, rng):
+        solutions = super()._fit_tiles(X, target, gate, rng)
+        shared = np.stack([s.weights[-1] for s in solutions]) / np.sqrt(self.global_reg)
+        self.global_coef_ = shared[:, :-1]
+        self.global_intercept_ = shared[:, -1] * (self.intercept_scaling if self.fit_intercept else 0.0)
+        return solutions

@@ -1,0 +1,7 @@
+"""Solvers of the one problem, and their certificates."""
+
+from svmosaic.solvers.problem import Problem, Rows
+from svmosaic.solvers.solution import Solution
+from svmosaic.solvers.solve import SOLVERS, solve, warn_if_unconverged
+
+__all__ = ["SOLVERS", "Problem", "Rows", "Solution", "solve", "warn_if_unconverged"]

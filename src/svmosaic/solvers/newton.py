@@ -1,0 +1,199 @@
+r"""Second-order solver for problems whose rows far outnumber their features.
+
+Squared hinge: Newton's method on the primal. Hinge: the proximal point method on the dual, whose steps
+
+.. math:: \alpha^+ = \arg\max_{0 \le a \le c} D(a) - \sum_r \frac{(a_r - \alpha_r)^2}{2 \sigma_r}
+
+are smooth problems in V (an augmented Lagrangian of the primal), solved by the same Newton's method: row r
+answers to its margin with :math:`a_r(m) = \mathrm{clip}(\alpha_r + \sigma_r (1 - m), 0, c_r)`, and V is
+stationary where :math:`V = \sum_r a_r(m_r) y_r x_r`. With the steps :math:`\sigma` growing, few are needed. Only
+rows where the clipping is idle enter the Hessian, which makes an iteration cheaper than that of an interior
+point method, and any dual point is a start, which an interior point method cannot use.
+
+The Hessian, for tiles :math:`W_k = \text{own}\,V_k + \sum_s U_{ks} V_s`, is an arrow: one (d+1) x (d+1) block
+a tile and a border of shared blocks, eliminated by its Schur complement.
+"""
+
+import numpy as np
+from scipy.linalg import lapack
+
+from svmosaic import _core
+from svmosaic.solvers.certificates import Certificate, dual, margins, primal, weights_of
+from svmosaic.solvers.dual_descent import start_duals
+from svmosaic.solvers.solution import Solution
+
+# First proximal step in units of the costs: at V = 0 every row's response c/2 is strictly inside its box.
+FIRST_STEP = 0.5
+# Growth of the proximal step: larger means fewer but harder inner problems; 4 to 10 measured alike.
+STEP_GROWTH = 8.0
+# Inner problems are solved to this share of the proximal term (Rockafellar's criterion).
+INNER_TOL = 0.1
+# A line search ends where the slope has shrunk to this share.
+SLOPE_TOL = 0.1
+# Past this many times the costs, growing the proximal step only worsens the conditioning.
+LARGEST_STEP = 1e12
+# Margins follow the weights by addition; every so many steps they are computed anew, so that rounding does not pile up.
+MARGINS_ANEW = 8
+
+
+def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted=None, **_) -> Solution:
+    """Solve by (proximal) Newton steps to a duality gap of tol * P(0); parameters as `solve_dual_descent`."""
+    if not problem.one_tile_a_row:
+        raise ValueError("solver='newton' needs rows that belong to one tile each; use solver='dual'")
+    cost, squared = problem.cost, problem.squared
+    target = tol * problem.primal_at_zero
+    tiles = _TileMembers(problem)
+    alpha = start_duals(problem, alpha)
+    warm = bool(alpha.any())
+    weights = weights_of(problem, alpha, n_threads) if warm else np.zeros(problem.shape)
+    margin = margins(problem, weights, n_threads) if warm else np.zeros(problem.n_rows)
+    step = FIRST_STEP * STEP_GROWTH if warm else FIRST_STEP
+    if squared:
+        center, sigma, upper = None, 2.0 * cost, None
+    else:
+        center, sigma, upper = alpha, step * cost, cost
+    response, curvature, change = np.empty_like(alpha), np.empty_like(alpha), np.empty_like(alpha)
+    hessians = np.empty((problem.coupling.n_tiles, problem.shape[1], problem.shape[1]))
+    best = None
+    n_iter = 0
+    reach = 0.0
+    while True:
+        _core.respond(center, sigma, upper, margin, reach, response, curvature, n_threads)
+        implied = weights_of(problem, response, n_threads)
+        certificate = Certificate(
+            weights, primal(weights, margin, cost, squared), dual(implied, response, cost, squared)
+        )
+        if best is None or certificate.gap < best.gap:
+            best = Solution(certificate, response.copy(), n_iter, target, "newton")
+        if best.converged or n_iter >= max_iter:
+            return best
+        residual = weights - implied
+        if not squared and _inner_solved(residual, response, center, sigma, target) and step < LARGEST_STEP:
+            step *= STEP_GROWTH
+            center, sigma = response.copy(), step * cost
+            continue
+        members, offsets = tiles.active(curvature)
+        _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians, n_threads)
+        direction = arrow_solve(hessians, problem.coupling, residual)
+        _core.margins(problem.rows.core, problem.design, problem.y, direction, change, n_threads)
+        along, square = np.vdot(weights, direction), np.vdot(direction, direction)
+        length = _line_search(
+            lambda t: float(along + t * square) - _core.pull(center, sigma, upper, margin, change, t, n_threads)
+        )
+        n_iter += 1
+        if interrupted is not None and interrupted.is_set():
+            raise KeyboardInterrupt
+        reach = _adapt_reach(reach, length)
+        if length > 0.0:
+            weights = weights + length * direction
+            if n_iter % MARGINS_ANEW == 0:
+                _core.margins(problem.rows.core, problem.design, problem.y, weights, margin, n_threads)
+            else:
+                margin += length * change
+        elif squared or step >= LARGEST_STEP:  # no progress left in float64
+            return best
+        else:
+            step *= STEP_GROWTH
+            center, sigma = response.copy(), step * cost
+
+
+def _inner_solved(residual, response, center, sigma, target) -> bool:
+    moved = response - center  # zero where sigma is zero
+    proximal = np.dot(moved, moved / np.maximum(sigma, np.finfo(float).tiny))
+    # The second term: an error of the inner problem far below the gap asked for is as good as none.
+    return np.vdot(residual, residual) <= INNER_TOL * proximal + 1e-3 * target
+
+
+def _adapt_reach(reach, length) -> float:
+    """How near to their kinks rows are counted as curved: more after a short step, less after a long one.
+
+    Where fewer rows are active than there are features, the Hessian knows only the regulariser in the remaining
+    directions, and its step runs into rows it has not counted: a very short step tells so.
+    """
+    if length < 0.05:
+        return max(4.0 * reach, 1e-3)
+    if length > 0.5:
+        return 0.5 * reach if reach > 1e-6 else 0.0
+    return reach
+
+
+def _line_search(slope) -> float:
+    """Where a convex function's increasing derivative along the direction is nearly zero."""
+    start = slope(0.0)
+    if not start < 0:
+        return 0.0
+    low, slope_low, high, slope_high = 0.0, start, None, None
+    t = 1.0
+    for _ in range(60):
+        s = slope(t)
+        if abs(s) <= SLOPE_TOL * -start:
+            return t
+        if s < 0:
+            low, slope_low = t, s
+        else:
+            high, slope_high = t, s
+        if high is None:
+            t *= 2.0
+        else:
+            # Secant, kept away from the ends of the bracket.
+            t = low - slope_low * (high - low) / (slope_high - slope_low)
+            t = min(max(t, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+    return low
+
+
+def arrow_solve(hessians, coupling, residual):
+    r"""The Newton direction: solve (I + B S B^T) p = -residual.
+
+    S holds one matrix a tile, and B maps tiles to blocks as the coupling does. With
+    :math:`M_k = (I + \text{own}^2 S_k)^{-1}`, eliminating a tile's own block leaves
+    :math:`U_{ks} U_{kt} (I - M_k) / \text{own}^2` on the shared blocks (s, t).
+    """
+    n_tiles, n_shared, own = coupling.n_tiles, coupling.n_shared, coupling.own
+    size = residual.shape[1]
+    direction = np.empty_like(residual)
+    eye = np.eye(size)
+    if n_shared == 0:
+        for k in range(n_tiles):
+            direction[k] = -_solve_positive(eye + own**2 * hessians[k], residual[k])
+        return direction
+    inverse = np.array([_solve_positive(eye + own**2 * s, eye) for s in hessians])
+    curvature = (eye - inverse) / own**2
+    shared = coupling.shared
+    schur = np.einsum("ks,kt,kij->sitj", shared, shared, curvature, optimize=True)
+    schur = schur.reshape(n_shared * size, n_shared * size) + np.eye(n_shared * size)
+    pulled = np.einsum("kij,kj->ki", curvature, residual[:n_tiles])
+    right = -residual[n_tiles:] + own * np.einsum("ks,ki->si", shared, pulled)
+    direction[n_tiles:] = _solve_positive(schur, right.ravel()).reshape(n_shared, size)
+    moved = shared @ direction[n_tiles:]
+    direction[:n_tiles] = -np.einsum("kij,kj->ki", inverse, residual[:n_tiles])
+    direction[:n_tiles] -= own * np.einsum("kij,kj->ki", curvature, moved)
+    return direction
+
+
+def _solve_positive(matrix, right):
+    """Cholesky solve; where rounding spoilt positive definiteness, with a larger and larger ridge."""
+    ridge = 0.0
+    while True:
+        factor, info = lapack.dpotrf(matrix + ridge * np.diag(matrix.diagonal()) if ridge else matrix, lower=1)
+        if info == 0:
+            return lapack.dpotrs(factor, right, lower=1)[0]
+        ridge = max(10.0 * ridge, 1e-14)
+
+
+class _TileMembers:
+    """The problem's rows sorted by tile, so that the active ones of each tile are found in one sweep."""
+
+    def __init__(self, problem):
+        self.n_tiles = problem.coupling.n_tiles
+        self.order = None
+        if self.n_tiles > 1:
+            self.order = np.argsort(problem.tile[:, 0], kind="stable").astype(np.int32)
+            self.tile = problem.tile[self.order, 0]
+
+    def active(self, curvature):
+        if self.order is None:
+            members = np.flatnonzero(curvature).astype(np.int32)
+            return members, np.array([0, len(members)], dtype=np.int64)
+        idle = curvature[self.order] != 0
+        offsets = np.searchsorted(self.tile[idle], np.arange(self.n_tiles + 1)).astype(np.int64)
+        return self.order[idle], offsets

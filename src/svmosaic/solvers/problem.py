@@ -1,0 +1,137 @@
+"""The one problem every model is reduced to: a linear SVM in a space of blocks."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from svmosaic import _core
+from svmosaic.couplings import Coupling
+
+
+class Rows:
+    """Data rows (x_i, bias) as the core reads them: dense or CSR, float32 or float64, never copied.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    bias : float
+        The constant appended to each row; 0 for a model without intercept.
+    """
+
+    def __init__(self, X, bias: float = 1.0):
+        if X.dtype not in (np.float32, np.float64):
+            raise ValueError(f"rows must be float32 or float64, got {X.dtype}")
+        if sparse.issparse(X):
+            X = X.tocsr()
+            indices = X.indices.astype(np.int32, copy=False)
+            indptr = X.indptr.astype(np.int64, copy=False)
+            self.core = _core.Rows.sparse(X.data, indices, indptr, X.shape[1], bias)
+            self.n_stored = X.nnz
+        else:
+            self.core = _core.Rows.dense(np.ascontiguousarray(X), bias)
+            self.n_stored = X.size
+        self.dtype = X.dtype
+        self.n_rows, self.n_features = X.shape
+        self.bias = bias
+
+    @cached_property
+    def squared_norms(self):
+        out = np.empty(self.n_rows)
+        _core.squared_norms(self.core, out)
+        return out
+
+
+@dataclass(frozen=True)
+class Problem:
+    r"""A linear SVM over blocks of weights.
+
+    .. math:: \min_V \tfrac12 \lVert V \rVert^2 + \sum_r c_r \, \text{loss}(y_r f_r) ,
+              \qquad f_r = \sum_a \text{weight}_{ra} \langle W_{\text{tile}_{ra}}, (x_{i_r}, \text{bias}) \rangle
+
+    with tiles W made of the blocks V by the coupling, and the loss max(0, 1 - m) or its square.
+
+    Attributes
+    ----------
+    rows : Rows
+    tile, weight : codes of each problem row over the tiles; weight None stands for all ones
+    coupling : Coupling
+    y : ndarray of int8, the signs
+    cost : ndarray of float64, one cost a row, zero allowed
+    loss : {"hinge", "squared_hinge"}
+    index : ndarray of int32, the data row of each problem row, or None for the identity
+    """
+
+    rows: Rows
+    tile: np.ndarray
+    weight: np.ndarray | None
+    coupling: Coupling
+    y: np.ndarray
+    cost: np.ndarray
+    loss: str = "hinge"
+    index: np.ndarray | None = None
+    _shared: dict = field(default_factory=dict, repr=False)
+
+    def with_target(self, y, cost) -> "Problem":
+        """The same rows and codes with other signs and costs (another class); what is built of them is shared."""
+        return replace(self, y=y, cost=cost)
+
+    @property
+    def design(self):
+        """The block design in the core."""
+        if "design" not in self._shared:
+            block, coef = self.coupling.blocks(self.tile, self.weight)
+            self._shared["design"] = _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
+            squared_coef = 1.0 if coef is None else np.einsum("ra,ra->r", coef, coef)
+            norms = self.rows.squared_norms
+            self._shared["curvature"] = (norms if self.index is None else norms[self.index]) * squared_coef
+        return self._shared["design"]
+
+    @property
+    def curvature(self):
+        """|x_r|^2 |coef_r|^2 of each problem row."""
+        self.design  # noqa: B018 (builds it)
+        return self._shared["curvature"]
+
+    @property
+    def separable(self) -> bool:
+        """Whether the tiles are independent problems."""
+        return self.one_tile_a_row and self.coupling.n_shared == 0 and self.coupling.n_tiles > 1
+
+    def split(self) -> "list[tuple[np.ndarray, Problem]]":
+        """The problems of independent tiles: for each, its rows among ours, and itself."""
+        if "cells" not in self._shared:
+            order = np.argsort(self.tile[:, 0], kind="stable").astype(np.int32)
+            bounds = np.searchsorted(self.tile[order, 0], np.arange(self.coupling.n_tiles + 1))
+            alone = Coupling(self.coupling.own, np.zeros((1, 0)))
+            self._shared["cells"] = [(here, self._of_cell(here, alone)) for here in np.split(order, bounds[1:-1])]
+        return [(here, cell.with_target(self.y[here], self.cost[here])) for here, cell in self._shared["cells"]]
+
+    def _of_cell(self, here, coupling) -> "Problem":
+        index = here if self.index is None else self.index[here]
+        tile = np.zeros((len(here), 1), dtype=np.int32)
+        return Problem(self.rows, tile, None, coupling, self.y[here], self.cost[here], self.loss, index)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.y)
+
+    @property
+    def squared(self) -> bool:
+        return self.loss == "squared_hinge"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the block weights."""
+        return self.coupling.n_blocks, self.rows.n_features + 1
+
+    @property
+    def primal_at_zero(self) -> float:
+        """The objective at V = 0, the yardstick of `tol`: sum_r c_r for either loss."""
+        return float(self.cost.sum())
+
+    @property
+    def one_tile_a_row(self) -> bool:
+        """Whether the Hessian is an arrow: each row touches its own tile, and what that tile shares."""
+        return self.tile.shape[1] == 1 and self.weight is None
