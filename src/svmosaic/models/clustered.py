@@ -83,7 +83,8 @@ class KMeansSVC(_CellSVC):
 
     Cell k gets the minimiser over its own samples of
 
-    .. math:: \tfrac12 \lVert w_k \rVert^2 + C \sum_{{i \in k}} s_i \, \text{{loss}}(y_i \langle w_k, (x_i, \beta) \rangle)
+    .. math:: \tfrac12 \lVert w_k \rVert^2
+              + C \sum_{{i \in k}} s_i \, \text{{loss}}(y_i \langle w_k, (x_i, \beta) \rangle)
 
     (one against the rest for more than two classes, all on one partition). The papers' baseline: cells know nothing
     of each other. A cell without rows is left out: its region goes to its neighbours.

@@ -14,6 +14,8 @@ The Hessian, for tiles :math:`W_k = \text{own}\,V_k + \sum_s U_{ks} V_s`, is an 
 a tile and a border of shared blocks, eliminated by its Schur complement.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -76,10 +78,9 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
         _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians, n_threads)
         direction = arrow_solve(hessians, problem.coupling, residual)
         _core.margins(problem.rows.core, problem.design, problem.y, direction, change, n_threads)
-        along, square = np.vdot(weights, direction), np.vdot(direction, direction)
-        length = _line_search(
-            lambda t: float(along + t * square) - _core.pull(center, sigma, upper, margin, change, t, n_threads)
-        )
+        along, square = float(np.vdot(weights, direction)), float(np.vdot(direction, direction))
+        pull = partial(_core.pull, center, sigma, upper, margin, change, n_threads=n_threads)
+        length = _line_search(along, square, pull)
         n_iter += 1
         if interrupted is not None and interrupted.is_set():
             raise KeyboardInterrupt
@@ -117,15 +118,15 @@ def _adapt_reach(reach, length) -> float:
     return reach
 
 
-def _line_search(slope) -> float:
-    """Where a convex function's increasing derivative along the direction is nearly zero."""
-    start = slope(0.0)
+def _line_search(along, square, pull) -> float:
+    """Where the increasing slope along + t * square - pull(step=t) of the objective is nearly zero."""
+    start = along - pull(step=0.0)
     if not start < 0:
         return 0.0
     low, slope_low, high, slope_high = 0.0, start, None, None
     t = 1.0
     for _ in range(60):
-        s = slope(t)
+        s = along + t * square - pull(step=t)
         if abs(s) <= SLOPE_TOL * -start:
             return t
         if s < 0:
