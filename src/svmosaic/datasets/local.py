@@ -30,10 +30,11 @@ def load(name, *, test_size=0.1, random_state=0) -> Dataset:
     originals, as float32.
     """
     folder = data_folder()
-    path = None if folder is None else folder / f"{name}.npz"
-    if path is None or not path.exists():
-        where = "SVMOSAIC_DATA does not name a folder" if folder is None else f"there is no {path.name} in {folder}"
-        raise FileNotFoundError(f"data set {name!r} not found: {where}")
+    if folder is None:
+        raise FileNotFoundError(f"data set {name!r} not found: SVMOSAIC_DATA does not name a folder")
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        raise FileNotFoundError(f"data set {name!r} not found: there is no {path.name} in {folder}")
     with np.load(path, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
     if "X_train" in arrays:

@@ -4,7 +4,8 @@ For the problem :math:`\min_V P(V) = \tfrac12\lVert V\rVert^2 + \sum_r c_r\,\tex
 :math:`m_r = y_r f_r` and any feasible duals (:math:`0 \le \alpha_r`, and :math:`\alpha_r \le c_r` for the hinge),
 
 .. math:: D(\alpha) = \sum_r \alpha_r - \tfrac12 \lVert V(\alpha) \rVert^2
-          - \sum_r \tfrac{\alpha_r^2}{4 c_r} [\text{squared hinge}] , \qquad V(\alpha) = \sum_r \alpha_r y_r (\text{coef}_r \otimes x_r) ,
+          - \sum_r \tfrac{\alpha_r^2}{4 c_r} [\text{squared hinge}] ,
+          \qquad V(\alpha) = \sum_r \alpha_r y_r (\text{coef}_r \otimes x_r) ,
 
 bounds the optimum from below, so :math:`P(V) - D(\alpha)` bounds the suboptimality of V from above. These
 functions take margins and V(alpha) as arrays and know nothing of how they were computed.
