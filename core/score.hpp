@@ -1,54 +1,208 @@
-// Scoring a mosaic:  out[i, c] = sum_a weight[i, a] * link( <tiles[tile[i, a], c], (x_i, bias)> )
+// Scoring a mosaic:  out[i, c] = sum_a weight[i, a] * link( <w[tile[i, a], c], x_i> + b[tile[i, a], c] )
 //
-// The link is the identity, or the vote exp(-hinge(s)) - exp(-hinge(-s)) of the mixture papers.
+// The link is the identity, or the vote exp(-hinge(s)) - exp(-hinge(-s)) of the mixture papers. Only the
+// tiles a row's gate selects are computed. Rows are coded in blocks and their (row, tile) pairs sorted by
+// tile, so that a tile's weights are fetched once for all the rows that need them.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
+#include "gate.hpp"
+#include "panels.hpp"
 #include "parallel.hpp"
 #include "passes.hpp"
 #include "rows.hpp"
 
 namespace svmosaic {
 
-struct Codes {
-  const int32_t* tile;
-  const double* weight;  // null: all ones
-  int64_t width;
-};
-
 inline double vote_of(double s) {
   const double against = s < 1 ? 1 - s : 0, in_favour = s > -1 ? 1 + s : 0;
   return std::exp(-against) - std::exp(-in_favour);
 }
 
-template <class Rows>
-SVMOSAIC_CLONES void score_piece(const Rows& x, const Codes& codes, const double* tiles, int64_t n_outputs, bool vote,
-                                 Piece piece, double* out) {
-  const int64_t stride = x.n_features + 1;
-  for (int64_t i = piece.begin; i < piece.end; ++i) {
-    double* scores = out + i * n_outputs;
-    for (int64_t c = 0; c < n_outputs; ++c) scores[c] = 0;
-    for (int64_t a = 0; a < codes.width; ++a) {
-      const double weight = codes.weight ? codes.weight[i * codes.width + a] : 1.0;
-      if (weight == 0) continue;
-      const double* tile = tiles + codes.tile[i * codes.width + a] * n_outputs * stride;
-      for (int64_t c = 0; c < n_outputs; ++c) {
-        const double s = x.dot(i, tile + c * stride);
-        scores[c] += weight * (vote ? vote_of(s) : s);
-      }
+template <class T>
+struct Tiles {
+  int64_t n_tiles, n_outputs, n_features;
+  bool vote;
+  std::vector<T> intercept;        // [tile][output]
+  std::vector<T> coef;             // [tile][output][feature]; used for few outputs
+  std::vector<Panels<T>> panels;  // one a tile; used for many
+
+  // With fewer outputs than this, dot products waste less than a padded panel.
+  static constexpr int64_t kFewOutputs = 5;
+
+  Tiles(const double* coef_in, const double* intercept_in, int64_t n_tiles, int64_t n_outputs, int64_t n_features,
+        bool vote)
+      : n_tiles(n_tiles), n_outputs(n_outputs), n_features(n_features), vote(vote) {
+    intercept.assign(intercept_in, intercept_in + n_tiles * n_outputs);
+    coef.assign(coef_in, coef_in + n_tiles * n_outputs * n_features);
+    if (n_outputs < kFewOutputs) return;
+    for (int64_t k = 0; k < n_tiles; ++k)
+      panels.push_back(Panels<T>::pack(coef.data() + k * n_outputs * n_features, n_outputs, n_features, n_features));
+    std::vector<T>().swap(coef);
+  }
+
+  int64_t padded() const { return panels.empty() ? n_outputs : panels[0].padded(); }
+};
+
+// Rows coded and scored together: enough that a tile meets several of its rows.
+constexpr int64_t kScoreBlock = 8 * GateScratch<float>::kBlock;
+
+template <class T>
+struct ScoreScratch {
+  std::vector<int32_t> tile, pair;
+  std::vector<double> weight;
+  std::vector<int64_t> start;
+  std::vector<T> scores;
+  std::vector<const T*> row;
+  std::vector<T*> score;
+
+  ScoreScratch(const Tiles<T>& tiles, int64_t n_rows, int64_t width)
+      : tile(n_rows * width), pair(n_rows * width), weight(n_rows * width), start(tiles.n_tiles + 1),
+        scores(n_rows * tiles.padded()), row(n_rows), score(n_rows) {
+    for (int64_t r = 0; r < n_rows; ++r) score[r] = scores.data() + r * tiles.padded();
+  }
+};
+
+// Scores of the m rows listed in `rows` on one tile, tiles.padded() apart.
+template <class T>
+inline void tile_scores(const Tiles<T>& tiles, int64_t k, const DenseRows<T>& x, int64_t begin, const int32_t* pairs,
+                        int64_t m, int64_t width, ScoreScratch<T>& scratch) {
+  if (tiles.panels.empty()) {
+    for (int64_t p = 0; p < m; ++p)
+      for (int64_t c = 0; c < tiles.n_outputs; ++c)
+        scratch.score[p][c] = dot(x.data + (begin + pairs[p] / width) * x.stride,
+                                  tiles.coef.data() + (k * tiles.n_outputs + c) * tiles.n_features, tiles.n_features);
+    return;
+  }
+  for (int64_t p = 0; p < m; ++p) scratch.row[p] = x.data + (begin + pairs[p] / width) * x.stride;
+  multiply_dense(scratch.row.data(), m, tiles.panels[k], scratch.score.data());
+}
+
+template <class T>
+inline void tile_scores(const Tiles<T>& tiles, int64_t k, const SparseRows<T>& x, int64_t begin, const int32_t* pairs,
+                        int64_t m, int64_t width, ScoreScratch<T>& scratch) {
+  for (int64_t p = 0; p < m; ++p) {
+    const int64_t i = begin + pairs[p] / width;
+    if (!tiles.panels.empty()) {
+      multiply_sparse(x, i, tiles.panels[k], scratch.score[p]);
+      continue;
+    }
+    for (int64_t c = 0; c < tiles.n_outputs; ++c) {
+      const T* w = tiles.coef.data() + (k * tiles.n_outputs + c) * tiles.n_features;
+      T sum = 0;
+      for (int64_t q = x.indptr[i]; q < x.indptr[i + 1]; ++q) sum += x.data[q] * w[x.indices[q]];
+      scratch.score[p][c] = sum;
     }
   }
 }
 
-template <class Rows>
-void score(const Rows& x, const Codes& codes, const double* tiles, int64_t n_outputs, bool vote, double* out,
-           int n_threads) {
-  const int64_t n_pieces = pieces_of(x.n_rows, codes.width * n_outputs * x.n_features);
+// out of n rows from `begin` on, given their codes
+template <class T, class Rows>
+inline void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
+                        const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+  const int64_t n_pairs = n * width, n_outputs = tiles.n_outputs;
+  std::fill(scratch.start.begin(), scratch.start.end(), 0);
+  for (int64_t p = 0; p < n_pairs; ++p) ++scratch.start[tile[p] + 1];
+  for (int64_t k = 0; k < tiles.n_tiles; ++k) scratch.start[k + 1] += scratch.start[k];
+  for (int64_t p = 0; p < n_pairs; ++p) scratch.pair[scratch.start[tile[p]]++] = static_cast<int32_t>(p);
+  std::fill(out, out + n * n_outputs, 0.0);
+  int64_t from = 0;
+  for (int64_t k = 0; k < tiles.n_tiles; ++k) {
+    // At most n pairs at a time: what the scratch has room for, should codes name a tile twice.
+    for (const int64_t end = scratch.start[k]; from < end;) {
+      const int64_t m = std::min(n, end - from);
+      const int32_t* pairs = scratch.pair.data() + from;
+      tile_scores(tiles, k, x, begin, pairs, m, width, scratch);
+      const T* intercept = tiles.intercept.data() + k * n_outputs;
+      for (int64_t p = 0; p < m; ++p) {
+        const double g = weight ? weight[pairs[p]] : 1.0;
+        double* scores = out + pairs[p] / width * n_outputs;
+        for (int64_t c = 0; c < n_outputs; ++c) {
+          const double s = static_cast<double>(scratch.score[p][c]) + intercept[c];
+          scores[c] += g * (tiles.vote ? vote_of(s) : s);
+        }
+      }
+      from += m;
+    }
+  }
+}
+
+// One block of rows: codes from the gate, then scores.
+template <class T, class Rows>
+SVMOSAIC_CLONES void code_and_score(const Gate<T>& gate, const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n,
+                                    GateScratch<T>& gate_scratch, ScoreScratch<T>& scratch, double* out) {
+  for (int64_t r = 0; r < n; r += GateScratch<T>::kBlock)
+    code_block(gate, x, begin + r, std::min(GateScratch<T>::kBlock, n - r), gate_scratch,
+               scratch.tile.data() + r * gate.width, scratch.weight.data() + r * gate.width);
+  score_block(tiles, x, begin, n, scratch.tile.data(), scratch.weight.data(), gate.width, scratch, out);
+}
+
+template <class T, class Rows>
+SVMOSAIC_CLONES void score_codes(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
+                                 const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+  score_block(tiles, x, begin, n, tile, weight, width, scratch, out);
+}
+
+template <class T, class Rows>
+SVMOSAIC_CLONES void code_rows(const Gate<T>& gate, const Rows& x, int64_t begin, int64_t n, GateScratch<T>& scratch,
+                               int32_t* tile, double* weight) {
+  code_block(gate, x, begin, n, scratch, tile, weight);
+}
+
+// ---- all rows, in parallel over pieces --------------------------------------------------------------
+
+// Call block(begin, n, scratch) over [0, n_rows) in blocks of at most `block_rows`, with one scratch a piece.
+template <class MakeScratch, class Block>
+void for_blocks(int64_t n_rows, int64_t n_pieces, int64_t block_rows, int n_threads, const MakeScratch& make_scratch,
+                const Block& block) {
   parallel_for(n_pieces, n_threads, [&](int64_t t) {
-    score_piece(x, codes, tiles, n_outputs, vote, Piece(x.n_rows, n_pieces, t), out);
+    const Piece piece(n_rows, n_pieces, t);
+    if (piece.begin == piece.end) return;
+    auto scratch = make_scratch(std::min(block_rows, piece.end - piece.begin));
+    for (int64_t begin = piece.begin; begin < piece.end; begin += block_rows)
+      block(begin, std::min(block_rows, piece.end - begin), scratch);
   });
+}
+
+template <class T, class Rows>
+void score_all(const Gate<T>& gate, const Tiles<T>& tiles, const Rows& x, double* out, int n_threads) {
+  struct Scratch {
+    GateScratch<T> gate;
+    ScoreScratch<T> score;
+  };
+  const int64_t cost = x.n_features * (gate.n_tiles + gate.width * tiles.padded());
+  for_blocks(
+      x.n_rows, pieces_of(x.n_rows, cost), kScoreBlock, n_threads,
+      [&](int64_t n) { return Scratch{GateScratch<T>(gate, n), ScoreScratch<T>(tiles, n, gate.width)}; },
+      [&](int64_t begin, int64_t n, Scratch& s) {
+        code_and_score(gate, tiles, x, begin, n, s.gate, s.score, out + begin * tiles.n_outputs);
+      });
+}
+
+template <class T, class Rows>
+void score_all(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const double* weight, int64_t width,
+               double* out, int n_threads) {
+  for_blocks(
+      x.n_rows, pieces_of(x.n_rows, x.n_features * width * tiles.padded()), kScoreBlock, n_threads,
+      [&](int64_t n) { return ScoreScratch<T>(tiles, n, width); },
+      [&](int64_t begin, int64_t n, ScoreScratch<T>& s) {
+        score_codes(tiles, x, begin, n, tile + begin * width, weight ? weight + begin * width : nullptr, width, s,
+                    out + begin * tiles.n_outputs);
+      });
+}
+
+template <class T, class Rows>
+void code_all(const Gate<T>& gate, const Rows& x, int32_t* tile, double* weight, int n_threads) {
+  for_blocks(
+      x.n_rows, pieces_of(x.n_rows, x.n_features * gate.n_tiles), GateScratch<T>::kBlock, n_threads,
+      [&](int64_t n) { return GateScratch<T>(gate, n); },
+      [&](int64_t begin, int64_t n, GateScratch<T>& s) {
+        code_rows(gate, x, begin, n, s, tile + begin * gate.width, weight + begin * gate.width);
+      });
 }
 
 }  // namespace svmosaic

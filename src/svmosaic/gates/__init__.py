@@ -1,6 +1,7 @@
 """Gates: where a row belongs, as (tile, weight) pairs."""
 
-from svmosaic.gates.cells import NearestCell, SingleCell
+from svmosaic.gates.cells import SingleCell
+from svmosaic.gates.distance import CODINGS, DistanceGate
 from svmosaic.gates.placement import place_centers
 
-__all__ = ["NearestCell", "SingleCell", "place_centers"]
+__all__ = ["CODINGS", "DistanceGate", "SingleCell", "place_centers"]

@@ -4,7 +4,7 @@ import numpy as np
 
 from svmosaic._validation import check_real
 from svmosaic.couplings import Coupling
-from svmosaic.gates import NearestCell, place_centers
+from svmosaic.gates import DistanceGate, place_centers
 from svmosaic.models._base import BaseMosaicClassifier
 
 _PARAMETERS = """n_clusters : int, default=8
@@ -66,7 +66,7 @@ class _CellSVC(BaseMosaicClassifier):
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
 
     def _fit_gate(self, X, target, rng):
-        gate = NearestCell(
+        gate = DistanceGate(
             place_centers(
                 X, self.n_clusters, clusterer=self.clusterer, sample_weight=target.weight,
                 rows_per_center=self.rows_per_cluster, max_iter=self.kmeans_iter, rng=rng,
@@ -75,7 +75,7 @@ class _CellSVC(BaseMosaicClassifier):
         if self._keeps_empty_cells:
             return gate
         used = np.unique(gate.code(X)[0])
-        return gate if len(used) == gate.n_tiles else NearestCell(gate.centers[used])
+        return gate if len(used) == gate.n_tiles else DistanceGate(gate.centers[used])
 
 
 class KMeansSVC(_CellSVC):
