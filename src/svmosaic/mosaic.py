@@ -6,11 +6,37 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy import sparse
 
 from svmosaic import _core
 from svmosaic.solvers import Rows
 
 LINKS = ("identity", "vote")
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """A fitted transformer in front of the tiles, and whether the gate looks through it too.
+
+    Attributes
+    ----------
+    transformer : fitted transformer
+    code_space : {"input", "features"}
+    """
+
+    transformer: Any
+    code_space: str
+
+    def rows(self, X):
+        """Rows for the gate and rows for the tiles."""
+        features = self.transformer.transform(X)
+        if sparse.issparse(features):
+            features = features.tocsr()
+        else:
+            features = np.ascontiguousarray(features)
+        if features.dtype not in (np.float32, np.float64):
+            features = features.astype(np.float64)
+        return (X if self.code_space == "input" else features), features
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +54,15 @@ class Mosaic:
     intercept : ndarray of shape (n_tiles, n_outputs)
     link : {"identity", "vote"}
         Margins add up, or vote by exp(-hinge(s)) - exp(-hinge(-s)).
+    feature_map : FeatureMap or None
+        What the tiles (and, if it says so, the gate) see instead of x.
     """
 
     gate: Any
     coef: np.ndarray
     intercept: np.ndarray
     link: str = "identity"
+    feature_map: FeatureMap | None = None
 
     @property
     def n_tiles(self) -> int:
@@ -47,13 +76,15 @@ class Mosaic:
 
     def decision_function(self, X, n_jobs=None):
         """Scores of shape (n_samples, n_outputs); X is a validated array or CSR matrix."""
-        rows, n_threads = Rows(X), effective_n_jobs(n_jobs)
+        n_threads = effective_n_jobs(n_jobs)
+        gate_rows, tile_rows = (X, X) if self.feature_map is None else self.feature_map.rows(X)
+        rows = Rows(tile_rows)
         out = np.empty((rows.n_rows, self.coef.shape[1]))
         tiles = self._tiles32 if rows.dtype == np.float32 else self._tiles64
-        if hasattr(self.gate, "core"):
+        if hasattr(self.gate, "core") and gate_rows is tile_rows:
             tiles.score(self.gate.core(rows.dtype), rows.core, out, n_threads)
         else:
-            tile, weight = self.gate.code(X, n_jobs)
+            tile, weight = self.gate.code(gate_rows, n_jobs)
             tiles.score_codes(rows.core, tile, weight, out, n_threads)
         return out
 

@@ -10,18 +10,24 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
 
-def place_centers(X, n_centers, *, clusterer=None, sample_weight=None, rows_per_center=256, max_iter=10, rng):
-    """Centres of the cells of X.
+def place_centers(
+    X, n_centers, *, source="kmeans", label=None, sample_weight=None, rows_per_center=256, max_iter=10, rng,
+    name="clusterer",
+):  # fmt: skip
+    """Centres of the cells of X, sorted, without duplicates.
 
     Parameters
     ----------
     X : ndarray or CSR matrix
     n_centers : int
         How many, at most: never more than there are distinct rows.
-    clusterer : None, array or clusterer
-        None: k-means on a sample of the rows with a few Lloyd steps, which costs a tenth of k-means to convergence
-        and loses no accuracy. An array of shape (n, n_features): these centres. An estimator: a clone of it is
-        fitted to X, and its `cluster_centers_` (or else the means of its `labels_`) are taken.
+    source : {"kmeans", "class", "random"}, array or clusterer
+        "kmeans": k-means on a sample of the rows with a few Lloyd steps, which costs a tenth of k-means to convergence
+        and loses no accuracy. "class": the same within each class, with centres shared out by class size. "random":
+        rows of X. An array of shape (n, n_features): these centres. An estimator with `cluster_centers_`: its centres,
+        as they were fitted. Any other clusterer: a clone of it is fitted to X, and its `cluster_centers_` (or else the
+        means of its `labels_`) are taken.
+    label : ndarray of int, for source="class"
     sample_weight : ndarray, optional
         Weighs the rows in k-means.
     rows_per_center : int or None
@@ -29,20 +35,37 @@ def place_centers(X, n_centers, *, clusterer=None, sample_weight=None, rows_per_
     max_iter : int
         Lloyd steps.
     rng : RandomState
+    name : str
+        What the source is called in messages.
 
     Returns
     -------
     ndarray of shape (n, n_features), of the dtype of X
     """
-    if clusterer is None:
-        centers = _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
-    elif hasattr(clusterer, "fit"):
-        centers = _clustered(X, clusterer, rng)
+    if isinstance(source, str):
+        if source == "kmeans":
+            centers = _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
+        elif source == "class":
+            centers = _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng)
+        elif source == "random":
+            chosen = rng.choice(X.shape[0], min(n_centers, X.shape[0]), replace=False)
+            centers = X[chosen].toarray() if sparse.issparse(X) else X[chosen]
+        else:
+            raise ValueError(f"{name} must be 'kmeans', 'class', 'random', an array or a clusterer, got {source!r}")
+    elif hasattr(source, "cluster_centers_"):
+        centers = _checked(source.cluster_centers_, X, name)
+    elif hasattr(source, "fit"):
+        centers = _clustered(X, source, rng, name)
     else:
-        centers = check_array(clusterer, dtype=X.dtype, input_name="clusterer")
-        if centers.shape[1] != X.shape[1]:
-            raise ValueError(f"clusterer has centres of {centers.shape[1]} features, but X has {X.shape[1]}")
+        centers = _checked(source, X, name)
     return np.unique(np.ascontiguousarray(centers, dtype=X.dtype), axis=0)
+
+
+def _checked(centers, X, name):
+    centers = check_array(centers, dtype=X.dtype, input_name=name)
+    if centers.shape[1] != X.shape[1]:
+        raise ValueError(f"{name} has centres of {centers.shape[1]} features, but X has {X.shape[1]}")
+    return centers
 
 
 def _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng):
@@ -51,26 +74,40 @@ def _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
         chosen = np.sort(rng.choice(n_rows, rows_per_center * n_centers, replace=False))
         X = X[chosen]
         sample_weight = None if sample_weight is None else sample_weight[chosen]
-    n_centers = min(n_centers, X.shape[0])
-    # Row-major copies: KMeans copies anyway, and subtracts the mean for accuracy.
-    model = KMeans(n_centers, n_init=1, max_iter=max_iter, random_state=rng)
+    model = KMeans(min(n_centers, X.shape[0]), n_init=1, max_iter=max_iter, random_state=rng)
     with warnings.catch_warnings():
         # Few Lloyd steps are meant to stop early, and fewer distinct rows than centres are dealt with by the caller.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, sample_weight=sample_weight).cluster_centers_
 
 
-def _clustered(X, clusterer, rng):
+def _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng):
+    counts = np.bincount(label)
+    present = np.flatnonzero(counts)
+    # One centre a class at least; the rest by the size of the classes (largest remainders).
+    quota = counts[present] * max(n_centers - len(present), 0) / counts.sum()
+    shares = 1 + np.floor(quota).astype(int)
+    for k in np.argsort(-(quota % 1), kind="stable")[: max(n_centers - shares.sum(), 0)]:
+        shares[k] += 1
+    parts = []
+    for k, share in zip(present, shares, strict=True):
+        here = np.flatnonzero(label == k)
+        weight = None if sample_weight is None else sample_weight[here]
+        parts.append(_sampled_kmeans(X[here], share, weight, rows_per_center, max_iter, rng))
+    return np.concatenate(parts)
+
+
+def _clustered(X, clusterer, rng, name):
     model = clone(clusterer)
-    if "random_state" in model.get_params() and model.get_params()["random_state"] is None:
+    if model.get_params().get("random_state", 0) is None:
         model.set_params(random_state=rng.randint(2**31 - 1))
     model.fit(X)
     if hasattr(model, "cluster_centers_"):
         return model.cluster_centers_
     if not hasattr(model, "labels_"):
-        raise ValueError(f"clusterer={clusterer!r} has neither cluster_centers_ nor labels_ after fit")
+        raise ValueError(f"{name}={clusterer!r} has neither cluster_centers_ nor labels_ after fit")
     labels = model.labels_
-    means = [X[labels == label].mean(axis=0) for label in np.unique(labels) if label >= 0]
+    means = [np.asarray(X[labels == label].mean(axis=0)).ravel() for label in np.unique(labels) if label >= 0]
     if not means:
-        raise ValueError(f"clusterer={clusterer!r} found no cluster")
-    return np.vstack([np.asarray(m).ravel() for m in means]) if sparse.issparse(X) else np.array(means)
+        raise ValueError(f"{name}={clusterer!r} found no cluster")
+    return np.vstack(means)

@@ -2,5 +2,6 @@
 
 from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
 from svmosaic.models.linear import LinearSVC
+from svmosaic.models.local_coding import LocallyLinearSVC
 
-__all__ = ["ClusteredSVC", "KMeansSVC", "LinearSVC"]
+__all__ = ["ClusteredSVC", "KMeansSVC", "LinearSVC", "LocallyLinearSVC"]

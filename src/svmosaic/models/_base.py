@@ -35,8 +35,12 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
         rng = check_random_state(self.random_state)
-        gate = self._fit_gate(X, target, rng)
-        self._fit_tiles(X, target, gate, rng)
+        gate_rows, tile_rows, feature_map = self._map_features(X)
+        gate = self._fit_gate(gate_rows, target, rng)
+        codes = gate.code(gate_rows, self.n_jobs)
+        coupling = self._couple(gate.n_tiles)
+        solutions, bias = self._solve(tile_rows, target, codes, coupling, rng)
+        self._keep(target.classes, gate, coupling, solutions, bias, feature_map)
         return self
 
     def decision_function(self, X):
@@ -58,25 +62,30 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         check_choice("loss", self.loss, LOSSES)
         check_choice("solver", self.solver, SOLVERS)
 
-    def _fit_tiles(self, X, target, gate, rng):
-        """Solve for the tiles of every output with the gate held fixed, and keep the fitted form."""
+    def _map_features(self, X):
+        """Rows as the gate sees them, rows as the tiles see them, and the fitted map between, if any."""
+        return X, X, None
+
+    def _solve(self, X, target, codes, coupling, rng):
+        """Solve for the tiles of every output with the codes held fixed."""
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        tile, weight = gate.code(X)
-        coupling = self._couple(gate.n_tiles)
         cost = self.C * target.weight
-        first = Problem(Rows(X, bias), tile, weight, coupling, target.signs(0), cost, self.loss)
+        first = Problem(Rows(X, bias), *codes, coupling, target.signs(0), cost, self.loss)
         problems = [first.with_target(target.signs(c), cost) for c in range(target.n_outputs)]
         solutions = solve(
             problems, solver=self.solver, tol=self.tol, max_iter=self.max_iter, seed=rng.randint(2**31 - 1),
             n_jobs=self.n_jobs,
         )  # fmt: skip
         self._report(solutions)
+        return solutions, bias
+
+    def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
+        """Turn the solutions into the fitted form."""
         tiles = np.stack([coupling.tiles(s.weights) for s in solutions], axis=1)
-        self.classes_ = target.classes
-        self.mosaic_ = Mosaic(gate, tiles[:, :, :-1], bias * tiles[:, :, -1])
+        self.classes_ = classes
+        self.mosaic_ = Mosaic(gate, tiles[:, :, :-1], bias * tiles[:, :, -1], feature_map=feature_map)
         self.dual_gap_ = np.array([s.gap for s in solutions])
         self.n_iter_ = max(s.n_iter for s in solutions)
-        return solutions
 
     def _report(self, solutions):
         name = type(self).__name__

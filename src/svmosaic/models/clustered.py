@@ -22,8 +22,8 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
     max_iter : int, default=1000
         Largest number of epochs (dual) or steps (newton).
     clusterer : None, estimator or array of shape (n, n_features), default=None
-        None: k-means. A clusterer: a clone of it is fitted, and its `cluster_centers_` or the means of its `labels_`
-        are the centres. An array: these centres.
+        None: k-means. A fitted clusterer: its `cluster_centers_`. Another: a clone of it is fitted, and its
+        `cluster_centers_` or the means of its `labels_` are the centres. An array: these centres.
     rows_per_cluster : int or None, default=256
         k-means looks at a sample of this many rows a cell; None for all rows.
     kmeans_iter : int, default=10
@@ -68,7 +68,7 @@ class _CellSVC(BaseMosaicClassifier):
     def _fit_gate(self, X, target, rng):
         gate = DistanceGate(
             place_centers(
-                X, self.n_clusters, clusterer=self.clusterer, sample_weight=target.weight,
+                X, self.n_clusters, source="kmeans" if self.clusterer is None else self.clusterer, sample_weight=target.weight,
                 rows_per_center=self.rows_per_cluster, max_iter=self.kmeans_iter, rng=rng,
             )
         )  # fmt: skip
@@ -248,9 +248,8 @@ class ClusteredSVC(_CellSVC):
     def _couple(self, n_tiles):
         return Coupling.to_global(n_tiles, self.global_reg)
 
-    def _fit_tiles(self, X, target, gate, rng):
-        solutions = super()._fit_tiles(X, target, gate, rng)
+    def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
+        super()._keep(classes, gate, coupling, solutions, bias, feature_map)
         shared = np.stack([s.weights[-1] for s in solutions]) / np.sqrt(self.global_reg)
         self.global_coef_ = shared[:, :-1]
-        self.global_intercept_ = shared[:, -1] * (self.intercept_scaling if self.fit_intercept else 0.0)
-        return solutions
+        self.global_intercept_ = bias * shared[:, -1]

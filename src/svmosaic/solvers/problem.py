@@ -77,22 +77,25 @@ class Problem:
         """The same rows and codes with other signs and costs (another class); what is built of them is shared."""
         return replace(self, y=y, cost=cost)
 
-    @property
-    def design(self):
-        """The block design in the core."""
+    def prepare(self) -> "Problem":
+        """Build what is shared before threads ask for it."""
         if "design" not in self._shared:
             block, coef = self.coupling.blocks(self.tile, self.weight)
-            self._shared["design"] = _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
             squared_coef = 1.0 if coef is None else np.einsum("ra,ra->r", coef, coef)
             norms = self.rows.squared_norms
             self._shared["curvature"] = (norms if self.index is None else norms[self.index]) * squared_coef
-        return self._shared["design"]
+            self._shared["design"] = _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
+        return self
+
+    @property
+    def design(self):
+        """The block design in the core."""
+        return self.prepare()._shared["design"]
 
     @property
     def curvature(self):
         """|x_r|^2 |coef_r|^2 of each problem row."""
-        self.design  # noqa: B018 (builds it)
-        return self._shared["curvature"]
+        return self.prepare()._shared["curvature"]
 
     @property
     def separable(self) -> bool:

@@ -47,7 +47,7 @@ def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=No
     for k, problem in enumerate(problems):
         alpha = None if start is None else start[k]
         for here, part in problem.split() if problem.separable else [(None, problem)]:
-            tasks.append((k, here, part, alpha if here is None or alpha is None else alpha[here]))
+            tasks.append((k, here, part.prepare(), alpha if here is None or alpha is None else alpha[here]))
     n_workers = effective_n_jobs(n_jobs)
     n_threads = max(1, n_workers // len(tasks))
     seeds = np.random.SeedSequence(seed).spawn(len(tasks))
