@@ -30,10 +30,7 @@ class FeatureMap:
     def rows(self, X):
         """Rows for the gate and rows for the tiles."""
         features = self.transformer.transform(X)
-        if sparse.issparse(features):
-            features = features.tocsr()
-        else:
-            features = np.ascontiguousarray(features)
+        features = features.tocsr() if sparse.issparse(features) else np.ascontiguousarray(features)
         if features.dtype not in (np.float32, np.float64):
             features = features.astype(np.float64)
         return (X if self.code_space == "input" else features), features

@@ -66,12 +66,12 @@ class _CellSVC(BaseMosaicClassifier):
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
 
     def _fit_gate(self, X, target, rng):
-        gate = DistanceGate(
-            place_centers(
-                X, self.n_clusters, source="kmeans" if self.clusterer is None else self.clusterer, sample_weight=target.weight,
-                rows_per_center=self.rows_per_cluster, max_iter=self.kmeans_iter, rng=rng,
-            )
+        source = "kmeans" if self.clusterer is None else self.clusterer
+        centers = place_centers(
+            X, self.n_clusters, source=source, label=target.label, sample_weight=target.weight,
+            rows_per_center=self.rows_per_cluster, max_iter=self.kmeans_iter, rng=rng,
         )  # fmt: skip
+        gate = DistanceGate(centers)
         if self._keeps_empty_cells:
             return gate
         used = np.unique(gate.code(X)[0])
