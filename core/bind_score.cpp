@@ -24,7 +24,7 @@ void bind_score(nb::module_& m) {
         nb::gil_scoped_release release;
         rows.visit([&](const auto& x) { score(x, codes, tiles.data(), n_outputs, vote, out.data(), n_threads); });
       },
-      nb::arg("rows"), nb::arg("tile"), nb::arg("weight").none(), nb::arg("tiles"), nb::arg("vote"), nb::arg("out"),
+      nb::arg("rows"), nb::arg("tile"), nb::arg("weight").none(), nb::arg("tiles"), nb::arg("vote"), nb::arg("out").noconvert(),
       nb::arg("n_threads") = 1, "out[i, c] = sum_a weight[i, a] link(<tiles[tile[i, a], c], (x_i, bias)>).");
 }
 
