@@ -85,7 +85,10 @@ class Problem:
             self._shared["design"] = _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
             squared_coef = 1.0 if coef is None else np.einsum("ra,ra->r", coef, coef)
             norms = self.rows.squared_norms
-            self._shared["curvature"] = (norms if self.index is None else norms[self.index]) * squared_coef
+            curvature = (norms if self.index is None else norms[self.index]) * squared_coef
+            if not np.isfinite(curvature.max(initial=0.0)):
+                raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
+            self._shared["curvature"] = curvature
         return self._shared["design"]
 
     @property
@@ -129,7 +132,8 @@ class Problem:
     @property
     def primal_at_zero(self) -> float:
         """The objective at V = 0, the yardstick of `tol`: sum_r c_r for either loss."""
-        return float(self.cost.sum())
+        with np.errstate(over="ignore"):  # `solve` refuses infinity, and says why
+            return float(self.cost.sum())
 
     @property
     def one_tile_a_row(self) -> bool:

@@ -45,6 +45,8 @@ def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=No
     # Tiles that share nothing are problems of their own: (place in the list, rows there, problem, duals).
     tasks = []
     for k, problem in enumerate(problems):
+        if not np.isfinite(problem.primal_at_zero):
+            raise ValueError("the costs are too large: C times the sum of the weights overflows float64; lower C")
         alpha = None if start is None else start[k]
         for here, part in problem.split() if problem.separable else [(None, problem)]:
             tasks.append((k, here, part, alpha if here is None or alpha is None else alpha[here]))
