@@ -1,5 +1,6 @@
 """The one problem every model is reduced to: a linear SVM in a space of blocks."""
 
+import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -71,7 +72,7 @@ class Problem:
     cost: np.ndarray
     loss: str = "hinge"
     index: np.ndarray | None = None
-    _shared: dict = field(default_factory=dict, repr=False)
+    _shared: dict = field(default_factory=lambda: {"lock": threading.Lock()}, repr=False)
 
     def with_target(self, y, cost) -> "Problem":
         """The same rows and codes with other signs and costs (another class); what is built of them is shared."""
@@ -80,22 +81,31 @@ class Problem:
     @property
     def design(self):
         """The block design in the core."""
-        if "design" not in self._shared:
-            block, coef = self.coupling.blocks(self.tile, self.weight)
-            self._shared["design"] = _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
-            squared_coef = 1.0 if coef is None else np.einsum("ra,ra->r", coef, coef)
-            norms = self.rows.squared_norms
-            curvature = (norms if self.index is None else norms[self.index]) * squared_coef
-            if not np.isfinite(curvature.max(initial=0.0)):
-                raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
-            self._shared["curvature"] = curvature
-        return self._shared["design"]
+        return self._built[0]
 
     @property
     def curvature(self):
         """|x_r|^2 |coef_r|^2 of each problem row."""
-        self.design  # noqa: B018 (builds it)
-        return self._shared["curvature"]
+        return self._built[1]
+
+    @property
+    def _built(self):
+        # Classes share what is built here and may ask for it on several threads at once: one builds, the others wait.
+        with self._shared["lock"]:
+            if "built" not in self._shared:
+                self._shared["built"] = self._build()
+            return self._shared["built"]
+
+    def _build(self):
+        block, coef = self.coupling.blocks(self.tile, self.weight)
+        design = _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
+        norms = self.rows.squared_norms
+        curvature = norms if self.index is None else norms[self.index]
+        if coef is not None:
+            curvature = curvature * np.einsum("ra,ra->r", coef, coef)
+        if not np.isfinite(curvature.max(initial=0.0)):
+            raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
+        return design, curvature
 
     @property
     def separable(self) -> bool:
