@@ -196,9 +196,7 @@ def test_arrays_outlive_their_owner():
     X = np.random.RandomState(0).standard_normal((50, 4))
     norms = (X**2).sum(axis=1) + 1.0
     made = sparse.csr_array(X)
-    rows = _core.Rows.sparse(
-        made.data.copy(), made.indices.astype(np.int32), made.indptr.astype(np.int64), 4, 1.0
-    )
+    rows = _core.Rows.sparse(made.data.copy(), made.indices.astype(np.int32), made.indptr.astype(np.int64), 4, 1.0)
     d = _core.Design(rows, np.zeros((50, 1), np.int32), np.ones((50, 1)), np.arange(50, dtype=np.int32), 1)
     del made
     gc.collect()
@@ -232,9 +230,7 @@ def test_vector_loops_at_every_remainder(n_features, dtype):
         _core.accumulate(rows, d, y, weight, total)
         assert_allclose(total[0], augmented.T @ (weight * y), atol=1e-12)
         hessian = np.empty((1, n_features + 1, n_features + 1))
-        _core.tile_hessians(
-            rows, d, np.arange(40, dtype=np.int32), np.array([0, 40], np.int64), weight, hessian
-        )
+        _core.tile_hessians(rows, d, np.arange(40, dtype=np.int32), np.array([0, 40], np.int64), weight, hessian)
         assert_allclose(hessian[0], augmented.T @ (weight[:, None] * augmented), atol=1e-11)
 
 

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import SHAPES, badly_scaled_data, hard_data, hard_problem
 from rehline import ReHLine_solver
 from scipy import sparse
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic.couplings import Coupling
@@ -221,7 +222,9 @@ def test_descent_alone_stalls_on_badly_scaled_data():
 def test_float32_rows_of_huge_norm(solver):
     """Margins that overflow float32 must not turn the weights into NaN."""
     X, y, cost = hard_data(2, dtype=np.float32)
-    problem = Problem(Rows(X * np.float32(1e19)), np.zeros((len(y), 1), np.int32), None, Coupling.independent(1), y, cost)
+    problem = Problem(
+        Rows(X * np.float32(1e19)), np.zeros((len(y), 1), np.int32), None, Coupling.independent(1), y, cost
+    )
     solution = solve([problem], solver=solver, tol=1e-3, max_iter=20)[0]
     assert np.isfinite(solution.weights).all()
     assert np.isfinite(solution.gap)
@@ -320,6 +323,31 @@ def test_same_bits_with_threads_inside_one_problem(solver):
     one, two = (solve([problem], solver=solver, tol=1e-4, n_jobs=n_jobs)[0] for n_jobs in (1, 2))
     assert_array_equal(one.weights, two.weights)
     assert_array_equal(one.alpha, two.alpha)
+
+
+def test_classes_may_build_what_they_share_at_the_same_time():
+    """Many threads, each the first to ask for the design that their problems share."""
+    for seed in range(20):
+        first, _ = hard_problem(seed, shape="cells")
+        problems = [first] + [first.with_target(-first.y, first.cost) for _ in range(9)]
+        one, many = (solve(problems, solver="dual", tol=0.1, n_jobs=n_jobs) for n_jobs in (1, 10))
+        assert all(np.array_equal(a.alpha, b.alpha) for a, b in zip(one, many, strict=True))
+
+
+def test_auto_hands_over_when_descent_reaches_its_limit():
+    """150 rows of four unscaled features: an epoch costs next to nothing, and a thousand are not enough."""
+    X, y = load_iris(return_X_y=True)
+    problem = Problem(
+        Rows(X), np.zeros((len(y), 1), np.int32), None, Coupling.independent(1),
+        np.where(y == 1, 1, -1).astype(np.int8), np.ones(len(y)),
+    )  # fmt: skip
+    assert not solve([problem], solver="dual", tol=1e-6, max_iter=1000)[0].converged
+    solution = solve([problem], tol=1e-6, max_iter=1000)[0]
+    assert solution.converged
+    assert solution.solver == "newton"
+    # Where neither gets there, the better of the two is returned.
+    both = [solve([problem], solver=s, tol=1e-12, max_iter=3)[0].gap for s in ("dual", "auto")]
+    assert both[1] <= both[0]
 
 
 def test_seed_orders_the_coordinates():

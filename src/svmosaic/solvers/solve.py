@@ -109,11 +109,13 @@ def _solve_one(problem, solver, *, tol, max_iter, alpha, **options) -> Solution:
     epoch, newton = _epoch_cost(problem), _newton_cost(problem)
     if newton <= _TYPICAL_EPOCHS * epoch:
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
+    # Descent that drags on is handed over: after what Newton's method should cost twice over, or at the limit.
     patience = min(max_iter, 2 * int(newton / epoch)) if np.isfinite(newton) else max_iter
     descent = solve_dual_descent(problem, tol=tol, max_iter=patience, alpha=alpha, **options)
-    if descent.converged or patience == max_iter:
+    if descent.converged or not np.isfinite(newton):
         return descent
-    return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
+    second = solve_newton(problem, tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
+    return second if second.gap <= descent.gap else descent
 
 
 def _stored_per_row(problem) -> float:
