@@ -87,7 +87,8 @@ def test_one_cell_is_linear_svc_with_a_larger_c(loss, global_reg):
     linear = LinearSVC(0.7 * (1 + global_reg) / global_reg, loss=loss, **EXACT).fit(X, y, sample_weight=cost)
     assert_allclose(one.coef_[0], linear.coef_, atol=1e-4)
     assert_allclose(one.intercept_[0], linear.intercept_, atol=1e-4)
-    assert_allclose(KMeansSVC(1, C=0.7, loss=loss, **EXACT).fit(X, y).coef_[0], LinearSVC(0.7, loss=loss, **EXACT).fit(X, y).coef_, atol=1e-4)  # fmt: skip
+    apart = KMeansSVC(1, C=0.7, loss=loss, **EXACT).fit(X, y)
+    assert_allclose(apart.coef_[0], LinearSVC(0.7, loss=loss, **EXACT).fit(X, y).coef_, atol=1e-4)
 
 
 def test_kmeans_svc_is_one_linear_svc_a_cell():
@@ -102,7 +103,7 @@ def test_kmeans_svc_is_one_linear_svc_a_cell():
 
 def test_cells_with_one_class_few_rows_or_none_follow_the_global_vector():
     rng = np.random.RandomState(4)
-    X = np.vstack([rng.standard_normal((80, 2)), rng.standard_normal((30, 2)) + [20, 0], [[-20.0, 0.0]]])
+    X = np.vstack([rng.standard_normal((80, 2)), rng.standard_normal((30, 2)) + np.array([20, 0]), [[-20.0, 0.0]]])
     y = np.r_[np.where(X[:80, 1] > 0, 1, 0), np.ones(30), [1]]
     centers = [[0.0, 0.0], [20.0, 0.0], [-20.0, 0.0], [0.0, 90.0]]  # mixed, one class, one row, none
     tied = ClusteredSVC(clusterer=centers, **EXACT).fit(X, y)

@@ -21,16 +21,21 @@ ESTIMATORS = [
 ]
 
 
-def instances():
-    # The weight equivalence asks for equal predictions to 1e-7: the default gap is no match for it.
-    for estimator in ESTIMATORS:
-        tight = {"tol": 1e-12, "max_iter": 100_000}
-        yield estimator(
-            **{name: value for name, value in tight.items() if name in inspect.signature(estimator).parameters}
-        )
+# The check of weight equivalence asks for equal scores to 1e-7: the default gap is no match for it.
+TIGHT = {"tol": 1e-12, "max_iter": 100_000}
+SETTINGS = {"LinearSVC": TIGHT, "KMeansSVC": TIGHT, "ClusteredSVC": TIGHT}
+# Checks that may fail, each with its reason: {estimator: {check: reason}}.
+EXPECTED: dict = {}
 
 
-@parametrize_with_checks(list(instances()))
+def expected_failures(estimator):
+    return EXPECTED.get(type(estimator).__name__, {})
+
+
+@parametrize_with_checks(
+    [estimator(**SETTINGS.get(estimator.__name__, {})) for estimator in ESTIMATORS],
+    expected_failed_checks=expected_failures,
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

@@ -233,7 +233,7 @@ def test_float32_rows_of_huge_norm(solver):
 def test_rows_too_large_for_float64_are_refused():
     X, y, cost = hard_data(2)
     problem = Problem(Rows(X * 1e160), np.zeros((len(y), 1), np.int32), None, Coupling.independent(1), y, cost)
-    with pytest.raises(ValueError, match="too large.*scale"):
+    with pytest.raises(ValueError, match=r"too large.*scale"):
         solve([problem])
     problem, _ = hard_problem(2)
     with pytest.raises(ValueError, match="costs"):
@@ -304,7 +304,7 @@ def test_shrinking_ends_at_the_same_optimum():
 @pytest.mark.parametrize("solver", ["auto", *CHOSEN])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_same_bits_whatever_n_jobs(shape, solver):
-    X, y, cost = hard_data(15, n=4000)
+    _, y, cost = hard_data(15, n=4000)
     first, _ = hard_problem(15, shape=shape, n=4000)
     problems = [first, first.with_target(-np.roll(y, 1), cost), first.with_target(np.roll(y, 2), cost)]
     runs = [solve(problems, solver=solver, tol=1e-5, n_jobs=n_jobs, seed=3) for n_jobs in (1, 2, 5, 1)]
@@ -318,7 +318,6 @@ def test_same_bits_whatever_n_jobs(shape, solver):
 @pytest.mark.parametrize("solver", CHOSEN)
 def test_same_bits_with_threads_inside_one_problem(solver):
     """Large enough that the passes are cut into pieces."""
-    X, y, cost = hard_data(16, n=60_000)
     problem, _ = hard_problem(16, n=60_000)
     one, two = (solve([problem], solver=solver, tol=1e-4, n_jobs=n_jobs)[0] for n_jobs in (1, 2))
     assert_array_equal(one.weights, two.weights)

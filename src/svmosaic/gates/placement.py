@@ -38,6 +38,8 @@ def place_centers(X, n_centers, *, clusterer=None, sample_weight=None, rows_per_
         centers = _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
     elif hasattr(clusterer, "fit"):
         centers = _clustered(X, clusterer, rng)
+    elif isinstance(clusterer, str) or np.ndim(clusterer) == 0:
+        raise ValueError(f"clusterer must be None, a clusterer or an array of centres, got {clusterer!r}")
     else:
         centers = check_array(clusterer, dtype=X.dtype, input_name="clusterer")
         if centers.shape[1] != X.shape[1]:
