@@ -18,8 +18,10 @@ SOLVERS = ("auto", "dual", "newton")
 # A rough cost model, in nanoseconds on one core of a 2023 server; only ratios matter. An epoch of descent reads
 # each row's features once a block, and pays for jumping to the row; a Newton step reads all rows about three
 # times and forms the Hessian from the third of the rows that is typically active.
-_READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.12, 20.0, 0.035, 0.1, 3e5
-_TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, 12
+_READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.4, 70.0, 0.035, 0.1, 3e5
+# Newton's method ends on the squared hinge, piecewise quadratic, in a few steps; the hinge takes several of them for
+# each proximal step.
+_TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {"hinge": 12, "squared_hinge": 4}
 
 
 def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=None, start=None) -> list[Solution]:
@@ -139,7 +141,7 @@ def _newton_cost(problem) -> float:
     width = 1 + coupling.n_shared
     step = problem.n_rows * (3 * _READ * width * _stored_per_row(problem) + _HESSIAN * size**2 / 3 + _JUMP)
     cholesky = _CHOLESKY * size**3 * (coupling.n_tiles / 3 + coupling.n_shared**3)
-    return _TYPICAL_STEPS * (step + cholesky + _CALL)
+    return _TYPICAL_STEPS[problem.loss] * (step + cholesky + _CALL)
 
 
 def warn_if_unconverged(solutions, max_iter, name):
