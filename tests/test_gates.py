@@ -1,5 +1,7 @@
 """Gates and the placement of their centres."""
 
+import pickle
+
 import numpy as np
 import pytest
 import reference
@@ -133,3 +135,14 @@ def test_mosaic_scores_as_the_reference(dtype, storage, link):
         assert_array_equal(mosaic.decision_function(X, n_jobs=2), mosaic.decision_function(X))
     assert mosaic.n_tiles == 4
     assert mosaic.n_bytes == 8 * (60 + 12)
+
+
+def test_saved_mosaic_holds_each_weight_once():
+    rng = np.random.RandomState(0)
+    mosaic = Mosaic(NearestCell(rng.standard_normal((4, 50))), rng.standard_normal((4, 3, 50)), np.zeros((4, 3)))
+    X = rng.standard_normal((9, 50))
+    before = mosaic.decision_function(X)
+    saved = pickle.dumps(mosaic)
+    assert len(saved) < mosaic.n_bytes + 1000
+    again = pickle.loads(saved)
+    assert_array_equal(again.decision_function(X), before)

@@ -433,3 +433,21 @@ def test_rows_take_any_layout():
     norms = reference.augment(X, 2.0) ** 2
     for stored in (np.asfortranarray(X), X[::-1][::-1], sparse.csc_array(X), sparse.coo_matrix(X)):
         assert_allclose(Rows(stored, 2.0).squared_norms, norms.sum(axis=1))
+
+
+@pytest.mark.parametrize("solver", CHOSEN)
+def test_sparse_entries_stored_twice_add_up(solver):
+    X, y, cost = hard_data(22)
+    whole = sparse.csr_array(X)
+    twice = sparse.csr_array(
+        (np.repeat(whole.data / 2, 2), np.repeat(whole.indices, 2), 2 * whole.indptr), shape=whole.shape
+    )
+    assert not twice.has_canonical_format
+    stored = twice.nnz
+    tile = np.zeros((len(y), 1), np.int32)
+    one, two = (
+        solve_one(Problem(Rows(x), tile, None, Coupling.independent(1), y, cost), solver=solver) for x in (whole, twice)
+    )
+    assert_allclose(one.weights, two.weights, atol=1e-4)
+    assert_allclose(Rows(twice).squared_norms, Rows(X).squared_norms)
+    assert twice.nnz == stored, "the user's matrix is left alone"

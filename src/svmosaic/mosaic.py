@@ -1,6 +1,6 @@
 """The one fitted form: a gate and a bank of linear tiles."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,10 @@ class Mosaic:
     @cached_property
     def _tiles(self):
         return np.ascontiguousarray(np.concatenate([self.coef, self.intercept[:, :, None]], axis=2), dtype=np.float64)
+
+    def __getstate__(self):
+        # Without the joined array, which can be made again: a saved model holds each weight once.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def n_tiles(self) -> int:

@@ -12,7 +12,7 @@ from svmosaic.couplings import Coupling
 
 
 class Rows:
-    """Data rows (x_i, bias) as the core reads them: dense or CSR, float32 or float64, never copied.
+    """Data rows (x_i, bias) as the core reads them: dense or CSR, float32 or float64, not copied.
 
     Parameters
     ----------
@@ -26,6 +26,9 @@ class Rows:
             raise ValueError(f"rows must be float32 or float64, got {X.dtype}")
         if sparse.issparse(X):
             X = X.tocsr()
+            if not X.has_canonical_format:  # an entry stored in two parts would spoil the norms
+                X = X.copy()
+                X.sum_duplicates()
             indices = X.indices.astype(np.int32, copy=False)
             indptr = X.indptr.astype(np.int64, copy=False)
             self.core = _core.Rows.sparse(X.data, indices, indptr, X.shape[1], bias)
