@@ -151,7 +151,7 @@ def race_all(tasks, limit):
                 row += [show(seconds, done), f"{'' if done else '> '}{seconds / own:.1f}"]
             rows.append(row)
     common.print_table(
-        f"Seconds to a relative suboptimality of {NEAR:g} (C = 1, one thread; '>': ended there without reaching it)",
+        f"Processor seconds to a relative suboptimality of {NEAR:g} (C = 1, one thread; '>': ended before reaching it)",
         ["data", "loss", "svmosaic", "liblinear", "ratio", "rehline", "ratio"],
         rows,
     )
@@ -310,11 +310,11 @@ def main():
         summary.update(result[1])
 
     if options.quick:
-        task = synthetic(16_000, 24)
-        keep(race_all([task], 3.0))
+        task = synthetic(12_000, 24)
+        keep(race_all([task], 2.0))
         keep(memory_all([synthetic(40_000, 60)]))
         keep(growth(task))
-        keep(clustered(part(task, 0, 12_000), part(task, 12_000, 16_000)))
+        keep(clustered(part(task, 0, 9_000), part(task, 9_000, 12_000)))
         return
     if data_folder() is None:
         parser.error("SVMOSAIC_DATA does not name the data folder; try --quick")

@@ -13,12 +13,13 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import json
 import multiprocessing
 import platform
+import resource
 import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
@@ -26,7 +27,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Run:
-    """What a child process measured; `value` is None where it ran out of time."""
+    """What a child process measured, in processor seconds; `value` is None where it ran out of time."""
 
     value: Any
     seconds: float
@@ -36,23 +37,32 @@ class Run:
 def run_child(work, *, warm_up=None, limit=None, repeats=1) -> Run:
     """Call `work()` in a forked child process, and time it there.
 
-    The child inherits the data of the parent without a copy. `warm_up()` is called before the clock starts. The run is
-    ended after `limit` seconds. Work that takes less than a second is done `repeats` times, and the fastest counts.
-    Peak memory is what the child's resident memory grew by, at most, over the first call.
+    The child inherits the data of the parent without a copy. `warm_up()` is called before the clock starts. The clock
+    counts processor time, which with one thread is the time on an idle machine and does not count other load. The run
+    is ended after `limit` seconds on the wall. Work that takes less than a second is done `repeats` times, and the
+    fastest counts. Peak memory is what the child's resident memory grew by, at most, over the first call.
     """
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(there, work, warm_up, repeats))
+    before = _children_seconds()
     child.start()
     there.close()
+    answer = None
     try:
-        answer = here.recv() if here.poll(limit) else Run(None, float(limit), None)
+        if here.poll(limit):
+            answer = here.recv()
     except EOFError:
         raise RuntimeError("the child process died; see its output above") from None
     finally:
         child.kill()
         child.join()
-    return answer
+    return answer or Run(None, _children_seconds() - before, None)
+
+
+def _children_seconds():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _child(pipe, work, warm_up, repeats):
@@ -60,16 +70,16 @@ def _child(pipe, work, warm_up, repeats):
     if warm_up is not None:
         warm_up()
     before = _reset_peak()
-    start = perf_counter()
+    start = process_time()
     value = work()
-    seconds = perf_counter() - start
+    seconds = process_time() - start
     peak = None if before is None else max(0, _memory("VmHWM") - before)
     for _ in range(repeats - 1):
         if seconds > 1.0:
             break
-        start = perf_counter()
+        start = process_time()
         work()
-        seconds = min(seconds, perf_counter() - start)
+        seconds = min(seconds, process_time() - start)
     pipe.send(Run(value, seconds, peak))
 
 
