@@ -30,9 +30,12 @@ def test_no_such_set(folder):
 
 def test_official_split_is_kept(folder):
     X = np.arange(12, dtype=np.uint8).reshape(6, 2)
-    np.savez(folder / "toy.npz", X_train=X[:4], y_train=np.arange(4), X_test=X[4:], y_test=np.arange(2))
+    np.savez(
+        folder / "toy.npz", X_train=np.asfortranarray(X[:4]), y_train=np.arange(4), X_test=X[4:], y_test=np.arange(2)
+    )
     toy = load("toy")
     assert toy.X_train.dtype == toy.X_test.dtype == np.float32
+    assert toy.X_train.flags.c_contiguous, "estimators would copy it at each fit"
     assert_array_equal(toy.X_train, X[:4])
     assert_array_equal(toy.X_test, X[4:])
     assert_array_equal(toy.y_train, np.arange(4))
