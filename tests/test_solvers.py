@@ -1,5 +1,6 @@
 """The solvers: certified optimal, in agreement with liblinear and rehline, and true to the identities."""
 
+import sys
 import warnings
 from dataclasses import replace
 
@@ -13,9 +14,10 @@ from rehline import ReHLine_solver
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from svmosaic.couplings import Coupling
-from svmosaic.solvers import Problem, Rows, solve, warn_if_unconverged
+from svmosaic.solvers import Problem, Rows, newton, solve, warn_if_unconverged
 from svmosaic.solvers.certificates import certify, dual, infeasibility, kkt_residual, margins, primal, weights_of
 
 EXACT = {"tol": 1e-10, "max_iter": 50_000}
@@ -347,6 +349,22 @@ def test_auto_hands_over_when_descent_reaches_its_limit():
     # Where neither gets there, the better of the two is returned.
     both = [solve([problem], solver=s, tol=1e-12, max_iter=3)[0].gap for s in ("dual", "auto")]
     assert both[1] <= both[0]
+
+
+def test_blas_keeps_to_one_thread_while_solving(monkeypatch):
+    """Its threads on small matrices cost ten times what they gain; afterwards the user's setting is back."""
+    seen = []
+
+    def spy(*arguments, **options):
+        seen.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return newton.solve_newton(*arguments, **options)
+
+    monkeypatch.setattr(sys.modules["svmosaic.solvers.solve"], "solve_newton", spy)
+    with threadpool_limits(2, user_api="blas"):
+        before = [library["num_threads"] for library in threadpool_info()]
+        solve([hard_problem(0)[0]] * 2, solver="newton", n_jobs=2)
+        assert [library["num_threads"] for library in threadpool_info()] == before
+    assert set(seen) == {1}
 
 
 def test_seed_orders_the_coordinates():

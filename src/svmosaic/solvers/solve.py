@@ -3,10 +3,12 @@
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
 from svmosaic.solvers.certificates import Certificate
 from svmosaic.solvers.dual_descent import solve_dual_descent
@@ -64,12 +66,19 @@ def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=No
             interrupted=interrupted,
         )  # fmt: skip
 
-    solved = _run_all(run, len(tasks), n_workers, interrupted)
+    # Our threads go over problems and rows; BLAS's own, on matrices this small, would only get in their way.
+    with _libraries().limit(limits=1, user_api="blas"):
+        solved = _run_all(run, len(tasks), n_workers, interrupted)
     solutions = []
     for k, problem in enumerate(problems):
         parts = [(here, s) for (owner, here, _, _), s in zip(tasks, solved, strict=True) if owner == k]
         solutions.append(_merge(problem, parts) if problem.separable else parts[0][1])
     return solutions
+
+
+@cache
+def _libraries():
+    return ThreadpoolController()
 
 
 def _run_all(run, n_tasks, n_workers, interrupted):
