@@ -3,9 +3,9 @@
 Every solver climbs a ladder of its own (ours: `tol`; the peers: `max_iter`, since their tolerances mean something
 else), each rung a fresh run in a child process. One scorer, the objective in float64, judges all weights; the optimum
 is our solver's at tol=1e-8, with its certificate. Also measured: memory beyond X, growth of time with the number of
-rows, and the clustered SVM beside scikit-learn's LinearSVC on MNIST odd/even.
+rows, a hundred times the C, and the clustered SVM beside scikit-learn's LinearSVC on MNIST odd/even.
 
-    python benchmarks/bench_solver.py [--quick] [--only NAME ...]
+    python benchmarks/bench_solver.py [--quick] [--only NAME ...] [--parts NAME ...]
 
 --quick runs on synthetic data; otherwise SVMOSAIC_DATA must name the data folder.
 """
@@ -26,6 +26,9 @@ from svmosaic import ClusteredSVC, LinearSVC
 from svmosaic.datasets import data_folder, load
 
 NEAR = 1e-3
+LOSSES = ("hinge", "squared_hinge")
+DATA = ("usps", "ijcnn1", "mnist", "covtype")
+PARTS = ("race", "clustered", "growth", "large_cost", "memory")
 TOLS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 ITERATIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
 
@@ -115,41 +118,43 @@ def climb(task, loss, solver, optimum, limit):
 
 
 def race(task, loss, limit):
-    """All ladders on one task; returns the records and {solver: (seconds, reached)}."""
+    """All ladders on one task."""
     best = common.run_child(lambda: ours(task, loss, 1e-8))
     optimum = task.objective(best.value, loss)
-    records, reached = [], {}
+    records = []
     for solver in SOLVERS:
-        rungs = climb(task, loss, solver, optimum, limit)
-        records += rungs
-        reached[solver] = (rungs[-1]["seconds"], rungs[-1]["reached"])
-        last = rungs[-1]["suboptimality"]
-        note = "out of time" if last is None else f"{last:.1e} above the optimum"
-        print(
-            f"  {task.name}, {loss}: {solver} {rungs[-1]['seconds']:.3f} s at {rungs[-1]['setting']:g} ({note})",
-            flush=True,
-        )
-    return records, reached
+        records += climb(task, loss, solver, optimum, limit)
+        last = records[-1]
+        note = "out of time" if not last["finished"] else f"{last['suboptimality']:.1e} above the optimum"
+        print(f"  {task.name}, {loss}: {solver} {last['seconds']:.3f} s at {last['setting']:g} ({note})", flush=True)
+    return records
 
 
-def show(seconds, reached):
-    return f"{seconds:.3f}" if reached else f"> {seconds:.0f}"
+def show(rung):
+    return f"{rung['seconds']:.3f}" if rung["reached"] else f"> {rung['seconds']:.0f}"
 
 
-def race_all(tasks, limit):
-    """The main table: seconds to near the optimum, and ratios to ours."""
-    records, rows, ratios = [], [], {"liblinear": [], "rehline": []}
+def race_all(tasks, limit, write):
+    """Both losses on every task, each task written as it is done."""
     for task in tasks:
-        for loss in ("hinge", "squared_hinge"):
-            lines, reached = race(task, loss, limit)
-            records += lines
-            own = reached["svmosaic"][0]
-            row = [task.name, loss, show(*reached["svmosaic"])]
-            for peer, found in ratios.items():
-                seconds, done = reached[peer]
-                found.append((task.name, seconds / own, done))
-                row += [show(seconds, done), f"{'' if done else '> '}{seconds / own:.1f}"]
-            rows.append(row)
+        records = [record for loss in LOSSES for record in race(task, loss, limit)]
+        write(f"race: {task.name}", records, {"limit_seconds": limit})
+        yield from records
+
+
+def race_table(records):
+    """The main table, from the last rung of every ladder: seconds to near the optimum, and ratios to ours."""
+    last = {(r["task"], r["loss"], r["solver"]): r for r in records}
+    rows, ratios = [], {"liblinear": [], "rehline": []}
+    for task, loss in dict.fromkeys((r["task"], r["loss"]) for r in records):
+        own = last[task, loss, "svmosaic"]
+        row = [task, loss, show(own)]
+        for peer, found in ratios.items():
+            rung = last[task, loss, peer]
+            ratio = rung["seconds"] / own["seconds"]
+            found.append((ratio, rung["reached"]))
+            row += [show(rung), f"{'' if rung['reached'] else '> '}{ratio:.1f}"]
+        rows.append(row)
     common.print_table(
         f"Processor seconds to a relative suboptimality of {NEAR:g} (C = 1, one thread; '>': ended before reaching it)",
         ["data", "loss", "svmosaic", "liblinear", "ratio", "rehline", "ratio"],
@@ -157,23 +162,22 @@ def race_all(tasks, limit):
     )
     summary = {}
     for peer, found in ratios.items():
-        values = np.array([ratio for _, ratio, _ in found])
-        summary[f"{peer}_geometric_mean_ratio"] = round(float(np.exp(np.log(values).mean())), 2)
-        summary[f"{peer}_smallest_ratio"] = round(float(values.min()), 2)
-        summary[f"{peer}_lower_bounds"] = sum(not done for _, _, done in found)
+        values = np.array([ratio for ratio, _ in found])
+        mean, least = float(np.exp(np.log(values).mean())), float(values.min())
+        bounds = sum(not reached for _, reached in found)
+        summary[peer] = {"geometric_mean": round(mean, 2), "smallest": round(least, 2), "lower_bounds": bounds}
         print(
-            f"  svmosaic is {summary[f'{peer}_geometric_mean_ratio']} times as fast as {peer} in geometric mean, "
-            f"{summary[f'{peer}_smallest_ratio']} at least ({summary[f'{peer}_lower_bounds']} of {len(found)} ratios "
-            "are lower bounds)"
+            f"  svmosaic is {mean:.1f} times as fast as {peer} in geometric mean, {least:.1f} at least "
+            f"({bounds} of {len(found)} ratios are lower bounds)"
         )
-    return records, summary
+    return summary
 
 
 def memory_all(tasks):
     """Peak memory of a fit beyond X, in units of X as float32; the peer's does not depend on its iterations."""
     records, rows = [], []
     for task in tasks:
-        for loss in ("hinge", "squared_hinge"):
+        for loss in LOSSES:
             models = {
                 "svmosaic": LinearSVC(loss=loss, random_state=0),
                 "scikit-learn": sklearn.svm.LinearSVC(loss=loss, max_iter=2, random_state=0),
@@ -221,6 +225,35 @@ def growth(task):
         f"Fit seconds on {task.name}, default tol", ["model", *[f"n={n}" for n in sizes], "largest step"], rows
     )
     return records, {"largest_step_ratio": round(max(steps), 2)}
+
+
+def large_cost(task, C=100.0, epochs=100):
+    """A hundred times the C: seconds of the default solver to a gap of 1e-6, beside the gap descent is left with."""
+    few, records, rows = part_of(task, 200), [], []
+    settings = {"auto": {"tol": 1e-6}, "dual": {"tol": 1e-6, "solver": "dual", "max_iter": epochs}}
+    for loss in LOSSES:
+        for solver, setting in settings.items():
+            model = LinearSVC(C, loss=loss, random_state=0, **setting)
+            run = common.run_child(
+                lambda model=model: model.fit(task.X, task.y).dual_gap_[0],
+                warm_up=lambda model=model: model.fit(few.X, few.y),
+            )
+            gap = float(run.value) / (C * len(task.y))
+            records.append(
+                {
+                    "task": task.name,
+                    "C": C,
+                    "loss": loss,
+                    "solver": solver,
+                    "seconds": round(run.seconds, 3),
+                    "gap": gap,
+                }
+            )
+            rows.append(
+                [loss, solver if solver == "auto" else f"dual, {epochs} epochs", f"{run.seconds:.2f}", f"{gap:.1e}"]
+            )
+    common.print_table(f"{task.name}, C = {C:g}, tol = 1e-6", ["loss", "solver", "seconds", "relative gap"], rows)
+    return records, {}
 
 
 def clustered(train, test, n_clusters=8):
@@ -300,31 +333,37 @@ def synthetic(n, d, seed=0):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="synthetic data, under half a minute, nothing written")
-    parser.add_argument("--only", nargs="+", default=["usps", "ijcnn1", "mnist", "covtype"], help="some of the sets")
+    parser.add_argument("--only", nargs="+", choices=DATA, default=DATA, help="some of the sets, for race and memory")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="some of the measurements")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds a rung may take")
     options = parser.parse_args()
-    records, summary = [], {}
-
-    def keep(result):
-        records.extend(result[0])
-        summary.update(result[1])
-
     if options.quick:
         task = synthetic(12_000, 24)
-        keep(race_all([task], 2.0))
-        keep(memory_all([synthetic(40_000, 60)]))
-        keep(growth(task))
-        keep(clustered(part(task, 0, 9_000), part(task, 9_000, 12_000)))
+        race_table(list(race_all([task], 2.0, write=lambda *_: None)))
+        memory_all([synthetic(40_000, 60)])
+        growth(task)
+        large_cost(task)
+        clustered(part(task, 0, 9_000), part(task, 9_000, 12_000))
         return
     if data_folder() is None:
         parser.error("SVMOSAIC_DATA does not name the data folder; try --quick")
-    keep(race_all(real_tasks(options.only), options.limit))
-    keep(memory_all(real_tasks(options.only)))
-    if "covtype" in options.only:
-        keep(growth(covertype()))
-    if "mnist" in options.only:
-        keep(clustered(*odd_even("mnist")))
-    common.write_results("solver", records, summary)
+
+    def write(*result):
+        common.write_results("solver", *result)
+
+    if "race" in options.parts:
+        list(race_all(real_tasks(options.only), options.limit, write))
+        parts = common.read_results("solver")
+        raced = [record for name in parts if name.startswith("race: ") for record in parts[name]["records"]]
+        write("race", [], race_table(raced))
+    if "clustered" in options.parts:
+        write("clustered", *clustered(*odd_even("mnist")))
+    if "growth" in options.parts:
+        write("growth", *growth(covertype()))
+    if "large_cost" in options.parts:
+        write("large_cost", *large_cost(covertype()))
+    if "memory" in options.parts:
+        write("memory", *memory_all(real_tasks(options.only)))
 
 
 if __name__ == "__main__":
