@@ -11,9 +11,8 @@ features otherwise), not on the test sets. On MNIST the fit and the prediction a
 import argparse
 from time import perf_counter
 
-from common import print_table, write_results  # first: it sets the number of threads
-
 import numpy as np
+from common import print_table, write_results  # first: it sets the number of threads
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize

@@ -126,14 +126,27 @@ def _processor():
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def write_results(name, records, summary):
-    """Write the records, one a line, with the machine and the summary, to results/<name>.json."""
+def write_results(name, part, records, summary):
+    """Put the records and the summary of one part into results/<name>.json, in place of what an earlier run put there.
+
+    One record a line; each part says on what machine it was run.
+    """
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    lines = ",\n".join("  " + json.dumps(record) for record in records)
-    head = json.dumps({"machine": machine(), "summary": summary}, indent=1)
-    path.write_text(head[:-2] + ',\n "records": [\n' + lines + "\n ]\n}\n")
-    print(f"written: {path.name}")
+    parts = json.loads(path.read_text()) if path.exists() else {}
+    parts[part] = {"machine": machine(), "summary": summary, "records": records}
+    pieces = []
+    for key in sorted(parts):
+        lines = ",\n".join("    " + json.dumps(record) for record in parts[key]["records"])
+        head = ",\n".join(f"   {json.dumps(k)}: {json.dumps(parts[key][k])}" for k in ("machine", "summary"))
+        pieces.append(f' {json.dumps(key)}: {{\n{head},\n   "records": [\n{lines}\n   ]\n }}')
+    path.write_text("{\n" + ",\n".join(pieces) + "\n}\n")
+
+
+def read_results(name) -> dict:
+    """The parts that were written, {} where there are none."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def print_table(title, columns, rows):

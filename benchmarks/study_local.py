@@ -9,9 +9,8 @@ those with the smallest mean error relative to the best setting of each set. Nee
 import argparse
 from itertools import product
 
-from common import print_table, write_results  # first: it sets the number of threads
-
 import numpy as np
+from common import print_table, write_results  # first: it sets the number of threads
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 

@@ -1,5 +1,6 @@
 """Checks of parameters and training data, with messages that name the argument and its value."""
 
+import sys
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -17,7 +18,8 @@ def check_real(name, value, *, above=None, at_least=None, at_most=None, integer=
         return
     kind = Integral if integer else Real
     wanted = ["an integer" if integer else "a finite number"]
-    ok = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(value))
+    largest = sys.float_info.max  # no integer is infinite, but it may be too large for a float
+    ok = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(-largest <= value <= largest)
     if above is not None:
         wanted.append(f"above {above}")
         ok = ok and value > above
@@ -66,12 +68,12 @@ class Target:
 
 def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **check):
     """Validated X and target, without the rows of weight zero."""
-    X, y = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False, **check
-    )
+    X, y = _validate(estimator, X, y, **check)
     check_classification_targets(y)
     classes, label = np.unique(y, return_inverse=True)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
+    if weight.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got {weight.min()} for row {weight.argmin()}")
     if class_weight is not None:
         weight = weight * _class_weights(class_weight, classes, y, weight)[label]
     kept = weight > 0
@@ -94,13 +96,28 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
 
 
 def _class_weights(class_weight, classes, y, sample_weight):
-    if not (class_weight == "balanced" or isinstance(class_weight, dict)):
+    if not (isinstance(class_weight, dict) or (isinstance(class_weight, str) and class_weight == "balanced")):
         raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}")
-    return compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+    weights = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}")
+    return weights
 
 
 def validate_rows(estimator, X):
     """Validated X for prediction."""
-    return validate_data(
-        estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False
-    )
+    return _validate(estimator, X, reset=False)
+
+
+def _validate(estimator, X, *y, **check):
+    """scikit-learn's validation, with the argument named where it does not."""
+    try:
+        return validate_data(
+            estimator, X, *y, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False, **check
+        )
+    except ValueError as error:
+        if "could not convert" in str(error):
+            raise ValueError(f"X must be numeric: {error}") from error
+        if "Found array with dim" in str(error):
+            raise ValueError(f"X must have two dimensions, got an array of shape {np.shape(X)}") from error
+        raise

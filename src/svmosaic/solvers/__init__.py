@@ -1,6 +1,7 @@
 """Solvers of the one problem, and their certificates."""
 
-from svmosaic.solvers.problem import Problem, Rows
+from svmosaic.rows import Rows
+from svmosaic.solvers.problem import Problem
 from svmosaic.solvers.solution import Solution
 from svmosaic.solvers.solve import SOLVERS, solve, warn_if_unconverged
 
