@@ -11,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from svmosaic.solvers.certificates import Certificate
 from svmosaic.solvers.dual_descent import solve_dual_descent
 from svmosaic.solvers.newton import solve_newton
+from svmosaic.solvers.sgd import solve_sgd
 from svmosaic.solvers.solution import Solution
 
-SOLVERS = ("auto", "dual", "newton")
+SOLVERS = ("auto", "dual", "newton")  # those with a certificate
 
 # A rough cost model, in nanoseconds on one core of a 2023 server; only ratios matter. An epoch of descent reads
 # each row's features once a block, and pays for jumping to the row; a Newton step reads all rows about three
@@ -22,7 +23,9 @@ _READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.12, 20.0, 0.035, 0.1, 3e5
 _TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, 12
 
 
-def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=None, start=None) -> list[Solution]:
+def solve(
+    problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=None, start=None, sgd=None
+) -> list[Solution]:
     """Solve independent problems, side by side on `n_jobs` threads.
 
     The result of each problem depends on it and on its place in the list alone, not on `n_jobs`.
@@ -30,17 +33,19 @@ def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=No
     Parameters
     ----------
     problems : list of Problem
-    solver : {"auto", "dual", "newton"}
-        "dual": coordinate descent. "newton": second order, for problems with one tile a row. "auto": whichever
-        should be faster; descent that drags on is handed to Newton's method, duals and all.
+    solver : {"auto", "dual", "newton", "sgd"}
+        "dual": coordinate descent. "newton": second order, for problems with one tile a row. "sgd": stochastic
+        gradient descent, without a certificate. "auto": dual or newton, whichever should be faster; descent that drags
+        on is handed to Newton's method, duals and all.
     tol : float
-        Stop at a duality gap of tol times the objective at zero.
+        Stop at a duality gap of tol times the objective at zero ("sgd": when three passes lower it by less).
     max_iter : int
         Epochs of descent, or Newton steps.
     seed : int
     n_jobs : int or None
     start : list of ndarray, optional
         Duals to start from.
+    sgd : SgdOptions, optional
     """
     # Tiles that share nothing are problems of their own: (place in the list, rows there, problem, duals).
     tasks = []
@@ -57,7 +62,7 @@ def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=No
         _, _, part, alpha = tasks[t]
         return _solve_one(
             part, solver, tol=tol, max_iter=max_iter, seed=seeds[t], alpha=alpha, n_threads=n_threads,
-            interrupted=interrupted,
+            interrupted=interrupted, sgd=sgd,
         )  # fmt: skip
 
     solved = _run_all(run, len(tasks), n_workers, interrupted)
@@ -86,6 +91,7 @@ def _merge(problem, parts) -> Solution:
     for here, s in parts:
         alpha[here] = s.alpha
     certificates = [s.certificate for _, s in parts]
+    settled = None if all(s.settled is None for _, s in parts) else all(s.converged for _, s in parts)
     certificate = Certificate(
         np.concatenate([c.weights for c in certificates]),
         sum(c.primal for c in certificates),
@@ -93,15 +99,17 @@ def _merge(problem, parts) -> Solution:
     )
     n_iter = max(s.n_iter for _, s in parts)
     solver = "+".join(sorted({s.solver for _, s in parts}))
-    return Solution(certificate, alpha, n_iter, sum(s.target for _, s in parts), solver)
+    return Solution(certificate, alpha, n_iter, sum(s.target for _, s in parts), solver, settled)
 
 
-def _solve_one(problem, solver, *, tol, max_iter, alpha, **options) -> Solution:
+def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solution:
     if problem.primal_at_zero == 0:
         # Every cost is zero: V = 0 is the answer, and tol * P(0) = 0 is no tolerance to aim at.
         return solve_dual_descent(problem, tol=tol, max_iter=1, **options)
     if solver == "dual":
         return solve_dual_descent(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
+    if solver == "sgd":
+        return solve_sgd(problem, tol=tol, max_iter=max_iter, options=sgd, **options)
     if solver == "newton":
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
     epoch, newton = _epoch_cost(problem), _newton_cost(problem)
@@ -142,6 +150,14 @@ def warn_if_unconverged(solutions, max_iter, name):
     """Warn of the worst problem that stopped before its gap was reached."""
     late = [s for s in solutions if not s.converged]
     if not late:
+        return
+    if late[0].settled is not None:
+        warnings.warn(
+            f"{name}: stochastic descent stopped after max_iter={max_iter} passes with the objective of {len(late)} of "
+            f"{len(solutions)} problems still falling. Increase max_iter or raise tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
         return
     worst = max(late, key=lambda s: s.gap / max(s.target, 1e-300))
     warnings.warn(
