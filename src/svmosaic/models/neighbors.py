@@ -24,15 +24,15 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
     r"""SVM-KNN: for each query, a linear SVM on its nearest training rows.
 
     `fit` only keeps the rows. To predict x, the k training rows N(x) nearest to it are looked up. If they are of one
-    class, that is the answer. Otherwise it is the sign of :math:`\langle w, (x, \beta) \rangle` (for more than two classes
-    among them the largest of several, one against the rest) where w minimises
+    class, that is the answer. Otherwise it is the sign of :math:`\langle w, (x, \beta) \rangle` (for more than two
+    classes among them the largest of several, one against the rest) where w minimises
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_{i \in N(x)} s_i \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle) .
 
-    The classifier is linear nowhere in particular: w changes with every change of the neighbours, and there are far more
-    sets of neighbours than rows. So this model alone has no `mosaic_`, no finite set of tiles that could be
-    scored, exported or drawn; it keeps the training rows, and a prediction costs a search and a training. It is the method
-    that locally linear SVMs were proposed to replace, and here to be compared with.
+    There is no fixed set of tiles: w changes with every change of the neighbours, and there are far more sets of
+    neighbours than rows. So this model alone has no `mosaic_` that could be scored, exported or drawn; it keeps the
+    training rows, and a prediction costs a search and a training. It is the method that locally linear SVMs were
+    proposed to replace, and is here to be compared with.
 
     Parameters
     ----------
@@ -184,14 +184,13 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
     def _report(self, reports, n_queries):
         n_problems, n_late = sum(r[0] for r in reports), sum(r[1] for r in reports)
         if self.verbose:
-            print(
-                f"[{type(self).__name__}] {n_queries} queries: {n_problems} SVMs, at most {max(r[2] for r in reports)} epochs"
-            )
+            epochs = max(r[2] for r in reports)
+            print(f"[{type(self).__name__}] {n_queries} queries: {n_problems} SVMs, at most {epochs} epochs")
         if n_late:
             warnings.warn(
-                f"{type(self).__name__}: {n_late} of {n_problems} SVMs stopped after max_iter={self.max_iter} epochs; the "
-                f"worst has a relative duality gap of {max(r[3] for r in reports):.3g} where tol={self.tol:.3g} was asked "
-                "for. Standardise the features, increase max_iter, raise tol, or lower C.",
+                f"{type(self).__name__}: {n_late} of {n_problems} SVMs stopped after max_iter={self.max_iter} epochs; "
+                f"the worst has a relative duality gap of {max(r[3] for r in reports):.3g} where tol={self.tol:.3g} was "
+                "asked for. Standardise the features, increase max_iter, raise tol, or lower C.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

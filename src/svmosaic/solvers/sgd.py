@@ -16,7 +16,7 @@ from svmosaic.solvers.solution import Solution
 
 # Rows on which the first step size is tried.
 TRIAL_ROWS = 1000
-# Regularisation reads all blocks, a step only its own: shrink so rarely that it costs an eighth of the steps between ...
+# Regularisation reads all blocks, a step only its own: shrink so rarely that it costs an eighth of the steps, ...
 SKIP_SHARE = 4
 # ... but never by more than this share at once, where t0 is small.
 LARGEST_SHRINK = 0.1
