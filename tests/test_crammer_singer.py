@@ -87,12 +87,9 @@ def test_agrees_with_scikit_learn_on_the_expanded_matrix(seed):
 
 def test_one_anchor_is_the_linear_model():
     X, y = make_data()
-    ours = LocallyLinearSVC(1, multi_class="crammer_singer", C=0.3, tol=1e-10, max_iter=100_000, random_state=0).fit(
-        X, y
-    )
-    theirs = sklearn.svm.LinearSVC(
-        multi_class="crammer_singer", C=0.3, tol=1e-10, max_iter=200_000, random_state=0
-    ).fit(X, y)
+    settings = dict(multi_class="crammer_singer", C=0.3, tol=1e-10, max_iter=200_000, random_state=0)
+    ours = LocallyLinearSVC(1, **settings).fit(X, y)
+    theirs = sklearn.svm.LinearSVC(**settings).fit(X, y)
     full = np.column_stack([theirs.coef_, theirs.intercept_])
     value = primal(full, theirs.decision_function(X), y, np.full(len(y), 0.3))
     assert_allclose(ours.objective_, [value], rtol=1e-6)

@@ -189,8 +189,8 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
         if n_late:
             warnings.warn(
                 f"{type(self).__name__}: {n_late} of {n_problems} SVMs stopped after max_iter={self.max_iter} epochs; "
-                f"the worst has a relative duality gap of {max(r[3] for r in reports):.3g} where tol={self.tol:.3g} was "
-                "asked for. Standardise the features, increase max_iter, raise tol, or lower C.",
+                f"the worst has a relative duality gap of {max(r[3] for r in reports):.3g} where tol={self.tol:.3g} "
+                "was asked for. Standardise the features, increase max_iter, raise tol, or lower C.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
