@@ -102,7 +102,7 @@ def main():
         summary = {
             "features": N_FEATURES,
             "batch": BATCH,
-            "megabytes_of_rows": data,
+            "row_megabytes": data,
             "growth_megabytes": round(growth, 1),
         }
         RESULTS.parent.mkdir(exist_ok=True)

@@ -1,9 +1,10 @@
 """Anchors from unlabelled rows
 ============================
 
-The gate of a locally linear SVM needs no labels: anchors are placed where rows are. When labels are few and rows are many,
-anchors learnt from the unlabelled rows, or from both together, cover the data better than those of the few labelled
-rows, as the paper suggests. Here: handwritten digits with 50 to 200 labels out of 1200 rows, means over five draws.
+The gate of a locally linear SVM needs no labels: anchors are placed where rows are. When labels are few and rows are
+many, anchors learnt from the unlabelled rows, or from both together, cover the data better than those of the few
+labelled rows, as the paper suggests. Here: handwritten digits with 50 to 200 labels out of 1200 rows, means over five
+draws.
 """
 
 # %%

@@ -82,7 +82,8 @@ def figure_anchors(path, n_rows):
     axis.set(xscale="log", yscale="log", xlabel="number of anchors", ylabel="test error, %")
     axis.set_title(f"LL-SVM on {name} ({len(y)} training rows)")
     axis.set_xticks(numbers, numbers)
-    axis.set_yticks([1, 2, 5, 10, 20], [1, 2, 5, 10, 20])
+    ticks = [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12]
+    axis.set_yticks(ticks, ticks)
     axis.minorticks_off()
     axis.set_ylim(80 * min(errors), 120 * max(errors))
     axis.grid(alpha=0.3)

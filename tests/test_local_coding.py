@@ -72,7 +72,7 @@ def test_dual_and_stochastic_agree_with_the_qp(scaling, C, coding):
 
 @pytest.mark.parametrize("C", [0.05, 0.5])
 def test_free_bias_of_the_paper(C):
-    """Equation 10 itself. The dual with a large scaling of the bias is above it by at most the penalty of its biases."""
+    """Equation 10 itself. The dual with a large scaling of the bias is above it by at most their penalty."""
     X, y = make_data()
     settings = dict(anchors=X[:6], n_neighbors=3, code_scale=0.3, C=C, random_state=0)
     gaps = []

@@ -91,8 +91,8 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
     verbose : int, default=0
         1 prints the objective and the gap of each output.
     penalize_intercept : bool, default=True
-        False leaves the biases out of the penalty, as the paper does; stochastic descent only. Biases then move by steps
-        alone, multiplied by the square of `intercept_scaling`: a few times 1 lets them reach large values sooner.
+        False leaves the biases out of the penalty, as the paper does; stochastic descent only. The steps of the biases
+        are multiplied by the square of `intercept_scaling`: a few times 1 lets them reach large values sooner.
     shuffle : bool, default=True
         For `fit` with stochastic descent: a new random order in every pass, or the rows as they come. `partial_fit`
         always takes them as they come.
