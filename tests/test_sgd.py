@@ -278,3 +278,16 @@ def test_class_weight_multiplies_the_cost_in_a_stream():
     by_class = LocallyLinearSVC(class_weight={1: 3.0}, **settings).partial_fit(X, y, [-1, 1])
     by_row = LocallyLinearSVC(**settings).partial_fit(X, y, [-1, 1], sample_weight=np.where(y > 0, 3.0, 1.0))
     assert_array_equal(by_class.coef_, by_row.coef_)
+
+
+def test_problem_rows_may_name_any_data_row():
+    """(row, tile) pairs, as in the EM models: the same as the rows written out."""
+    X, y = make_data(100)
+    index = np.random.default_rng(0).integers(100, size=250).astype(np.int32)
+    tile = np.random.default_rng(1).integers(3, size=(250, 1)).astype(np.int32)
+    coupling, cost = Coupling.to_global(3, 2.0), np.full(250, 0.1)
+    weights = []
+    for rows, named in ((X, index), (X[index], None)):
+        problem = Problem(Rows(rows, 1.0), tile, None, coupling, y[index], cost, "hinge", named)
+        weights.append(solve([problem], solver="sgd", tol=1e-9, max_iter=5, seed=3)[0].weights)
+    assert_array_equal(*weights)
