@@ -37,16 +37,32 @@ inline void answer_row(const double* gradient, double q, double cost, int64_t y,
     for (int64_t m = 0; m < n_classes; ++m) moved[m] = m == y ? cost : -cost / (n_classes - 1);
     return;
   }
+  // In units of the duals, from the largest: u_m = (D_m - D_top) / q and tau = (beta - D_top) / q keep their digits
+  // however small q is, and a_m = C_m + min(0, tau - u_m).
+  int64_t top = 0;
   for (int64_t m = 0; m < n_classes; ++m) {
-    moved[m] = gradient[m] - q * alpha[m];
-    sorted[m] = moved[m] + (m == y ? q * cost : 0.0);
+    moved[m] = gradient[m] - q * alpha[m] + (m == y ? q * cost : 0.0);
+    if (moved[m] > moved[top]) top = m;
   }
+  const double shift = (top == y ? cost : 0.0) - alpha[top];
+  for (int64_t m = 0; m < n_classes; ++m)
+    sorted[m] = moved[m] = (gradient[m] - gradient[top]) / q + ((m == y ? cost : 0.0) - alpha[m] - shift);
   std::sort(sorted, sorted + n_classes, std::greater<double>());
-  double sum = sorted[0] - q * cost;
+  double sum = sorted[0] - cost;
   int64_t n = 1;
   while (n < n_classes && sum < n * sorted[n]) sum += sorted[n++];
-  const double beta = sum / n;
-  for (int64_t m = 0; m < n_classes; ++m) moved[m] = std::min(m == y ? cost : 0.0, (beta - moved[m]) / q);
+  const double tau = sum / n;
+  double others = 0;
+  for (int64_t m = 0; m < n_classes; ++m) {
+    if (m == y) continue;
+    moved[m] = std::min(0.0, tau - moved[m]);
+    others -= moved[m];
+  }
+  // What rounding leaves of the sum, the row's own dual takes.
+  moved[y] = std::min(cost, others);
+  if (others > cost)
+    for (int64_t m = 0; m < n_classes; ++m)
+      if (m != y) moved[m] *= cost / others;
 }
 
 // One visit of every row; returns the estimated gap. V is class by class, alpha row by row.

@@ -64,6 +64,14 @@ def test_certificate_rejects_a_spoilt_solution():
     assert certify(problem, 0.99 * alpha, y).gap > 1e-6 * problem.primal_at_zero
 
 
+def test_tiny_rows_keep_the_duals_feasible():
+    problem, X, y = make_problem()
+    tiny = Problem(Rows(1e-8 * X, 0.0), problem.tile, problem.weight, problem.coupling, problem.y, problem.cost)
+    solution = solve_crammer_singer(tiny, y, 4, tol=1e-6, max_iter=100, seed=0)
+    assert infeasibility(solution.alpha, y, tiny.cost) < 1e-14
+    assert solution.converged
+
+
 def test_primal_by_hand():
     scores = np.array([[2.0, 0.5, 1.5], [0.0, 0.0, 0.0]])
     weights = np.ones((3, 1, 2))

@@ -148,6 +148,7 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
         self.neighbors_ = search.fit(X)
         self.classes_ = target.classes
         self._rows, self._label, self._weight = X, target.label.astype(np.int32), target.weight
+        self._squared_norms = Rows(X, 0.0).squared_norms
         return self
 
     def decision_function(self, X):
@@ -157,7 +158,7 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
         n_classes, n_queries = len(self.classes_), X.shape[0]
         rows = Rows(self._rows, bias)
-        cost = self.C * self._weight
+        cost, squared_norms = self.C * self._weight, self._squared_norms + bias**2
         seed = np.random.SeedSequence(self._seed).generate_state(4, np.uint64)
         scores = np.empty((n_queries, 1 if n_classes == 2 else n_classes))
         reports = []
@@ -168,7 +169,7 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
             index = np.ascontiguousarray(np.sort(found, axis=1), dtype=np.int32)
             reports.append(
                 _core.score_by_neighbors(
-                    rows.core, Rows(queries, bias).core, index, self._label, cost, rows.squared_norms, n_classes,
+                    rows.core, Rows(queries, bias).core, index, self._label, cost, squared_norms, n_classes,
                     self.loss == "squared_hinge", self.tol, self.max_iter, seed,
                     scores[begin : begin + QUERIES_AT_ONCE], effective_n_jobs(self.n_jobs),
                 )
