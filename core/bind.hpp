@@ -70,5 +70,8 @@ void bind_rows(nb::module_& m);
 void bind_descent(nb::module_& m);
 void bind_newton(nb::module_& m);
 void bind_score(nb::module_& m);
+void bind_sgd(nb::module_& m);
+void bind_crammer_singer(nb::module_& m);
+void bind_neighbors(nb::module_& m);
 
 }  // namespace svmosaic

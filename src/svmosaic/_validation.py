@@ -95,6 +95,42 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
     return X, Target(classes, label, weight)
 
 
+def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_weight=None):
+    """Validated X and target of one batch of a stream, without the rows of weight zero.
+
+    `known` are the classes of earlier batches (None in the first), `announced` those given with this one.
+    """
+    name = type(estimator).__name__
+    if known is None and announced is None:
+        raise ValueError(f"classes must be given in the first call of {name}.partial_fit")
+    classes = known if announced is None else np.unique(announced)
+    if known is not None and not np.array_equal(classes, known):
+        raise ValueError(f"classes={announced!r} is not the same as in the first call of partial_fit: {known!r}")
+    if len(classes) < 2:
+        raise ValueError(f"{name}.partial_fit needs at least two classes, got classes={classes!r}")
+    if not (class_weight is None or isinstance(class_weight, dict)):
+        raise ValueError(
+            f"class_weight must be None or a dict for partial_fit, which never sees all rows, got {class_weight!r}"
+        )
+    X, y = validate_data(
+        estimator, X, y, reset=known is None, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False
+    )
+    check_classification_targets(y)
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(f"y contains {unknown!r}, which is not among the classes announced: {classes!r}")
+    label = np.searchsorted(classes, y)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if class_weight is not None:
+        weight = weight * np.array([class_weight.get(c, 1.0) for c in classes])[label]
+    kept = weight > 0
+    if not kept.any():
+        raise ValueError("sample_weight (times class_weight) is zero for every row: there is nothing to fit")
+    if not kept.all():
+        X, label, weight = X[kept], label[kept], weight[kept]
+    return X, Target(classes, label, weight)
+
+
 def _class_weights(class_weight, classes, y, sample_weight):
     if not (isinstance(class_weight, dict) or (isinstance(class_weight, str) and class_weight == "balanced")):
         raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}")

@@ -19,6 +19,8 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
     Subclasses say how to fit a gate (`_fit_gate`) and how tiles share strength (`_couple`).
     """
 
+    _solvers: tuple[str, ...] = SOLVERS
+
     def fit(self, X, y, sample_weight=None):
         """Fit the gate, then all tiles.
 
@@ -61,11 +63,14 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         check_real("max_iter", self.max_iter, at_least=1, integer=True)
         check_real("intercept_scaling", self.intercept_scaling, above=0)
         check_choice("loss", self.loss, LOSSES)
-        check_choice("solver", self.solver, SOLVERS)
+        check_choice("solver", self.solver, self._solvers)
 
     def _map_features(self, X):
         """Rows as the gate sees them, rows as the tiles see them, and the fitted map between, if any."""
         return X, X, None
+
+    def _sgd_options(self):
+        """How stochastic descent should go, or None for its defaults."""
 
     def _solve(self, X, target, codes, coupling, rng):
         """Solve for the tiles of every output with the codes held fixed."""
@@ -75,7 +80,7 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         problems = [first.with_target(target.signs(c), cost) for c in range(target.n_outputs)]
         solutions = solve(
             problems, solver=self.solver, tol=self.tol, max_iter=self.max_iter, seed=rng.randint(2**31 - 1),
-            n_jobs=self.n_jobs,
+            n_jobs=self.n_jobs, sgd=self._sgd_options(),
         )  # fmt: skip
         self._report(solutions)
         return solutions, bias
@@ -85,6 +90,7 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         tiles = np.stack([coupling.tiles(s.weights) for s in solutions], axis=1)
         self.classes_ = classes
         self.mosaic_ = Mosaic(gate, tiles[:, :, :-1], bias * tiles[:, :, -1], feature_map=feature_map)
+        self.objective_ = np.array([s.certificate.primal for s in solutions])
         self.dual_gap_ = np.array([s.gap for s in solutions])
         self.n_iter_ = max(s.n_iter for s in solutions)
 

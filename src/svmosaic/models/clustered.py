@@ -6,6 +6,7 @@ from svmosaic._validation import check_real
 from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate, place_centers
 from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.solvers import SOLVERS
 
 _PARAMETERS = """n_clusters : int, default=8
         Number of cells. Fewer are used where there are fewer distinct rows.
@@ -14,9 +15,10 @@ _PARAMETERS = """n_clusters : int, default=8
     """
 
 _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"auto", "dual", "newton"}, default="auto"
+    solver : {"auto", "dual", "newton", "sgd"}, default="auto"
         "dual": coordinate descent. "newton": second order, best where rows far outnumber features and the only one to
-        converge on badly scaled data. "auto" chooses by cost.
+        converge on badly scaled data. "auto" chooses by cost. "sgd": averaged stochastic gradient descent, which has no
+        certificate: `dual_gap_` is nan.
     tol : float, default=1e-4
         Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights.
     max_iter : int, default=1000
@@ -46,6 +48,7 @@ class _CellSVC(BaseMosaicClassifier):
     """k-means cells with one linear SVM each; how they are tied is up to the subclass."""
 
     _keeps_empty_cells = False
+    _solvers = (*SOLVERS, "sgd")
 
     @property
     def coef_(self):
@@ -100,6 +103,7 @@ class KMeansSVC(_CellSVC):
     intercept_ : ndarray of shape (n_cells, 1 or n_classes)
     mosaic_ : Mosaic
         The fitted form.
+    objective_ : ndarray of shape (1 or n_classes,)
     dual_gap_ : ndarray of shape (1 or n_classes,)
         Sum of the cells' duality gaps.
     n_iter_ : int
@@ -182,6 +186,7 @@ class ClusteredSVC(_CellSVC):
     global_intercept_ : ndarray of shape (1 or n_classes,)
     mosaic_ : Mosaic
         The fitted form.
+    objective_ : ndarray of shape (1 or n_classes,)
     dual_gap_ : ndarray of shape (1 or n_classes,)
         The certificate: no weights have an objective lower by more than this.
     n_iter_ : int

@@ -3,6 +3,7 @@
 from svmosaic.couplings import Coupling
 from svmosaic.gates import SingleCell
 from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.solvers import SOLVERS
 
 
 class LinearSVC(BaseMosaicClassifier):
@@ -21,9 +22,10 @@ class LinearSVC(BaseMosaicClassifier):
     C : float, default=1.0
         Weight of the losses against the margin.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"auto", "dual", "newton"}, default="auto"
+    solver : {"auto", "dual", "newton", "sgd"}, default="auto"
         "dual": coordinate descent, best for many features or sparse rows. "newton": second order, best where rows far
-        outnumber features and the only one to converge on badly scaled data. "auto" chooses by cost.
+        outnumber features and the only one to converge on badly scaled data. "auto" chooses by cost. "sgd": averaged
+        stochastic gradient descent, which has no certificate: `dual_gap_` is nan.
     tol : float, default=1e-4
         Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights.
     max_iter : int, default=1000
@@ -46,6 +48,7 @@ class LinearSVC(BaseMosaicClassifier):
     intercept_ : ndarray of shape (1 or n_classes,)
     mosaic_ : Mosaic
         The fitted form, with one tile.
+    objective_ : ndarray of shape (1 or n_classes,)
     dual_gap_ : ndarray of shape (1 or n_classes,)
         The certificate: no weights have an objective lower by more than this.
     n_iter_ : int
@@ -63,6 +66,8 @@ class LinearSVC(BaseMosaicClassifier):
     >>> bool(model.score(X, y) > 0.98)
     True
     """
+
+    _solvers = (*SOLVERS, "sgd")
 
     def __init__(
         self,

@@ -14,9 +14,10 @@ from threadpoolctl import ThreadpoolController
 from svmosaic.solvers.certificates import Certificate
 from svmosaic.solvers.dual_descent import solve_dual_descent
 from svmosaic.solvers.newton import solve_newton
+from svmosaic.solvers.sgd import solve_sgd
 from svmosaic.solvers.solution import Solution
 
-SOLVERS = ("auto", "dual", "newton")
+SOLVERS = ("auto", "dual", "newton")  # those with a certificate
 
 # A rough cost model, in nanoseconds on one core of a 2023 server; only ratios matter. An epoch of descent reads
 # each row's features once a block, and pays for jumping to the row; a Newton step reads all rows about three
@@ -29,7 +30,9 @@ _TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {"hinge": 12, "squared_hinge": 4}
 _LARGEST_EXPANSION = 2000
 
 
-def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=None, start=None) -> list[Solution]:
+def solve(
+    problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=None, start=None, sgd=None
+) -> list[Solution]:
     """Solve independent problems, side by side on `n_jobs` threads.
 
     The result of each problem depends on it and on its place in the list alone, not on `n_jobs`.
@@ -37,17 +40,19 @@ def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=No
     Parameters
     ----------
     problems : list of Problem
-    solver : {"auto", "dual", "newton"}
-        "dual": coordinate descent. "newton": second order, for problems with one tile a row. "auto": whichever
-        should be faster; descent that drags on is handed to Newton's method, duals and all.
+    solver : {"auto", "dual", "newton", "sgd"}
+        "dual": coordinate descent. "newton": second order, for problems with one tile a row. "sgd": stochastic
+        gradient descent, without a certificate. "auto": dual or newton, whichever should be faster; descent that drags
+        on is handed to Newton's method, duals and all.
     tol : float
-        Stop at a duality gap of tol times the objective at zero.
+        Stop at a duality gap of tol times the objective at zero ("sgd": when three passes lower it by less).
     max_iter : int
         Epochs of descent, or Newton steps.
     seed : int
     n_jobs : int or None
     start : list of ndarray, optional
         Duals to start from.
+    sgd : SgdOptions, optional
     """
     # Tiles that share nothing are problems of their own: (place in the list, rows there, problem, duals).
     tasks = []
@@ -66,7 +71,7 @@ def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=No
         _, _, part, alpha = tasks[t]
         return _solve_one(
             part, solver, tol=tol, max_iter=max_iter, seed=seeds[t], alpha=alpha, n_threads=n_threads,
-            interrupted=interrupted,
+            interrupted=interrupted, sgd=sgd,
         )  # fmt: skip
 
     # Our threads go over problems and rows; BLAS's own, on matrices this small, would only get in their way.
@@ -102,6 +107,7 @@ def _merge(problem, parts) -> Solution:
     for here, s in parts:
         alpha[here] = s.alpha
     certificates = [s.certificate for _, s in parts]
+    settled = None if all(s.settled is None for _, s in parts) else all(s.converged for _, s in parts)
     certificate = Certificate(
         np.concatenate([c.weights for c in certificates]),
         sum(c.primal for c in certificates),
@@ -109,15 +115,17 @@ def _merge(problem, parts) -> Solution:
     )
     n_iter = max(s.n_iter for _, s in parts)
     solver = "+".join(sorted({s.solver for _, s in parts}))
-    return Solution(certificate, alpha, n_iter, sum(s.target for _, s in parts), solver)
+    return Solution(certificate, alpha, n_iter, sum(s.target for _, s in parts), solver, settled)
 
 
-def _solve_one(problem, solver, *, tol, max_iter, alpha, **options) -> Solution:
+def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solution:
     if problem.primal_at_zero == 0:
         # Every cost is zero: V = 0 is the answer, and tol * P(0) = 0 is no tolerance to aim at.
         return solve_dual_descent(problem, tol=tol, max_iter=1, **options)
     if solver == "dual":
         return solve_dual_descent(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
+    if solver == "sgd":
+        return solve_sgd(problem, tol=tol, max_iter=max_iter, options=sgd, **options)
     if solver == "newton":
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
     epoch, newton = _epoch_cost(problem), _newton_cost(problem)
@@ -171,6 +179,14 @@ def warn_if_unconverged(solutions, max_iter, name):
     """Warn of the worst problem that stopped before its gap was reached."""
     late = [s for s in solutions if not s.converged]
     if not late:
+        return
+    if late[0].settled is not None:
+        warnings.warn(
+            f"{name}: stochastic descent stopped after max_iter={max_iter} passes with the objective of {len(late)} of "
+            f"{len(solutions)} problems still falling. Increase max_iter or raise tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
         return
     worst = max(late, key=lambda s: s.gap / max(s.target, 1e-300))
     warnings.warn(
