@@ -54,6 +54,16 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
+    def predictor(self):
+        """A `Predictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+
+        Returns
+        -------
+        Predictor
+        """
+        check_is_fitted(self)
+        return self.mosaic_.compile(self.classes_, getattr(self, "calibration_", None))
+
     def _check_parameters(self):
         check_real("C", self.C, above=0)
         check_real("tol", self.tol, above=0)
