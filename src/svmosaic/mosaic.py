@@ -85,6 +85,13 @@ class Mosaic:
             self._scorer(rows.dtype).score_codes(rows.core, tile, weight, out, n_threads)
         return out
 
+    def score_codes(self, X, tile, weight, n_jobs=None):
+        """Scores of rows, as the tiles see them, whose codes are known."""
+        rows = Rows(X)
+        out = np.empty((rows.n_rows, self.coef.shape[1]))
+        self._scorer(rows.dtype).score_codes(rows.core, tile, weight, out, effective_n_jobs(n_jobs))
+        return out
+
     def compile(self, classes=None, calibration=None):
         """A `Predictor` of these parameters, for many small calls.
 

@@ -110,7 +110,7 @@ class Predictor:
         return self._labels[best[0]] if _is_row(X) else self.classes[best]
 
     def decision_function(self, X, n_threads=1):
-        """Scores: of a row a float for two classes, else (n_classes,); of a batch (n_samples,) or (n_samples, n_classes).
+        """Scores of one row (a float for two classes, else an array), or of each row of a batch.
 
         Parameters
         ----------

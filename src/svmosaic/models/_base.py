@@ -1,15 +1,35 @@
 """What all mosaic classifiers share: validation, the way to the solver, prediction."""
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
+from svmosaic.calibration import METHODS, cross_fit
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import SOLVERS, Problem, Rows, solve, warn_if_unconverged
 
 LOSSES = ("hinge", "squared_hinge")
+
+
+def _tiles_of(coupling, solutions, bias):
+    """Weights (n_tiles, n_outputs, n_features) and intercepts of the tiles."""
+    tiles = np.stack([coupling.tiles(s.weights) for s in solutions], axis=1)
+    return tiles[:, :, :-1], bias * tiles[:, :, -1]
+
+
+def _has_calibration(estimator):
+    if getattr(estimator, "calibration", None) is None:
+        raise AttributeError(
+            f"predict_proba of {type(estimator).__name__} needs calibration='temperature', 'sigmoid' or 'isotonic', "
+            "got None"
+        )
+    return True
 
 
 class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
@@ -41,6 +61,7 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         coupling = self._couple(gate.n_tiles)
         solutions, bias = self._solve(tile_rows, target, codes, coupling, rng)
         self._keep(target.classes, gate, coupling, solutions, bias, feature_map)
+        self.calibration_ = self._calibrate(tile_rows, target, codes, coupling, solutions, rng)
         return self
 
     def decision_function(self, X):
@@ -50,9 +71,28 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         return scores.ravel() if len(self.classes_) == 2 else scores
 
     def predict(self, X):
-        """The class with the largest score."""
+        """The class with the largest score, or, with a calibration, the largest probability."""
         scores = self.decision_function(X)
+        if getattr(self, "calibration_", None) is not None:
+            return self.classes_[self._probabilities(scores).argmax(axis=1)]
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    @available_if(_has_calibration)
+    def predict_proba(self, X):
+        """Calibrated probabilities of shape (n_samples, n_classes); there with `calibration` only.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        """
+        return self._probabilities(self.decision_function(X))
+
+    def _probabilities(self, scores):
+        if self.calibration_ is None:
+            raise NotFittedError(
+                f"this {type(self).__name__} was fitted without calibration; fit it again to have probabilities"
+            )
+        return self.calibration_.probabilities(scores.reshape(len(scores), -1))
 
     def predictor(self):
         """A `Predictor`: the fitted model packed for many small calls, without scikit-learn's checks.
@@ -64,6 +104,32 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.mosaic_.compile(self.classes_, getattr(self, "calibration_", None))
 
+    def save(self, path):
+        """Write the model to a file that `svmosaic.load` opens without running anything in it.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        from svmosaic.export.files import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def to_onnx(self, **options):
+        """The model as an ONNX `ModelProto`; see `svmosaic.export.onnx.to_onnx`. Needs the extra `onnx`."""
+        from svmosaic.export.onnx import to_onnx
+
+        check_is_fitted(self)
+        return to_onnx(self, **options)
+
+    def to_c(self, path, **options):
+        """Write the model as one C99 file and its header; see `svmosaic.export.c.to_c`."""
+        from svmosaic.export.c import to_c
+
+        check_is_fitted(self)
+        return to_c(self, path, **options)
+
     def _check_parameters(self):
         check_real("C", self.C, above=0)
         check_real("tol", self.tol, above=0)
@@ -71,31 +137,46 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         check_real("intercept_scaling", self.intercept_scaling, above=0)
         check_choice("loss", self.loss, LOSSES)
         check_choice("solver", self.solver, SOLVERS)
+        if getattr(self, "calibration", None) is not None:
+            check_choice("calibration", self.calibration, METHODS)
 
     def _map_features(self, X):
         """Rows as the gate sees them, rows as the tiles see them, and the fitted map between, if any."""
         return X, X, None
 
-    def _solve(self, X, target, codes, coupling, rng):
-        """Solve for the tiles of every output with the codes held fixed."""
+    def _solve(self, X, target, codes, coupling, rng, start=None):
+        """Solve for the tiles of every output with the codes held fixed, from duals where given."""
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
         cost = self.C * target.weight
         first = Problem(Rows(X, bias), *codes, coupling, target.signs(0), cost, self.loss)
         problems = [first.with_target(target.signs(c), cost) for c in range(target.n_outputs)]
         solutions = solve(
             problems, solver=self.solver, tol=self.tol, max_iter=self.max_iter, seed=rng.randint(2**31 - 1),
-            n_jobs=self.n_jobs,
+            n_jobs=self.n_jobs, start=start,
         )  # fmt: skip
         self._report(solutions)
         return solutions, bias
 
     def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
         """Turn the solutions into the fitted form."""
-        tiles = np.stack([coupling.tiles(s.weights) for s in solutions], axis=1)
         self.classes_ = classes
-        self.mosaic_ = Mosaic(gate, tiles[:, :, :-1], bias * tiles[:, :, -1], feature_map=feature_map)
+        self.mosaic_ = Mosaic(gate, *_tiles_of(coupling, solutions, bias), feature_map=feature_map)
         self.dual_gap_ = np.array([s.gap for s in solutions])
         self.n_iter_ = max(s.n_iter for s in solutions)
+
+    def _calibrate(self, X, target, codes, coupling, solutions, rng):
+        """The calibration that was asked for, with the gate as it is: only the tiles are solved again for each fold."""
+        if getattr(self, "calibration", None) is None:
+            return None
+
+        def scores_without(weight):
+            # The duals of the rows that stay are feasible without the others, and nearly optimal.
+            start = [np.where(weight > 0, s.alpha, 0.0) for s in solutions]
+            fold, bias = self._solve(X, replace(target, weight=weight), codes, coupling, rng, start)
+            mosaic = Mosaic(self.mosaic_.gate, *_tiles_of(coupling, fold, bias), self.mosaic_.link)
+            return mosaic.score_codes(X, *codes, self.n_jobs)
+
+        return cross_fit(self.calibration, target, scores_without, rng)
 
     def _report(self, solutions):
         name = type(self).__name__

@@ -75,6 +75,11 @@ class LocallyLinearSVC(BaseMosaicClassifier):
     intercept_scaling : float, default=1.0
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
+        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class.
+        "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
+        `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over classes in `fit` and over rows in coding and prediction. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -92,6 +97,8 @@ class LocallyLinearSVC(BaseMosaicClassifier):
         The sharpness used.
     mosaic_ : Mosaic
         The fitted form.
+    calibration_ : Temperature, Sigmoid, Isotonic or None
+        From scores to probabilities.
     dual_gap_ : ndarray of shape (1 or n_classes,)
         The certificate: no weights have an objective lower by more than this.
     n_iter_ : int
@@ -132,6 +139,7 @@ class LocallyLinearSVC(BaseMosaicClassifier):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -153,6 +161,7 @@ class LocallyLinearSVC(BaseMosaicClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
