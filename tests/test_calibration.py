@@ -41,6 +41,9 @@ class GivenScores(ClassifierMixin, BaseEstimator):
     def decision_function(self, X):
         return X[:, 0] if self.n_classes == 2 else X
 
+    def predict(self, X):
+        return X[:, 0] > 0 if self.n_classes == 2 else X.argmax(axis=1)
+
 
 @pytest.mark.filterwarnings("ignore:Since FrozenEstimator does not appear to accept sample_weight")
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -55,7 +58,9 @@ def test_the_numbers_are_those_of_scikit_learn(method, n_classes):
     theirs.fit(scores, label, sample_weight=weight)
     ours = fit_calibration(method, scores, label, weight)
     # The tie break of isotonic steps moves probabilities by 1e-6.
-    assert_allclose(ours.probabilities(scores), theirs.predict_proba(scores), atol=4e-6 if method == "isotonic" else 1e-7)
+    assert_allclose(
+        ours.probabilities(scores), theirs.predict_proba(scores), atol=4e-6 if method == "isotonic" else 1e-7
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -110,7 +115,9 @@ def test_sample_weights_count_and_class_weights_do_not():
     weighted = LinearSVC(calibration="sigmoid", random_state=0).fit(X, y, sample_weight=heavy)
     classes = LinearSVC(calibration="sigmoid", class_weight={0: 1.0, 1: 3.0}, random_state=0).fit(X, y)
     assert_allclose(weighted.decision_function(X), classes.decision_function(X), atol=1e-10)
-    assert np.average(weighted.predict_proba(X)[:, 1], weights=heavy) == pytest.approx(np.average(y, weights=heavy), abs=0.02)
+    assert np.average(weighted.predict_proba(X)[:, 1], weights=heavy) == pytest.approx(
+        np.average(y, weights=heavy), abs=0.02
+    )
     assert classes.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=0.02)
 
 
@@ -124,7 +131,9 @@ def test_without_calibration_there_is_no_predict_proba():
     model.set_params(calibration="sigmoid")
     with pytest.raises(NotFittedError, match="without calibration"):
         model.predict_proba(X)
-    with pytest.raises(ValueError, match="calibration must be one of 'temperature', 'sigmoid', 'isotonic', got 'platt'"):
+    with pytest.raises(
+        ValueError, match="calibration must be one of 'temperature', 'sigmoid', 'isotonic', got 'platt'"
+    ):
         LinearSVC(calibration="platt").fit(X, y)
     with pytest.raises(ValueError, match="at least two of each class, but class '1' has 1"):
         LinearSVC(calibration="sigmoid").fit(X[:11], [0] * 10 + [1])

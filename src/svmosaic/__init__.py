@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from svmosaic.export.files import load
     from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
 
 __all__ = ["ClusteredSVC", "KMeansSVC", "LinearSVC", "LocallyLinearSVC", "load"]

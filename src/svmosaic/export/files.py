@@ -113,7 +113,8 @@ def load(path):
 
 def _check_archive(path):
     """Refuse everything but an undamaged archive of ours, from this version or before."""
-    start = path.open("rb").read(2)
+    with path.open("rb") as file:
+        start = file.read(2)
     if start[:1] == b"\x80":
         raise ModelFileError(f"{path} is a pickle, which can run any code when opened; only files of save() are read")
     if start != b"PK":

@@ -1,6 +1,7 @@
 """What all mosaic classifiers share: validation, the way to the solver, prediction."""
 
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -15,6 +16,11 @@ from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import SOLVERS, Problem, Rows, solve, warn_if_unconverged
 
 LOSSES = ("hinge", "squared_hinge")
+
+
+def _exporter(name):
+    # Exporters know the models, not the other way round: these shortcuts reach them by name, when called.
+    return import_module(f"svmosaic.export.{name}")
 
 
 def _tiles_of(coupling, solutions, bias):
@@ -111,24 +117,18 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         ----------
         path : str or path
         """
-        from svmosaic.export.files import save
-
         check_is_fitted(self)
-        save(self, path)
+        _exporter("files").save(self, path)
 
     def to_onnx(self, **options):
         """The model as an ONNX `ModelProto`; see `svmosaic.export.onnx.to_onnx`. Needs the extra `onnx`."""
-        from svmosaic.export.onnx import to_onnx
-
         check_is_fitted(self)
-        return to_onnx(self, **options)
+        return _exporter("onnx").to_onnx(self, **options)
 
     def to_c(self, path, **options):
         """Write the model as one C99 file and its header; see `svmosaic.export.c.to_c`."""
-        from svmosaic.export.c import to_c
-
         check_is_fitted(self)
-        return to_c(self, path, **options)
+        return _exporter("c").to_c(self, path, **options)
 
     def _check_parameters(self):
         check_real("C", self.C, above=0)
@@ -173,7 +173,8 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
             # The duals of the rows that stay are feasible without the others, and nearly optimal.
             start = [np.where(weight > 0, s.alpha, 0.0) for s in solutions]
             fold, bias = self._solve(X, replace(target, weight=weight), codes, coupling, rng, start)
-            mosaic = Mosaic(self.mosaic_.gate, *_tiles_of(coupling, fold, bias), self.mosaic_.link)
+            coef, intercept = _tiles_of(coupling, fold, bias)
+            mosaic = replace(self.mosaic_, coef=coef, intercept=intercept)
             return mosaic.score_codes(X, *codes, self.n_jobs)
 
         return cross_fit(self.calibration, target, scores_without, rng)
