@@ -10,7 +10,6 @@ from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
 from svmosaic.gates import CODINGS, DistanceGate
 from svmosaic.mosaic import LINKS, Mosaic
 
-
 GRID = "on a grid, where distances tie"
 
 
@@ -99,10 +98,15 @@ def rows_for(model, seed=0):
 def scale_of(model, X):
     """What rounding is relative to: the sum of |w_f x_f| + |b| of a row, at most over tiles, times its weights."""
     mosaic = model.mosaic_
-    reach = np.abs(X.astype(float)) @ np.abs(mosaic.coef).reshape(-1, X.shape[1]).T + np.abs(mosaic.intercept).ravel()
+    coef, intercept = mosaic.coef.reshape(-1, X.shape[1]), mosaic.intercept.ravel()
+    reach = (np.abs(X.astype(float)) @ np.abs(coef).T + np.abs(intercept)).max(axis=1)
     _, weight = mosaic.gate.code(X)
     spread = 1.0 if weight is None else np.abs(weight).sum(axis=1)
-    return np.maximum(1.0, reach.max(axis=1) * spread) if mosaic.link == "identity" else np.maximum(1.0, spread)
+    if mosaic.link == "vote":
+        # Votes of large margins are settled; those of small ones feel the rounding of the margin.
+        settled = (np.abs(X.astype(float) @ coef.T + intercept) > 20 + 1e-5 * reach[:, None]).all(axis=1)
+        reach = np.where(settled, 1.0, reach)
+    return np.maximum(1.0, reach * spread)
 
 
 def choice_is_clear(model, X):

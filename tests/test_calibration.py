@@ -131,9 +131,7 @@ def test_without_calibration_there_is_no_predict_proba():
     model.set_params(calibration="sigmoid")
     with pytest.raises(NotFittedError, match="without calibration"):
         model.predict_proba(X)
-    with pytest.raises(
-        ValueError, match="calibration must be one of 'temperature', 'sigmoid', 'isotonic', got 'platt'"
-    ):
+    with pytest.raises(ValueError, match=r"calibration must be one of 'temperature', .* got 'platt'"):
         LinearSVC(calibration="platt").fit(X, y)
     with pytest.raises(ValueError, match="at least two of each class, but class '1' has 1"):
         LinearSVC(calibration="sigmoid").fit(X[:11], [0] * 10 + [1])

@@ -119,7 +119,7 @@ def test_a_flipped_bit_is_noticed(saved):
         entry = next(e for e in archive.infolist() if e.filename.endswith(".npy"))
     data[entry.header_offset + 30 + len(entry.filename) + entry.file_size - 1] ^= 1
     saved.write_bytes(data)
-    with pytest.raises(ModelFileError, match="checksum|truncated or damaged"):
+    with pytest.raises(ModelFileError, match=r"checksum|truncated or damaged"):
         svmosaic.load(saved)
 
 
@@ -159,13 +159,13 @@ def test_an_unknown_type_is_refused_and_not_built(tmp_path):
     stranger.trace = str(tmp_path / "trace")
     model = make_pipeline(stranger, LinearSVC(random_state=0)).fit(X, y)
     path = tmp_path / "model.svmosaic"
-    with pytest.raises(ModelFileError, match="could not be loaded again, of type .*Stranger"):
+    with pytest.raises(ModelFileError, match=r"could not be loaded again, of type .*Stranger"):
         save(model, path)
     assert os.listdir(tmp_path) == []
     skops.io.dump(model, path)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(files.HEADER, json.dumps({"format": 1, "svmosaic": "0.1.0"}))
-    with pytest.raises(ModelFileError, match="not trusted, so it was not opened: .*Stranger"):
+    with pytest.raises(ModelFileError, match=r"not trusted, so it was not opened: .*Stranger"):
         svmosaic.load(path)
     assert not (tmp_path / "trace").exists()
 

@@ -176,7 +176,7 @@ def _isotonic(calibration, n_outputs):
 
 CALIBRATIONS = {"Temperature": _temperature, "Sigmoid": _sigmoid, "Isotonic": _isotonic}
 
-# ---- the text ---------------------------------------------------------------------------------------------------------
+# ---- the text ----------------------------------------------------------------------------------------------------
 
 _HEADER = """/* @MODEL@ of svmosaic @VERSION@: @TILES@ tiles, @FEATURES@ features, @CLASSES@ classes. */
 #ifndef @GUARD@
@@ -229,7 +229,7 @@ static float dot(const float *u, const float *v) {
 }
 """
 
-_NEAREST = """/* The WIDTH centres nearest to z, best first; of equals, the first. All of them in order if that is all. */
+_NEAREST = """/* The WIDTH centres nearest to z, best first; of equals, the first. */
 static void nearest(const float *z, int *tile) {
 #if WIDTH == TILES
   (void)z;
