@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import METHODS, cross_fit
+from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import SOLVERS, Problem, Rows, solve, warn_if_unconverged
 
@@ -68,6 +69,7 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         solutions, bias = self._solve(tile_rows, target, codes, coupling, rng)
         self._keep(target.classes, gate, coupling, solutions, bias, feature_map)
         self.calibration_ = self._calibrate(tile_rows, target, codes, coupling, solutions, rng)
+        self.region_counts_ = self._count_regions(tile_rows, target.label, codes)
         return self
 
     def decision_function(self, X):
@@ -78,10 +80,14 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         """The class with the largest score, or, with a calibration, the largest probability."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X)  # first: NotFittedError, not AttributeError
+        return self.classes_[self._winners(scores.reshape(len(scores), -1))]
+
+    def _winners(self, scores):
+        """Places of the classes that win, from scores of shape (n_samples, n_outputs)."""
         if getattr(self, "calibration_", None) is not None:
-            return self.classes_[self._probabilities(scores).argmax(axis=1)]
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+            return self.calibration_.probabilities(scores).argmax(axis=1)
+        return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
     @available_if(_has_calibration)
     def predict_proba(self, X):
@@ -91,9 +97,7 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         """
-        return self._probabilities(self.decision_function(X))
-
-    def _probabilities(self, scores):
+        scores = self.decision_function(X)
         if self.calibration_ is None:
             raise NotFittedError(
                 f"this {type(self).__name__} was fitted without calibration; fit it again to have probabilities"
@@ -109,6 +113,59 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self.mosaic_.compile(self.classes_, getattr(self, "calibration_", None))
+
+    def explain(self, X):
+        """Take the scores of rows apart into tiles and features, exactly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A few rows: the result has a number for each row, tile that spoke, output and feature.
+
+        Returns
+        -------
+        Explanation
+            `features(top)` and `tiles()` are its tables, `to_frame(top)` the former for pandas.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return explain(self.mosaic_, validate_rows(self, X), self.classes_, names, self.n_jobs)
+
+    @property
+    def regions_(self):
+        """What each tile is about, on the training data: a `Table` with one line a tile.
+
+        A row counts for the tile that its gate gives most weight to. Columns: rows, the most frequent class, accuracy,
+        the share of each class, and the features with the largest weights (standardise the features if these are to be
+        compared). `to_frame()` gives a pandas DataFrame.
+        """
+        if not hasattr(self, "region_counts_"):
+            raise AttributeError(f"this {type(self).__name__} has no counts of its training rows: fit it first")
+        names = getattr(self, "feature_names_in_", None)
+        return regions_table(self.mosaic_, self.region_counts_, self.classes_, names)
+
+    def summarise_regions(self, X, y):
+        """The same as `regions_`, of other rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_rows(self, X)
+        y = np.asarray(y)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y has classes that the model does not know: {unknown!r}")
+        if len(y) != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
+        feature_map = self.mosaic_.feature_map
+        gate_rows, tile_rows = (X, X) if feature_map is None else feature_map.rows(X)
+        codes = self.mosaic_.gate.code(gate_rows, self.n_jobs)
+        counts = self._count_regions(tile_rows, np.searchsorted(self.classes_, y), codes)
+        names = getattr(self, "feature_names_in_", None)
+        return regions_table(self.mosaic_, counts, self.classes_, names)
 
     def save(self, path):
         """Write the model to a file that `svmosaic.load` opens without running anything in it.
@@ -178,6 +235,12 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
             return mosaic.score_codes(X, *codes, self.n_jobs)
 
         return cross_fit(self.calibration, target, scores_without, rng)
+
+    def _count_regions(self, tile_rows, label, codes):
+        """Counts for `regions_`: one pass of scoring."""
+        scores = self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs)
+        correct = self._winners(scores) == label
+        return count_regions(codes, self.mosaic_.n_tiles, label, len(self.classes_), correct)
 
     def _report(self, solutions):
         name = type(self).__name__

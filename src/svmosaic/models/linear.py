@@ -53,6 +53,8 @@ class LinearSVC(BaseMosaicClassifier):
         The fitted form, with one tile.
     calibration_ : Temperature, Sigmoid, Isotonic or None
         From scores to probabilities.
+    regions_ : Table
+        Rows, classes, accuracy and strongest features of each tile, on the training data.
     dual_gap_ : ndarray of shape (1 or n_classes,)
         The certificate: no weights have an objective lower by more than this.
     n_iter_ : int
