@@ -1,6 +1,23 @@
 """Mosaics of linear SVMs: kernel-SVM accuracy at a small fraction of its cost."""
 
-from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, LocallyLinearSVC, NeighborsSVC
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["ClusteredSVC", "KMeansSVC", "LinearSVC", "LocalCodingSVC", "LocallyLinearSVC", "NeighborsSVC"]
+if TYPE_CHECKING:
+    from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, LocallyLinearSVC, NeighborsSVC
+
+__all__ = ["ClusteredSVC", "KMeansSVC", "LinearSVC", "LocalCodingSVC", "LocallyLinearSVC", "NeighborsSVC", "load"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name):
+    # Imported when first asked for: a pickled predictor needs numpy and the core, not scikit-learn.
+    if name not in __all__:
+        raise AttributeError(f"module 'svmosaic' has no attribute {name!r}")
+    value = getattr(import_module("svmosaic.export.files" if name == "load" else "svmosaic.models"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -49,11 +49,13 @@ class Target:
     classes : ndarray, sorted
     label : ndarray of shape (n_rows,), positions in `classes`
     weight : ndarray of shape (n_rows,), sample weight times class weight, all positive
+    sample_weight : ndarray of shape (n_rows,), the sample weight alone, or None for all ones
     """
 
     classes: np.ndarray
     label: np.ndarray
     weight: np.ndarray
+    sample_weight: np.ndarray | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -71,7 +73,7 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
     X, y = _validate(estimator, X, y, **check)
     check_classification_targets(y)
     classes, label = np.unique(y, return_inverse=True)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
+    weight = rows_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
     if weight.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got {weight.min()} for row {weight.argmin()}")
     if class_weight is not None:
@@ -80,7 +82,7 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
     if not kept.any():
         raise ValueError("sample_weight (times class_weight) is zero for every row: there is nothing to fit")
     if not kept.all():
-        X, label, weight = X[kept], label[kept], weight[kept]
+        X, label, weight, rows_weight = X[kept], label[kept], weight[kept], rows_weight[kept]
         present = np.unique(label)
         if len(present) < 2 <= len(classes):
             raise ValueError(
@@ -92,7 +94,7 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
             f"{type(estimator).__name__} needs samples of at least two classes, but the data contains only one "
             f"class: {classes[0]!r}"
         )
-    return X, Target(classes, label, weight)
+    return X, Target(classes, label, weight, rows_weight)
 
 
 def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_weight=None):
@@ -120,15 +122,15 @@ def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_
     if len(unknown):
         raise ValueError(f"y contains {unknown!r}, which is not among the classes announced: {classes!r}")
     label = np.searchsorted(classes, y)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight = rows_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if class_weight is not None:
         weight = weight * np.array([class_weight.get(c, 1.0) for c in classes])[label]
     kept = weight > 0
     if not kept.any():
         raise ValueError("sample_weight (times class_weight) is zero for every row: there is nothing to fit")
     if not kept.all():
-        X, label, weight = X[kept], label[kept], weight[kept]
-    return X, Target(classes, label, weight)
+        X, label, weight, rows_weight = X[kept], label[kept], weight[kept], rows_weight[kept]
+    return X, Target(classes, label, weight, rows_weight)
 
 
 def _class_weights(class_weight, classes, y, sample_weight):

@@ -35,6 +35,11 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
         The constant appended to each row for the bias, which is penalised like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
+        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class.
+        "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
+        `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over classes and cells. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -103,6 +108,10 @@ class KMeansSVC(_CellSVC):
     intercept_ : ndarray of shape (n_cells, 1 or n_classes)
     mosaic_ : Mosaic
         The fitted form.
+    calibration_ : Temperature, Sigmoid, Isotonic or None
+        From scores to probabilities.
+    regions_ : Table
+        Rows, classes, accuracy and strongest features of each tile, on the training data.
     objective_ : ndarray of shape (1 or n_classes,)
     dual_gap_ : ndarray of shape (1 or n_classes,)
         Sum of the cells' duality gaps.
@@ -135,6 +144,7 @@ class KMeansSVC(_CellSVC):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -151,6 +161,7 @@ class KMeansSVC(_CellSVC):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -186,6 +197,10 @@ class ClusteredSVC(_CellSVC):
     global_intercept_ : ndarray of shape (1 or n_classes,)
     mosaic_ : Mosaic
         The fitted form.
+    calibration_ : Temperature, Sigmoid, Isotonic or None
+        From scores to probabilities.
+    regions_ : Table
+        Rows, classes, accuracy and strongest features of each tile, on the training data.
     objective_ : ndarray of shape (1 or n_classes,)
     dual_gap_ : ndarray of shape (1 or n_classes,)
         The certificate: no weights have an objective lower by more than this.
@@ -225,6 +240,7 @@ class ClusteredSVC(_CellSVC):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -242,6 +258,7 @@ class ClusteredSVC(_CellSVC):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -84,6 +84,11 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
     intercept_scaling : float, default=1.0
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
+        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class.
+        "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
+        `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over classes in `fit` and over rows in coding and prediction. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -115,6 +120,10 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
         The sharpness used.
     mosaic_ : Mosaic
         The fitted form.
+    calibration_ : Temperature, Sigmoid, Isotonic or None
+        From scores to probabilities.
+    regions_ : Table
+        Rows, classes, accuracy and strongest features of each tile, on the training data.
     objective_ : ndarray of shape (1 or n_classes,)
         The objective of each output; of shape (1,) for Crammer-Singer, nan after `partial_fit`.
     dual_gap_ : ndarray of the same shape
@@ -162,6 +171,7 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -189,6 +199,7 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -242,7 +253,7 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
     def _couple(self, n_tiles):
         return Coupling.independent(n_tiles)
 
-    def _solve(self, X, target, codes, coupling, rng):
+    def _solve(self, X, target, codes, coupling, rng, start=None):
         self.n_samples_seen_, self._stream = X.shape[0], None
         if self.multi_class == "crammer_singer":
             return solve_jointly(self, X, target, codes, coupling, rng)
@@ -251,7 +262,7 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
                 f"penalize_intercept=False needs solver='sgd', got {self.solver!r}; "
                 "for the dual solver make intercept_scaling large instead"
             )
-        return super()._solve(X, target, codes, coupling, rng)
+        return super()._solve(X, target, codes, coupling, rng, start)
 
     def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
         super()._keep(classes, gate, coupling, solutions, bias, feature_map)

@@ -166,10 +166,10 @@ class LocalCodingSVC(BaseMosaicClassifier):
     def _couple(self, n_tiles):
         return Coupling.independent(n_tiles)
 
-    def _solve(self, X, target, codes, coupling, rng):
+    def _solve(self, X, target, codes, coupling, rng, start=None):
         # Rows without features, but for the bias, which a row's codes share out.
         rows = sparse.csr_array((X.shape[0], 0), dtype=X.dtype)
-        return super()._solve(rows, target, codes, coupling, rng)
+        return super()._solve(rows, target, codes, coupling, rng, start)
 
     def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
         n_features = self.n_features_in_
