@@ -65,7 +65,7 @@ void bind_precision(nb::module_& m, const char* gate_name, const char* tiles_nam
             with_rows<T>(rows, gate.n_features,
                          [&](const auto& x) { code_all(gate, x, tile.data(), weight.data(), n_threads); });
           },
-          nb::arg("rows"), nb::arg("tile"), nb::arg("weight"), nb::arg("n_threads") = 1);
+          nb::arg("rows"), nb::arg("tile").noconvert(), nb::arg("weight").noconvert(), nb::arg("n_threads") = 1);
 
   nb::class_<Tiles<T>>(m, tiles_name, "A bank of linear tiles, packed for scoring.")
       .def("__init__",
@@ -89,7 +89,7 @@ void bind_precision(nb::module_& m, const char* gate_name, const char* tiles_nam
             with_rows<T>(rows, tiles.n_features,
                          [&](const auto& x) { score_all(gate, tiles, x, out.data(), n_threads); });
           },
-          nb::arg("gate"), nb::arg("rows"), nb::arg("out"), nb::arg("n_threads") = 1,
+          nb::arg("gate"), nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
           "out[i, c] = sum_a weight[i, a] link(<w[tile[i, a], c], x_i> + b), with codes from the gate.")
       .def(
           "score_codes",
@@ -108,7 +108,7 @@ void bind_precision(nb::module_& m, const char* gate_name, const char* tiles_nam
               score_all(tiles, x, tile.data(), weight ? weight->data() : nullptr, width, out.data(), n_threads);
             });
           },
-          nb::arg("rows"), nb::arg("tile"), nb::arg("weight").none(), nb::arg("out"), nb::arg("n_threads") = 1,
+          nb::arg("rows"), nb::arg("tile"), nb::arg("weight").none(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
           "The same with codes given.");
 }
 

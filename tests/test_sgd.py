@@ -262,7 +262,7 @@ def test_stream_says_what_is_wrong():
     model = LocallyLinearSVC(5).partial_fit(X, y, classes=[-1, 1])
     with pytest.raises(ValueError, match="not the same as in the first call"):
         model.partial_fit(X, y, classes=[-1, 1, 2])
-    with pytest.raises(ValueError, match="at least one non-zero"):
+    with pytest.raises(ValueError, match="zero for every row"):
         model.partial_fit(X, y, sample_weight=np.zeros(50))
     with pytest.raises(ValueError, match="t0 must be"):
         LocallyLinearSVC(5, t0=0).partial_fit(X, y, classes=[-1, 1])

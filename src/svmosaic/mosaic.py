@@ -9,7 +9,7 @@ from joblib import effective_n_jobs
 from scipy import sparse
 
 from svmosaic import _core
-from svmosaic.solvers import Rows
+from svmosaic.rows import Rows
 
 LINKS = ("identity", "vote")
 

@@ -7,7 +7,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from svmosaic import _core
-from svmosaic.solvers import Rows
+from svmosaic.rows import Rows
 
 CODINGS = ("nearest", "inverse", "softmax", "llc", "lle")
 

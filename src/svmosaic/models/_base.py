@@ -7,7 +7,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.mosaic import Mosaic
-from svmosaic.solvers import SOLVERS, Problem, Rows, solve, warn_if_unconverged
+from svmosaic.rows import Rows
+from svmosaic.solvers import SOLVERS, Problem, solve, warn_if_unconverged
 
 LOSSES = ("hinge", "squared_hinge")
 

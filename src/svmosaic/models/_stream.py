@@ -8,7 +8,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from svmosaic._validation import check_real, validate_batch
-from svmosaic.solvers import Problem, Rows, SgdOptions, Solution, StochasticDescent
+from svmosaic.rows import Rows
+from svmosaic.solvers import Problem, SgdOptions, Solution, StochasticDescent
 from svmosaic.solvers.certificates import Certificate
 
 
@@ -74,7 +75,7 @@ class StreamMixin:
         cost = self.C * target.weight
         head = Problem(
             Rows(tile_rows, bias), *gate.code(gate_rows, self.n_jobs), coupling, target.signs(0), cost, self.loss
-        ).prepare()
+        )
         problems = [head.with_target(target.signs(c), cost) for c in range(target.n_outputs)]
         with ThreadPoolExecutor(min(effective_n_jobs(self.n_jobs), len(problems))) as pool:
             list(pool.map(lambda descent, problem: descent.run(problem), self._stream, problems))

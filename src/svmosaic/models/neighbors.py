@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic import _core
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.models._base import LOSSES
-from svmosaic.solvers import Rows
+from svmosaic.rows import Rows
 
 # Queries whose neighbours are looked up at a time: bounds the memory, and lets an interrupt through.
 QUERIES_AT_ONCE = 4096
