@@ -120,7 +120,7 @@ def test_lengths_and_kinds_of_y(estimator):
         ("kmeans_iter", 0),
         ("loss", "logistic"),
         ("loss", ["hinge"]),
-        ("solver", "sag"),
+        ("solver", "lbfgs"),
         ("class_weight", "even"),
         ("class_weight", [1, 2]),
         ("class_weight", {1: -1.0, -1: 1.0}),
