@@ -11,6 +11,7 @@ std::tuple<int64_t, double> descend(const RowsHandle& rows, const DesignHandle& 
                                     Vector<uint64_t> random, Matrix<double> alpha, Array<Real, nb::ndim<3>> v,
                                     double target, int64_t max_epochs, double max_seconds) {
   const int64_t n = d.design.n_rows, n_classes = alpha.shape(1);
+  check_design(rows, d);
   require_length(y.shape(0), n, "y must have one entry a row");
   require_length(cost.shape(0), n, "cost must have one entry a row");
   require_length(curvature.shape(0), n, "curvature must have one entry a row");
@@ -40,11 +41,13 @@ std::tuple<int64_t, double> descend(const RowsHandle& rows, const DesignHandle& 
 
 void bind_crammer_singer(nb::module_& m) {
   m.def("crammer_singer", &descend<float>, nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("cost"),
-        nb::arg("curvature"), nb::arg("order"), nb::arg("random"), nb::arg("alpha"), nb::arg("weights").noconvert(),
+        nb::arg("curvature"), nb::arg("order").noconvert(), nb::arg("random").noconvert(),
+        nb::arg("alpha").noconvert(), nb::arg("weights").noconvert(),
         nb::arg("target"), nb::arg("max_epochs"), nb::arg("max_seconds"),
         "Epochs of dual descent over the rows of the Crammer-Singer problem; returns (epochs, estimated gap).");
   m.def("crammer_singer", &descend<double>, nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("cost"),
-        nb::arg("curvature"), nb::arg("order"), nb::arg("random"), nb::arg("alpha"), nb::arg("weights").noconvert(),
+        nb::arg("curvature"), nb::arg("order").noconvert(), nb::arg("random").noconvert(),
+        nb::arg("alpha").noconvert(), nb::arg("weights").noconvert(),
         nb::arg("target"), nb::arg("max_epochs"), nb::arg("max_seconds"));
 }
 

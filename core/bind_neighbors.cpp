@@ -47,7 +47,8 @@ void bind_neighbors(nb::module_& m) {
         return std::make_tuple(total.n_problems, total.n_late, total.n_iter, total.worst);
       },
       nb::arg("rows"), nb::arg("queries"), nb::arg("index"), nb::arg("label"), nb::arg("cost"), nb::arg("norm"),
-      nb::arg("n_classes"), nb::arg("squared"), nb::arg("tol"), nb::arg("max_epochs"), nb::arg("seed"), nb::arg("out"),
+      nb::arg("n_classes"), nb::arg("squared"), nb::arg("tol"), nb::arg("max_epochs"), nb::arg("seed"),
+      nb::arg("out").noconvert(),
       nb::arg("n_threads") = 1,
       "Scores of linear SVMs on the neighbours of each query; returns (problems, of which late, epochs, worst gap).");
 }

@@ -71,13 +71,14 @@ SmallReport solve_small_problem(const Rows& x, const Design& design, bool square
   report.n_problems = 1;
   double gap = 0, aim = tol * total;
   while (true) {
+    // A few epochs at a time: looking at all rows again now and then saves more than shrinking for long.
     const DescentReport done =
         dual_descent(x, design, at.y.data(), at.cost.data(), at.curvature.data(), squared, at.order.data(), state,
-                     at.alpha.data(), at.v.data(), aim, max_epochs - report.n_iter, 1e300);
+                     at.alpha.data(), at.v.data(), aim, std::min<int64_t>(50, max_epochs - report.n_iter), 1e300);
     report.n_iter += done.n_epochs;
     gap = exact_gap(x, design, squared, at);
     if (gap <= tol * total || report.n_iter >= max_epochs) break;
-    aim *= 0.5;
+    if (done.gap <= aim) aim *= 0.5;
     state.unshrink(k);
   }
   report.worst = gap / total;

@@ -95,7 +95,7 @@ def test_agrees_with_scikit_learn_on_the_expanded_matrix(seed):
 
 def test_one_anchor_is_the_linear_model():
     X, y = make_data()
-    settings = dict(multi_class="crammer_singer", C=0.3, tol=1e-10, max_iter=200_000, random_state=0)
+    settings = dict(multi_class="crammer_singer", loss="hinge", C=0.3, tol=1e-10, max_iter=200_000, random_state=0)
     ours = LocallyLinearSVC(1, **settings).fit(X, y)
     theirs = sklearn.svm.LinearSVC(**settings).fit(X, y)
     full = np.column_stack([theirs.coef_, theirs.intercept_])
@@ -107,7 +107,7 @@ def test_one_anchor_is_the_linear_model():
 def test_two_classes_are_the_binary_svm_with_half_the_cost():
     """V_1 = -V_0 = w / 2, and the margin of both is w: 1/4 |w|^2 + C hinge, half of 1/2 |w|^2 + 2 C hinge."""
     X, y = make_data(n_classes=2)
-    settings = dict(anchors=X[:5], code_scale=0.2, tol=1e-9, max_iter=50_000, random_state=0)
+    settings = dict(anchors=X[:5], code_scale=0.2, loss="hinge", tol=1e-9, max_iter=50_000, random_state=0)
     joint = LocallyLinearSVC(multi_class="crammer_singer", C=0.2, **settings).fit(X, y)
     binary = LocallyLinearSVC(C=0.4, **settings).fit(X, y)
     assert_allclose(joint.objective_, binary.objective_ / 2, rtol=1e-7)
@@ -116,11 +116,12 @@ def test_two_classes_are_the_binary_svm_with_half_the_cost():
 
 def test_model_reports_one_certificate_for_all_classes():
     X, y = make_data()
-    model = LocallyLinearSVC(8, multi_class="crammer_singer", C=1.0, random_state=0).fit(X, y)
+    settings = dict(multi_class="crammer_singer", loss="hinge", C=1.0, tol=1e-3, random_state=0)
+    model = LocallyLinearSVC(8, **settings).fit(X, y)
     assert model.coef_.shape == (8, 4, 5)
     assert model.dual_gap_.shape == model.objective_.shape == (1,)
     assert model.dual_gap_ <= 1e-3 * len(y)
-    again = LocallyLinearSVC(8, multi_class="crammer_singer", C=1.0, random_state=0, n_jobs=3).fit(X, y)
+    again = LocallyLinearSVC(8, n_jobs=3, **settings).fit(X, y)
     assert_array_equal(model.coef_, again.coef_)
 
 
@@ -129,6 +130,6 @@ def test_says_what_it_cannot_do():
     with pytest.raises(ValueError, match="needs loss='hinge'"):
         LocallyLinearSVC(4, multi_class="crammer_singer", loss="squared_hinge").fit(X, y)
     with pytest.raises(ValueError, match="needs solver='dual'"):
-        LocallyLinearSVC(4, multi_class="crammer_singer", solver="sgd").fit(X, y)
+        LocallyLinearSVC(4, multi_class="crammer_singer", loss="hinge", solver="sgd").fit(X, y)
     with pytest.raises(ValueError, match="multi_class must be one of"):
         LocallyLinearSVC(4, multi_class="ovo").fit(X, y)

@@ -1,18 +1,13 @@
 """Local codes against slow references."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+import reference_codes
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from svmosaic.gates import DistanceGate
 from svmosaic.models.local_coding import code_gate
-
-sys.path.insert(0, str(Path(__file__).parent))
-import reference_codes
 
 SCALES = {"inverse": 1.0, "softmax": 0.7, "llc": 1e-2, "lle": 1e-2}
 STORAGES = {

@@ -62,7 +62,8 @@ def solve_qp(codes, X, sign, C, bias_penalty):
 @pytest.mark.parametrize("scaling", [1.0, 3.0])
 def test_dual_and_stochastic_agree_with_the_qp(scaling, C, coding):
     X, y = make_data()
-    settings = dict(anchors=X[:6], n_neighbors=3, coding=coding, code_scale=0.3, C=C, intercept_scaling=scaling)
+    settings = dict(anchors=X[:6], n_neighbors=3, coding=coding, code_scale=0.3, C=C, loss="hinge")
+    settings["intercept_scaling"] = scaling
     dual = LocallyLinearSVC(tol=1e-7, max_iter=300_000, random_state=0, **settings).fit(X, y)
     value, _ = solve_qp(code_matrix(dual, X), X, np.where(y, 1, -1), C, 1 / scaling**2)
     assert_allclose(dual.objective_, [value], rtol=1e-6)
@@ -74,7 +75,7 @@ def test_dual_and_stochastic_agree_with_the_qp(scaling, C, coding):
 def test_free_bias_of_the_paper(C):
     """Equation 10 itself. The dual with a large scaling of the bias is above it by at most their penalty."""
     X, y = make_data()
-    settings = dict(anchors=X[:6], n_neighbors=3, code_scale=0.3, C=C, random_state=0)
+    settings = dict(anchors=X[:6], n_neighbors=3, coding="softmax", code_scale=0.3, C=C, loss="hinge", random_state=0)
     gaps = []
     for scaling in (5.0, 10.0, 20.0):
         dual = LocallyLinearSVC(intercept_scaling=scaling, tol=1e-7, max_iter=300_000, **settings).fit(X, y)
@@ -230,4 +231,4 @@ def test_identity_map_changes_nothing():
 def test_warns_when_stopped_early():
     X, y = make_data()
     with pytest.warns(ConvergenceWarning, match="stopped after max_iter=2 iterations"):
-        LocallyLinearSVC(10, C=100.0, max_iter=2).fit(X, y)
+        LocallyLinearSVC(10, C=100.0, loss="hinge", solver="dual", max_iter=2).fit(X, y)

@@ -32,7 +32,8 @@ def make_data():
 def test_is_locally_linear_svm_with_the_weights_held_at_zero(coding):
     """Equation 15. A feature map that gives zeros keeps W = 0, whatever the solver does."""
     X, y = make_data()
-    settings = dict(n_anchors=15, n_neighbors=4, coding=coding, C=2.0, intercept_scaling=1.5, random_state=0)
+    settings = dict(n_anchors=15, n_neighbors=4, coding=coding, anchors="kmeans", C=2.0, intercept_scaling=1.5)
+    settings |= dict(loss="hinge", tol=1e-3, random_state=0)
     ours = LocalCodingSVC(**settings).fit(X, y)
     held = LocallyLinearSVC(feature_map=FunctionTransformer(nothing), **settings).fit(X, y)
     assert not held.coef_.any()
@@ -51,9 +52,9 @@ def test_has_the_one_fitted_form():
 
 def test_is_a_linear_svm_on_the_codes():
     X, y = make_data()
-    settings = dict(C=3.0, tol=1e-9, max_iter=50_000, random_state=0)
+    settings = dict(loss="hinge", C=3.0, tol=1e-9, max_iter=50_000, random_state=0)
     ours = LocalCodingSVC(15, **settings).fit(X, y)
-    theirs = sklearn.svm.LinearSVC(loss="hinge", fit_intercept=False, **settings).fit(code_matrix(ours, X), y)
+    theirs = sklearn.svm.LinearSVC(fit_intercept=False, **settings).fit(code_matrix(ours, X), y)
     assert_allclose(ours.intercept_.T, theirs.coef_, atol=2e-3)
     signs = np.where(y[:, None] == ours.classes_, 1, -1)
     slack = np.maximum(0, 1 - signs * theirs.decision_function(code_matrix(ours, X))).sum(axis=0)
@@ -63,7 +64,8 @@ def test_is_a_linear_svm_on_the_codes():
 def test_more_general_model_has_a_lower_objective():
     """LL-SVM minimises over more, from the same point: equation 15 as an inequality."""
     X, y = make_data()
-    settings = dict(n_anchors=10, C=1.0, tol=1e-8, max_iter=20_000, random_state=0)
+    settings = dict(n_anchors=10, anchors="kmeans", coding="softmax", C=1.0, loss="hinge", random_state=0)
+    settings |= dict(tol=1e-8, max_iter=20_000)
     assert (LocallyLinearSVC(**settings).fit(X, y).objective_ < LocalCodingSVC(**settings).fit(X, y).objective_).all()
 
 

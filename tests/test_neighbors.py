@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from svmosaic import LinearSVC, NeighborsSVC
 
-EXACT = dict(tol=1e-9, max_iter=100_000)
+EXACT = dict(tol=1e-8, max_iter=300_000, random_state=0)
 
 
 def make_data(n_classes, n_rows=200, seed=0):
@@ -29,7 +29,7 @@ def slow_scores(X, y, queries, k, n_classes, weight, **settings):
             scores[q, present] = 1.0
             continue
         for c in present:
-            model = LinearSVC(solver="dual", random_state=0, **settings).fit(X[near], y[near] == c, weight[near])
+            model = LinearSVC(**settings).fit(X[near], y[near] == c, weight[near])
             scores[q, c] = model.decision_function(x[None])[0]
         absent = np.setdiff1d(np.arange(n_classes), present)
         scores[q, absent] = min(-1.0, scores[q, present].min() - 1)
@@ -47,7 +47,7 @@ def test_scores_are_those_of_an_svm_on_the_neighbours(n_classes, loss):
     expected = slow_scores(X, y, queries, 12, n_classes, weight, **settings)
     if n_classes == 2:
         expected = expected[:, 1]
-    assert_allclose(model.decision_function(queries), expected, atol=1e-3)
+    assert_allclose(model.decision_function(queries), expected, atol=2e-3)
     assert len(np.unique(np.round(expected, 6))) > 20  # not all of them pure
 
 
@@ -63,7 +63,7 @@ def test_all_rows_as_neighbours_is_the_linear_svm():
     X, y = make_data(2)
     model = NeighborsSVC(10_000, **EXACT).fit(X, y)
     linear = LinearSVC(**EXACT).fit(X, y)
-    assert_allclose(model.decision_function(X), linear.decision_function(X), atol=1e-3)
+    assert_allclose(model.decision_function(X), linear.decision_function(X), atol=2e-3)
 
 
 def test_one_neighbour_is_the_nearest_neighbour():
@@ -76,7 +76,7 @@ def test_one_neighbour_is_the_nearest_neighbour():
 def test_storage_does_not_matter(storage):
     X, y = make_data(3)
     dense = NeighborsSVC(15, **EXACT).fit(X, y).decision_function(X)
-    other = NeighborsSVC(15, tol=1e-6, max_iter=100_000).fit(storage(X), y)
+    other = NeighborsSVC(15, **EXACT).fit(storage(X), y)
     assert_allclose(other.decision_function(storage(X)), dense, atol=2e-2)
     assert_allclose(other.decision_function(X), dense, atol=2e-2)
 
@@ -107,6 +107,6 @@ def test_class_weight_multiplies_the_cost():
 
 def test_warns_when_stopped_early():
     X, y = make_data(2)
-    model = NeighborsSVC(50, C=100.0, tol=1e-9, max_iter=2).fit(X, y)
+    model = NeighborsSVC(50, C=100.0, tol=1e-9, max_iter=2, random_state=0).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="stopped after max_iter=2 epochs"):
         model.predict(X)

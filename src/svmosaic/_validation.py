@@ -73,17 +73,9 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
     X, y = _validate(estimator, X, y, **check)
     check_classification_targets(y)
     classes, label = np.unique(y, return_inverse=True)
-    weight = rows_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
-    if weight.min() < 0:
-        raise ValueError(f"sample_weight must not be negative, got {weight.min()} for row {weight.argmin()}")
-    if class_weight is not None:
-        weight = weight * _class_weights(class_weight, classes, y, weight)[label]
-    kept = weight > 0
-    if not kept.any():
-        raise ValueError("sample_weight (times class_weight) is zero for every row: there is nothing to fit")
-    if not kept.all():
-        X, label, weight, rows_weight = X[kept], label[kept], weight[kept], rows_weight[kept]
-        present = np.unique(label)
+    X, target = _weigh(X, y, classes, label, sample_weight, class_weight)
+    if len(target.label) < len(label):
+        present = np.unique(target.label)
         if len(present) < 2 <= len(classes):
             raise ValueError(
                 f"{type(estimator).__name__} needs two classes with positive sample_weight, "
@@ -94,7 +86,7 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
             f"{type(estimator).__name__} needs samples of at least two classes, but the data contains only one "
             f"class: {classes[0]!r}"
         )
-    return X, Target(classes, label, weight, rows_weight)
+    return X, target
 
 
 def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_weight=None):
@@ -114,17 +106,21 @@ def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_
         raise ValueError(
             f"class_weight must be None or a dict for partial_fit, which never sees all rows, got {class_weight!r}"
         )
-    X, y = validate_data(
-        estimator, X, y, reset=known is None, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False
-    )
+    X, y = _validate(estimator, X, y, reset=known is None)
     check_classification_targets(y)
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(f"y contains {unknown!r}, which is not among the classes announced: {classes!r}")
-    label = np.searchsorted(classes, y)
-    weight = rows_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return _weigh(X, y, classes, np.searchsorted(classes, y), sample_weight, class_weight)
+
+
+def _weigh(X, y, classes, label, sample_weight, class_weight):
+    """The rows of positive weight, and their target."""
+    weight = rows_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
+    if weight.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got {weight.min()} for row {weight.argmin()}")
     if class_weight is not None:
-        weight = weight * np.array([class_weight.get(c, 1.0) for c in classes])[label]
+        weight = weight * _class_weights(class_weight, classes, y, weight)[label]
     kept = weight > 0
     if not kept.any():
         raise ValueError("sample_weight (times class_weight) is zero for every row: there is nothing to fit")

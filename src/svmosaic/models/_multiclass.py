@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from joblib import effective_n_jobs
 
-from svmosaic.solvers import Problem, Rows, solve_crammer_singer
+from svmosaic.rows import Rows
+from svmosaic.solvers import Problem, solve_crammer_singer
 
 
 def solve_jointly(estimator, X, target, codes, coupling, rng):

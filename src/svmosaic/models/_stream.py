@@ -8,7 +8,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from svmosaic._validation import check_real, validate_batch
-from svmosaic.solvers import Problem, Rows, SgdOptions, Solution, StochasticDescent
+from svmosaic.rows import Rows
+from svmosaic.solvers import Problem, SgdOptions, Solution, StochasticDescent
 from svmosaic.solvers.certificates import Certificate
 
 

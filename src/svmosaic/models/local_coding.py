@@ -64,7 +64,7 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
         steps :math:`1 / (\lambda (t + t_0))`, :math:`\lambda = 1 / (C n)`; it has no certificate.
     tol : float, default=1e-3
         Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights;
-        stochastic descent, when three passes together lower the objective by less than that.
+        stochastic descent, when five passes together lower the objective by less than that.
     max_iter : int, default=1000
         Largest number of epochs.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
@@ -105,8 +105,8 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
         Stochastic descent returns the average of its iterates, the t-th weighing t; False for the last iterate, as in
         the paper.
     t0 : float or None, default=None
-        Offset of the step count of stochastic descent. None: such that the first step is the best for the objective of
-        the first 1000 rows, among powers of two.
+        Offset of the step count of stochastic descent. None: found by trying first steps of several sizes on the first
+        1000 rows.
     stream_length : int or None, default=None
         For `partial_fit`: the n of :math:`\lambda = 1 / (C n)`. None: the rows of `fit`, or of the first batch.
 

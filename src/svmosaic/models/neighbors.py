@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic import _core
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.models._base import LOSSES
-from svmosaic.solvers import Rows
+from svmosaic.rows import Rows
 
 # Queries whose neighbours are looked up at a time: bounds the memory, and lets an interrupt through.
 QUERIES_AT_ONCE = 4096
@@ -43,7 +43,7 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
     loss : {"hinge", "squared_hinge"}, default="hinge"
     tol : float, default=1e-3
         Each SVM stops when its duality gap is below `tol` times its objective at zero.
-    max_iter : int, default=1000
+    max_iter : int, default=10000
         Largest number of epochs of dual coordinate descent for each SVM.
     metric : str or callable, default="euclidean"
         Distance for the search, as in `sklearn.neighbors.NearestNeighbors`.
@@ -97,7 +97,7 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
         C=1.0,
         loss="hinge",
         tol=1e-3,
-        max_iter=1000,
+        max_iter=10_000,
         metric="euclidean",
         algorithm="auto",
         fit_intercept=True,

@@ -16,6 +16,8 @@ from svmosaic.solvers.solution import Solution
 
 # Rows on which the first step size is tried.
 TRIAL_ROWS = 1000
+# Step sizes tried to either side, in powers of two, and how far above the best objective a longer step may end.
+TRIAL_POWERS, TRIAL_SLACK = 4, 0.05
 # Regularisation reads all blocks, a step only its own: shrink so rarely that it costs an eighth of the steps, ...
 SKIP_SHARE = 4
 # ... but never by more than this share at once, where t0 is small.
@@ -23,7 +25,7 @@ LARGEST_SHRINK = 0.1
 # The core is called for about this many multiplications at a time (a fifth of a second), to look for interrupts.
 WORK_A_CALL = 2e8
 # Passes without progress before descent stops.
-PATIENCE = 3
+PATIENCE = 5
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,10 @@ class StochasticDescent:
         """Choose t0 and skip from the first rows.
 
         As in SVMSGD2 (Bordes, Bottou and Gallinari, 2009) the first step should be of a sensible size. A step size eta
-        moves the margin of a row by eta |x|^2 |coef|^2; from the one that moves it by one on average, eta is doubled
-        or halved as long as one pass over at most 1000 rows ends at a lower objective. Then
-        t0 = 1 / (lambda eta), at least 1. `skip` makes the shrinking of all blocks cost an eighth of the updates
-        between, and is at most a tenth of t0.
+        moves the margin of a row by eta |x|^2 |coef|^2. Around the one that moves it by one on average, powers of two
+        are tried, each in one pass over at most 1000 rows; of those that end within 5 % of the lowest objective the
+        largest is taken, as the real run is longer. Then t0 = 1 / (lambda eta), at least 1. `skip` makes the shrinking
+        of all blocks cost an eighth of the updates between, and is at most a tenth of t0.
         """
         head = np.arange(min(problem.n_rows, TRIAL_ROWS), dtype=np.int32) if order is None else order[:TRIAL_ROWS]
         self.t0 = self.options.t0 if self.options.t0 is not None else self._try_t0(_subset(problem, head))
@@ -108,18 +110,19 @@ class StochasticDescent:
                 value = penalty(trial.weights, self.options.free_bias) + losses
             return value if np.isfinite(value) else np.inf
 
-        eta = 1.0 / curvature
-        best = outcome(eta)
-        for factor in (2.0, 0.5):
-            for _ in range(20):
-                value = outcome(factor * eta)
-                if not value < best:
-                    break
-                eta, best = factor * eta, value
+        etas = [2.0**k / curvature for k in range(-TRIAL_POWERS, TRIAL_POWERS + 1)]
+        values = [outcome(eta) for eta in etas]
+        for _ in range(20):  # as long as the best is at an end, look beyond it
+            if min(values) == values[-1] < values[0]:
+                etas.append(2.0 * etas[-1])
+                values.append(outcome(etas[-1]))
+            elif min(values) == values[0] < values[-1] or min(values) == np.inf:
+                etas.insert(0, 0.5 * etas[0])
+                values.insert(0, outcome(etas[0]))
             else:
                 break
-            if eta != 1.0 / curvature:
-                break
+        limit = min((1 + TRIAL_SLACK) * min(values), np.finfo(float).max)
+        eta = max((eta for eta, value in zip(etas, values, strict=True) if value <= limit), default=etas[0])
         return max(1.0, reach / eta)
 
     def run(self, problem, order=None, interrupted=None):
@@ -163,7 +166,7 @@ def _losses(problem, weights, n_threads=1):
 def solve_sgd(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, interrupted=None, options=None) -> Solution:
     """Solve by stochastic gradient descent.
 
-    Stops after `max_iter` passes, or when the last three passes together lowered the best objective by less than
+    Stops after `max_iter` passes, or when the last five passes together lowered the best objective by less than
     tol * P(0). There is no dual point, and so no certificate: dual value and gap are nan. The weights are the best of
     those at the ends of the passes.
 

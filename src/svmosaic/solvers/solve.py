@@ -45,7 +45,7 @@ def solve(
         gradient descent, without a certificate. "auto": dual or newton, whichever should be faster; descent that drags
         on is handed to Newton's method, duals and all.
     tol : float
-        Stop at a duality gap of tol times the objective at zero ("sgd": when three passes lower it by less).
+        Stop at a duality gap of tol times the objective at zero ("sgd": when five passes lower it by less).
     max_iter : int
         Epochs of descent, or Newton steps.
     seed : int
