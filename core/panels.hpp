@@ -1,8 +1,9 @@
 // Products of rows with a small dense matrix, the arithmetic under gates and tiles.
 //
-// The matrix M (m x d) is kept in panels of kPanelLanes columns of M^T, so that one feature of a row
-// meets the whole panel in two vector multiply-adds. Rows are taken kRowsAtOnce at a time, which
-// reuses each load of the panel; a panel of a few hundred features stays in the second-level cache.
+// The matrix M (m x d) is kept in panels of columns of M^T, one or two vectors wide, so that one feature
+// of a row meets the whole panel in one or two vector multiply-adds. Rows are taken several at a time,
+// which reuses each load of the panel, and features in chunks, so that a panel's chunk stays in the
+// first-level cache for all the rows of a call.
 #pragma once
 
 #include <algorithm>
@@ -14,105 +15,128 @@
 
 namespace svmosaic {
 
+// Rows at a time for a panel of two vectors: twelve accumulators. Of one vector: twice as many.
 constexpr int kRowsAtOnce = 6;
-
-template <class T>
-constexpr int kPanelLanes = 2 * 64 / static_cast<int>(sizeof(T));
+// Features at a time: 16 kB of a panel of two vectors.
+constexpr int64_t kFeaturesAtOnce = 128;
 
 template <class T>
 struct Panels {
-  int64_t n = 0, n_features = 0, n_panels = 0;
+  int64_t n = 0, n_features = 0, n_panels = 0, lanes = 0;
   std::vector<T> data;  // [panel][feature][lane]
+
+  static constexpr int64_t kVector = 64 / static_cast<int64_t>(sizeof(T));
 
   // From M with `stride` numbers a row.
   static Panels pack(const T* matrix, int64_t n, int64_t n_features, int64_t stride) {
-    constexpr int lanes = kPanelLanes<T>;
     Panels p;
     p.n = n;
     p.n_features = n_features;
-    p.n_panels = (n + lanes - 1) / lanes;
-    p.data.assign(p.n_panels * n_features * lanes, T(0));
+    p.lanes = n <= kVector ? kVector : 2 * kVector;
+    p.n_panels = (n + p.lanes - 1) / p.lanes;
+    p.data.assign(p.n_panels * n_features * p.lanes, T(0));
     for (int64_t j = 0; j < n; ++j)
       for (int64_t f = 0; f < n_features; ++f)
-        p.data[((j / lanes) * n_features + f) * lanes + j % lanes] = matrix[j * stride + f];
+        p.data[((j / p.lanes) * n_features + f) * p.lanes + j % p.lanes] = matrix[j * stride + f];
     return p;
   }
 
-  int64_t padded() const { return n_panels * kPanelLanes<T>; }
-  const T* panel(int64_t q) const { return data.data() + q * n_features * kPanelLanes<T>; }
+  int64_t padded() const { return n_panels * lanes; }
+  const T* panel(int64_t q) const { return data.data() + q * n_features * lanes; }
 };
 
-// out[r][0 .. lanes) = <x_r, columns of the panel> for R dense rows
-template <int R, class T>
-inline void dense_by_panel(const T* const* x, const T* panel, int64_t d, T* const* out) {
+// out[r][at ..] (+)= <x_r, columns of the panel> over features [begin, end), for R rows and V vectors
+template <int R, int V, class T>
+inline void dense_by_panel(const T* const* x, const T* panel, int64_t begin, int64_t end, T* const* out, int64_t at) {
 #if defined(__GNUC__)
   constexpr int w = kLanes<T>;
-  Lanes<T> sum[R][2] = {};
-  for (int64_t f = 0; f < d; ++f) {
-    const Lanes<T> left = load<T>(panel + f * 2 * w), right = load<T>(panel + f * 2 * w + w);
-#pragma GCC unroll 8
+  Lanes<T> sum[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) sum[r][v] = begin == 0 ? Lanes<T>{} : load<T>(out[r] + at + v * w);
+  for (int64_t f = begin; f < end; ++f) {
+    Lanes<T> column[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) column[v] = load<T>(panel + (f * V + v) * w);
+#pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const T value = x[r][f];
-      sum[r][0] += value * left;
-      sum[r][1] += value * right;
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) sum[r][v] += value * column[v];
     }
   }
-  for (int r = 0; r < R; ++r) {
-    store<T>(out[r], sum[r][0]);
-    store<T>(out[r] + w, sum[r][1]);
-  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) store<T>(out[r] + at + v * w, sum[r][v]);
 #else
-  constexpr int lanes = kPanelLanes<T>;
-  for (int r = 0; r < R; ++r) {
-    for (int l = 0; l < lanes; ++l) out[r][l] = 0;
-    for (int64_t f = 0; f < d; ++f)
-      for (int l = 0; l < lanes; ++l) out[r][l] += x[r][f] * panel[f * lanes + l];
-  }
+  constexpr int lanes = V * Panels<T>::kVector;
+  for (int r = 0; r < R; ++r)
+    for (int l = 0; l < lanes; ++l) {
+      T sum = begin == 0 ? T(0) : out[r][at + l];
+      for (int64_t f = begin; f < end; ++f) sum += x[r][f] * panel[f * lanes + l];
+      out[r][at + l] = sum;
+    }
 #endif
+}
+
+template <int V, class T>
+inline void multiply_by_panels(const T* const* x, int64_t n, const Panels<T>& panels, T* const* out) {
+  constexpr int many = kRowsAtOnce * 2 / V;
+  for (int64_t q = 0; q < panels.n_panels; ++q) {
+    const T* panel = panels.panel(q);
+    const int64_t at = q * panels.lanes;
+    for (int64_t begin = 0; begin < panels.n_features; begin += kFeaturesAtOnce) {
+      const int64_t end = std::min(panels.n_features, begin + kFeaturesAtOnce);
+      int64_t r = 0;
+      for (; r + many <= n; r += many) dense_by_panel<many, V>(x + r, panel, begin, end, out + r, at);
+      for (; r + 3 <= n; r += 3) dense_by_panel<3, V>(x + r, panel, begin, end, out + r, at);
+      for (; r < n; ++r) dense_by_panel<1, V>(x + r, panel, begin, end, out + r, at);
+    }
+  }
 }
 
 // out[r] = M x_r for n dense rows given by their addresses; out has panels.padded() numbers a row.
 template <class T>
 inline void multiply_dense(const T* const* x, int64_t n, const Panels<T>& panels, T* const* out) {
-  constexpr int lanes = kPanelLanes<T>;
+  if (panels.lanes == Panels<T>::kVector)
+    multiply_by_panels<1>(x, n, panels, out);
+  else
+    multiply_by_panels<2>(x, n, panels, out);
+}
+
+template <int V, class T>
+inline void multiply_sparse_by_panels(const SparseRows<T>& x, int64_t i, const Panels<T>& panels, T* out) {
   for (int64_t q = 0; q < panels.n_panels; ++q) {
     const T* panel = panels.panel(q);
-    int64_t r = 0;
-    for (; r + kRowsAtOnce <= n; r += kRowsAtOnce) {
-      T* at[kRowsAtOnce];
-      for (int s = 0; s < kRowsAtOnce; ++s) at[s] = out[r + s] + q * lanes;
-      dense_by_panel<kRowsAtOnce, T>(x + r, panel, panels.n_features, at);
+    T* at = out + q * panels.lanes;
+#if defined(__GNUC__)
+    constexpr int w = kLanes<T>;
+    Lanes<T> sum[V] = {};
+    for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p) {
+      const T* column = panel + static_cast<int64_t>(x.indices[p]) * (V * w);
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) sum[v] += x.data[p] * load<T>(column + v * w);
     }
-    for (; r < n; ++r) {
-      T* at[1] = {out[r] + q * lanes};
-      dense_by_panel<1, T>(x + r, panel, panels.n_features, at);
-    }
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) store<T>(at + v * w, sum[v]);
+#else
+    for (int64_t l = 0; l < panels.lanes; ++l) at[l] = 0;
+    for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p)
+      for (int64_t l = 0; l < panels.lanes; ++l)
+        at[l] += x.data[p] * panel[static_cast<int64_t>(x.indices[p]) * panels.lanes + l];
+#endif
   }
 }
 
 // out = M x for one sparse row
 template <class T>
 inline void multiply_sparse(const SparseRows<T>& x, int64_t i, const Panels<T>& panels, T* out) {
-  constexpr int lanes = kPanelLanes<T>;
-  for (int64_t q = 0; q < panels.n_panels; ++q) {
-    const T* panel = panels.panel(q);
-    T* at = out + q * lanes;
-#if defined(__GNUC__)
-    constexpr int w = kLanes<T>;
-    Lanes<T> left{}, right{};
-    for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p) {
-      const T* column = panel + static_cast<int64_t>(x.indices[p]) * lanes;
-      left += x.data[p] * load<T>(column);
-      right += x.data[p] * load<T>(column + w);
-    }
-    store<T>(at, left);
-    store<T>(at + w, right);
-#else
-    for (int l = 0; l < lanes; ++l) at[l] = 0;
-    for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p)
-      for (int l = 0; l < lanes; ++l) at[l] += x.data[p] * panel[static_cast<int64_t>(x.indices[p]) * lanes + l];
-#endif
-  }
+  if (panels.lanes == Panels<T>::kVector)
+    multiply_sparse_by_panels<1>(x, i, panels, out);
+  else
+    multiply_sparse_by_panels<2>(x, i, panels, out);
 }
 
 }  // namespace svmosaic
