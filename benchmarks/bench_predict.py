@@ -24,6 +24,7 @@ import pickle
 import platform
 import tempfile
 import warnings
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -153,6 +154,7 @@ def peer_models(X, y, quick):
     return peers
 
 
+@cache
 def installed(module, what):
     try:
         return import_module(module)
