@@ -66,7 +66,7 @@ struct Gate {
   int64_t n_tiles, n_features, width, stride;
   double scale;
   std::vector<T> mean, centers;  // centres less the mean, `stride` numbers each, padded with zeros
-  std::vector<T> half_norms;     // |c_j|^2 / 2 of the shifted centres
+  std::vector<T> half_norms;     // |c_j|^2 / 2 of the shifted centres, padded
   std::vector<T> mean_products;  // <mean, c_j>
   std::vector<double> log_prior, factor;
   Panels<T> panels;
@@ -98,6 +98,8 @@ struct Gate {
     if (factor_in) factor.assign(factor_in, factor_in + n_tiles);
     // With all centres chosen there is nothing to choose by.
     if (width < n_tiles) panels = Panels<T>::pack(centers.data(), n_tiles, n_features, stride);
+    // Padding is infinitely far.
+    half_norms.resize(std::max(n_tiles, panels.padded()), std::numeric_limits<T>::infinity());
   }
 
   bool reconstructs() const { return coding == Coding::llc || coding == Coding::lle; }
@@ -149,6 +151,39 @@ struct GateScratch {
   }
 };
 
+// The first of the largest of product_j - half_norm_j; n is a multiple of whole vectors.
+template <class T>
+inline int32_t closest_of(const T* product, const T* half_norms, int64_t n) {
+#if defined(__GNUC__)
+  constexpr int w = kLanes<T>;
+  Lanes<T> best = load<T>(product) - load<T>(half_norms);
+  decltype(best > best) at{}, step{};
+  for (int64_t j = w; j < n; j += w) {
+    const Lanes<T> closeness = load<T>(product + j) - load<T>(half_norms + j);
+    step += 1;
+    const auto better = closeness > best;
+    best = better ? closeness : best;
+    at = better ? step : at;
+  }
+  // Lanes in order, of equals the lower place.
+  int64_t winner = at[0] * w;
+  T largest = best[0];
+  for (int lane = 1; lane < w; ++lane) {
+    const int64_t place = at[lane] * w + lane;
+    if (best[lane] > largest || (best[lane] == largest && place < winner)) {
+      largest = best[lane];
+      winner = place;
+    }
+  }
+  return static_cast<int32_t>(winner);
+#else
+  int64_t winner = 0;
+  for (int64_t j = 1; j < n; ++j)
+    if (product[j] - half_norms[j] > product[winner] - half_norms[winner]) winner = j;
+  return static_cast<int32_t>(winner);
+#endif
+}
+
 // The `width` largest of closeness_j = <z, c_j> - |c_j|^2 / 2 (= half of |z|^2 - |z - c_j|^2), best first.
 template <class T>
 inline void choose_nearest(const Gate<T>& gate, const T* product, int32_t* chosen) {
@@ -158,15 +193,7 @@ inline void choose_nearest(const Gate<T>& gate, const T* product, int32_t* chose
     return;
   }
   if (width == 1) {
-    T best = -std::numeric_limits<T>::infinity();
-    chosen[0] = 0;
-    for (int64_t j = 0; j < gate.n_tiles; ++j) {
-      const T closeness = product[j] - gate.half_norms[j];
-      if (closeness > best) {
-        best = closeness;
-        chosen[0] = static_cast<int32_t>(j);
-      }
-    }
+    chosen[0] = closest_of(product, gate.half_norms.data(), gate.panels.padded());
     return;
   }
   int64_t n = 0;

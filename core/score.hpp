@@ -72,10 +72,8 @@ struct Tiles {
   static constexpr double kPair = 12, kDot = 12;
 
   bool all_is_cheaper(int64_t width) const {
-    constexpr int64_t lanes = kLanes<T>;
-    const auto vectors = [](int64_t n) -> double {
-      return n <= lanes ? 1 : 2 * ((n + 2 * lanes - 1) / (2 * lanes));
-    };
+    constexpr int64_t lanes = Panels<T>::kVector;
+    const auto vectors = [](int64_t n) { return n <= lanes ? 1.0 : 2.0 * ((n + 2 * lanes - 1) / (2 * lanes)); };
     const double whole = n_features * vectors(n_tiles * n_outputs);
     const double by_panel = n_features * vectors(n_outputs);
     const double by_dot = n_outputs * (n_features / lanes + n_features % lanes + kDot);
@@ -83,8 +81,11 @@ struct Tiles {
   }
 };
 
-// Rows coded and scored together: enough that a tile meets several of its rows.
-constexpr int64_t kScoreBlock = 8 * GateScratch<float>::kBlock;
+// Rows coded and scored together: enough that a tile meets some thirty of its rows, so that fetching its weights is
+// shared, within bounds.
+inline int64_t score_block_rows(int64_t n_tiles, int64_t width) {
+  return std::clamp<int64_t>(32 * n_tiles / width, 8 * GateScratch<float>::kBlock, 64 * GateScratch<float>::kBlock);
+}
 // Rows scored on all tiles at a time.
 constexpr int64_t kAllBlock = 8 * kRowsAtOnce;
 
@@ -270,9 +271,12 @@ SVMOSAIC_CLONES void score_row(const Gate<T>* gate, const Tiles<T>& tiles, const
 // ---- all rows, in parallel over pieces --------------------------------------------------------------
 
 // Call block(begin, n, scratch) over [0, n_rows) in blocks of at most `block_rows`, with one scratch a piece.
+// Rows are scored one by one as far as their bits go, so pieces may be cut by the number of threads: whole for one.
 template <class MakeScratch, class Block>
-void for_blocks(int64_t n_rows, int64_t n_pieces, int64_t block_rows, int n_threads, const MakeScratch& make_scratch,
+void for_blocks(int64_t n_rows, int64_t cost, int64_t block_rows, int n_threads, const MakeScratch& make_scratch,
                 const Block& block) {
+  const int64_t n_pieces =
+      n_threads <= 1 ? 1 : std::min({pieces_of(n_rows, cost), 4 * int64_t{n_threads}, n_rows / 96 + 1});
   parallel_for(n_pieces, n_threads, [&](int64_t t) {
     const Piece piece(n_rows, n_pieces, t);
     if (piece.begin == piece.end) return;
@@ -291,7 +295,7 @@ void score_all(const Gate<T>& gate, const Tiles<T>& tiles, const Rows& x, double
   const int64_t width = tiles.takes_all() ? 1 : gate.width;
   const int64_t cost = x.n_features * (gate.n_tiles + width * tiles.padded());
   for_blocks(
-      x.n_rows, pieces_of(x.n_rows, cost), kScoreBlock, n_threads,
+      x.n_rows, cost, score_block_rows(tiles.n_tiles, gate.width), n_threads,
       [&](int64_t n) { return Scratch{GateScratch<T>(gate, n), ScoreScratch<T>(tiles, n, gate.width)}; },
       [&](int64_t begin, int64_t n, Scratch& s) {
         code_and_score(gate, tiles, x, begin, n, s.gate, s.score, out + begin * tiles.n_outputs);
@@ -303,7 +307,7 @@ void score_all(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const 
                double* out, int n_threads) {
   const int64_t cost = x.n_features * (tiles.takes_all() ? 1 : width) * tiles.padded();
   for_blocks(
-      x.n_rows, pieces_of(x.n_rows, cost), kScoreBlock, n_threads,
+      x.n_rows, cost, score_block_rows(tiles.n_tiles, width), n_threads,
       [&](int64_t n) { return ScoreScratch<T>(tiles, n, width); },
       [&](int64_t begin, int64_t n, ScoreScratch<T>& s) {
         score_codes(tiles, x, begin, n, tile + begin * width, weight ? weight + begin * width : nullptr, width, s,
@@ -314,7 +318,7 @@ void score_all(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const 
 template <class T, class Rows>
 void code_all(const Gate<T>& gate, const Rows& x, int32_t* tile, double* weight, int n_threads) {
   for_blocks(
-      x.n_rows, pieces_of(x.n_rows, x.n_features * gate.n_tiles), GateScratch<T>::kBlock, n_threads,
+      x.n_rows, x.n_features * gate.n_tiles, GateScratch<T>::kBlock, n_threads,
       [&](int64_t n) { return GateScratch<T>(gate, n); },
       [&](int64_t begin, int64_t n, GateScratch<T>& s) {
         code_rows(gate, x, begin, n, s, tile + begin * gate.width, weight + begin * gate.width);
