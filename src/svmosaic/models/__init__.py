@@ -1,6 +1,19 @@
 """The estimators, one paper a file."""
 
 from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
+from svmosaic.models.conversion import ConvertedMixture, ConvertedSVM, mixture_to_svm, svm_to_mixture
+from svmosaic.models.fusion import FusedSVC
+from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier
 from svmosaic.models.linear import LinearSVC
 
-__all__ = ["ClusteredSVC", "KMeansSVC", "LinearSVC"]
+__all__ = [
+    "ClusteredSVC",
+    "ConvertedMixture",
+    "ConvertedSVM",
+    "FusedSVC",
+    "GaussianMixtureClassifier",
+    "KMeansSVC",
+    "LinearSVC",
+    "mixture_to_svm",
+    "svm_to_mixture",
+]
