@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.metrics import accuracy_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import DTYPES, check_choice, check_real
 from svmosaic.models._densities import kernel_sums
+from svmosaic.models._one_vs_rest import OneVsRestMachine
 from svmosaic.models._reduction import reduce_expansion
 from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier
 
@@ -305,12 +307,9 @@ def as_svm(svm):
     check_is_fitted(svm)
     if not hasattr(svm, "estimators_"):
         return _from_machine(svm)
-    parts = [_from_machine(part) for part in svm.estimators_]
-    if len(parts) != (1 if len(svm.classes_) == 2 else len(svm.classes_)):
-        raise ValueError(
-            f"{type(svm).__name__} has {len(parts)} machines for {len(svm.classes_)} classes: only one-vs-rest has a "
-            "mixture form"
-        )
+    if not isinstance(svm, (OneVsRestClassifier, OneVsRestMachine)):
+        raise ValueError(f"of several machines only one-vs-rest has a mixture form, got {type(svm).__name__}")
+    parts = [_from_machine(getattr(part, "best_estimator_", part)) for part in svm.estimators_]
     # A support vector of several machines is one density with a weight for each class.
     rows = np.vstack([np.column_stack([part.centers, part.gamma]) for part in parts])
     unique, where = np.unique(rows, axis=0, return_inverse=True)

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
 
 from svmosaic._validation import DTYPES, check_choice, check_real
+from svmosaic.models._one_vs_rest import OneVsRestMachine
 from svmosaic.models.conversion import ConvertedMixture, mixture_to_svm, svm_to_mixture
 from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
 
@@ -91,29 +92,6 @@ class Reduction:
     accuracy_full: float
     accuracy_reduced: float
     agreement: float
-
-
-class OneVsRestMachine(ClassifierMixin, BaseEstimator):
-    """One binary SVM a class, or one for two classes; unlike scikit-learn's, it passes `sample_weight` on by itself."""
-
-    def __init__(self, estimator):
-        self.estimator = estimator
-
-    def fit(self, X, y, sample_weight=None):
-        self.classes_ = np.unique(y)
-        positive = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        self.estimators_ = [
-            clone(self.estimator).fit(X, (y == c).astype(int), sample_weight=sample_weight) for c in positive
-        ]
-        return self
-
-    def decision_function(self, X):
-        values = np.column_stack([machine.decision_function(X) for machine in self.estimators_])
-        return values.ravel() if len(self.classes_) == 2 else values
-
-    def predict(self, X):
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
 
 
 class FusedSVC(ClassifierMixin, BaseEstimator):
@@ -283,9 +261,9 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X):
-        """Blended scores in units of the SVM's decision values.
+        """Blended scores in units of the SVM's decision values; at weight 0 the mixture's own, log-densities.
 
-        Of shape (n_samples,) for two classes, else (n_samples, n_classes). At weight 0 those of the mixture (log-densities), at weight 1 those of the SVM.
+        Of shape (n_samples,) for two classes, else (n_samples, n_classes).
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=DTYPES)
