@@ -12,8 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
 
 from svmosaic._validation import DTYPES, check_choice, check_real
+from svmosaic.models._blend import Blend, Reduction
 from svmosaic.models._one_vs_rest import OneVsRestMachine
-from svmosaic.models.conversion import ConvertedMixture, mixture_to_svm, svm_to_mixture
+from svmosaic.models.conversion import mixture_to_svm, svm_to_mixture
 from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
 
 SCALES = ("median", "raw")
@@ -21,77 +22,6 @@ SCALES = ("median", "raw")
 # The search of svm=None: C, and gamma in units of 1 / (n_features * variance of X).
 _COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
-
-# exp of more than this overflows.
-_LARGEST_EXPONENT = 700.0
-
-
-@dataclass(frozen=True)
-class Blend:
-    """weight * svm + (1 - weight) * exp(log_ratio) * mixture, in units of the SVM's decision values."""
-
-    svm: ConvertedMixture
-    mixture: GaussianMixtureClassifier
-    log_ratio: float
-
-    @classmethod
-    def fit(cls, svm, mixture, X, sample_weight, scale):
-        """Bring the two parts to a common scale on the rows X."""
-        if scale == "raw":
-            # Both as normalised mixtures, as printed: exp(log_scale_) turns densities into decision values.
-            return cls(svm, mixture, svm.log_scale_)
-        values = svm.decision_function(X)
-        if values.ndim == 1:
-            lead = np.abs(values)
-        else:
-            best = np.partition(values, -2, axis=1)[:, -2:]
-            lead = best[:, 1] - best[:, 0]
-        best = np.partition(mixture.predict_joint_log_proba(X), -2, axis=1)[:, -2:]
-        with np.errstate(divide="ignore"):
-            log_lead = best[:, 1] + np.log(-np.expm1(best[:, 0] - best[:, 1]))
-        middle, log_middle = (
-            np.quantile(v, 0.5, weights=sample_weight, method="inverted_cdf") for v in (lead, log_lead)
-        )
-        ratio = np.log(middle) - log_middle if middle > 0 else 0.0
-        return cls(svm, mixture, float(ratio) if np.isfinite(ratio) else 0.0)
-
-    def decision_function(self, X, weight):
-        """The parts' own values at weight 0 and 1, else their blend."""
-        if weight == 0:
-            return self.mixture.decision_function(X)
-        if weight == 1:
-            return self.svm.decision_function(X)
-        return weight * self.svm.decision_function(X) + (1 - weight) * self.scaled_densities(X)
-
-    def scaled_densities(self, X):
-        """exp(log_ratio) p(k) p(x|k), for two classes their difference; through logarithms, so nothing underflows."""
-        joint = self.mixture.predict_joint_log_proba(X)
-        top = joint.max(axis=1, keepdims=True)
-        scaled = np.exp(np.minimum(top + self.log_ratio, _LARGEST_EXPONENT)) * np.exp(joint - top)
-        return scaled[:, 1] - scaled[:, 0] if scaled.shape[1] == 2 else scaled
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """What `max_densities` saves and costs, for the SVM part alone.
-
-    Attributes
-    ----------
-    n_support : int
-        Support vectors of the full SVM.
-    n_densities : int
-        Densities left.
-    accuracy_full, accuracy_reduced : float
-        Cross-validated accuracies of the full and of the reduced SVM.
-    agreement : float
-        Share of the rows on which the two agree, cross-validated.
-    """
-
-    n_support: int
-    n_densities: int
-    accuracy_full: float
-    accuracy_reduced: float
-    agreement: float
 
 
 class FusedSVC(ClassifierMixin, BaseEstimator):
@@ -116,8 +46,8 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
         None: diagonal covariances pooled over all densities; their number is chosen from `densities` where `weight` is
         "auto", else one a class.
     weight : float in [0, 1] or "auto", default="auto"
-        Of the SVM: 1 is the SVM alone and 0 the mixture alone, exactly. "auto": the most accurate in cross-validation
-        among 0, 0.1, ..., 1; of equals, that nearest to 0.5.
+        Of the SVM: 1 is the SVM alone and 0 the mixture alone, exactly. "auto": chosen by cross-validated accuracy
+        among 0, 0.1, ..., 1. The better part alone is taken unless a blend beats it by half a standard error.
     scale : {"median", "raw"}, default="median"
         "median": :math:`\rho` makes the training medians of the two parts' leads equal, a lead being the difference
         between a row's best and second-best class score. "raw": both parts as normalised mixtures, as printed in the
@@ -244,7 +174,7 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
             folds = self._cross_validate(svm, mixture, data, seed)
             if choosing:
                 self.cv_accuracy_ = sum(fold.correct for fold in folds) / data.weight.sum()
-                chosen, self.weight_ = self._best()
+                chosen, self.weight_ = self._best(len(data.y))
         self.svm_ = _fitted(svm, data.X, data.y, data.weight)
         full = svm_to_mixture(self.svm_)
         self.svm_mixture_ = self._reduce(full, data.X, seed)
@@ -346,10 +276,16 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
             return full
         return svm_to_mixture(mixture_to_svm(full), max_densities=self.max_densities, X=X, random_state=seed)
 
-    def _best(self):
-        accuracy = self.cv_accuracy_
-        a, b = np.nonzero(accuracy >= accuracy.max() - 1e-12)
+    def _best(self, n_rows):
+        """The number of densities and the weight to use."""
+        accuracy, best = self.cv_accuracy_, self.cv_accuracy_.max()
+        # The table holds dozens of blends, and the best of them is partly luck: one has to earn its place.
+        needed = best - 0.5 * np.sqrt(best * (1 - best) / n_rows)
+        ends = (self.weights_ == 0) | (self.weights_ == 1)
+        part = accuracy[:, ends].max()
+        enough = (accuracy >= part - 1e-12) & ends if part >= needed else accuracy >= best - 1e-12
         # np.argmin takes the first: of equals the fewest densities, as they are in the order given.
+        a, b = np.nonzero(enough)
         pick = np.argmin(np.abs(self.weights_[b] - 0.5))
         return self.densities_[a[pick]], self.weights_[b[pick]]
 
