@@ -14,6 +14,7 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from svmosaic import GaussianMixtureClassifier, mixture_to_svm, svm_to_mixture
 from svmosaic.datasets import data_folder, load
+from svmosaic.models import _densities
 from svmosaic.models._reduction import fit_coefficients, misfit, reduce_expansion
 
 needs_data = pytest.mark.skipif(data_folder() is None, reason="SVMOSAIC_DATA does not name a folder")
@@ -253,3 +254,19 @@ def test_what_is_no_svm_is_refused():
         svm_to_mixture(SVC().fit(X, y), bias="none")
     with pytest.raises(ValueError, match="printed form for two classes"):
         svm_to_mixture(one_vs_rest().fit(*problem(3)), bias="both")
+
+
+def test_rows_come_in_blocks_and_blocks_change_nothing(monkeypatch):
+    rng = np.random.RandomState(0)
+    rows, centers, gamma, coef = 100 + rng.randn(97, 4), 100 + rng.randn(13, 4), rng.rand(13), rng.randn(13, 3)
+    expected = np.exp(-gamma * ((rows[:, None] - centers) ** 2).sum(axis=2)) @ coef
+    assert_allclose(_densities.kernel_sums(rows, centers, gamma, coef), expected, atol=1e-12)
+    monkeypatch.setattr(_densities, "_VALUES_PER_BLOCK", 50)
+    assert [block.stop - block.start for block in _densities.row_blocks(7, 13)] == [3, 3, 1]
+    assert_allclose(_densities.kernel_sums(rows, centers, gamma, coef), expected, atol=1e-12)
+    X, y = problem(3)
+    model = GaussianMixtureClassifier(2, random_state=0).fit(X, y)
+    small = model.predict_proba(X)
+    monkeypatch.undo()
+    assert_allclose(model.predict_proba(X), small, atol=1e-12)
+    assert_allclose(GaussianMixtureClassifier(2, random_state=0).fit(X, y).predict_proba(X), small, atol=1e-8)

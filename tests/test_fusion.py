@@ -1,5 +1,7 @@
 """FusedSVC: its ends are its parts, its scale matters, its choice is an insurance."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -255,3 +257,13 @@ def test_says_what_it_chose(capsys):
     X, y = problem()
     FusedSVC(SVC(), weight=0.5, verbose=1).fit(X, y)
     assert "weight 0.5 for the SVM" in capsys.readouterr().out
+
+
+def test_the_code_of_the_page_runs():
+    page = (Path(__file__).parents[1] / "docs" / "fusion.md").read_text()
+    code = page.split("```python\n")[1].split("```")[0]
+    names = {}
+    exec(code, names)
+    assert names["model"].score(names["X"], names["y"]) > 0.9
+    assert len(names["small"].centers) == 10
+    assert names["new_rows"].shape == (5, 2)
