@@ -1,4 +1,4 @@
-"""Gaussian mixture density classifier (the generative part of Deselaers, Heigold and Ney, 2010)."""
+"""Gaussian mixture density classifier (the generative part of Deselaers, Heigold and Ney, ICPR 2008)."""
 
 import warnings
 
