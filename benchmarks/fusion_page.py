@@ -170,19 +170,24 @@ one that `weight="auto"` chose (1, 2, 4 or 8 densities a class), {results["split
 In {kept} of {len(rows)} cases the fusion is no more than 0.5 points behind the better of its parts. It is so, and better than
 the bad SVM by more than a standard deviation, on {", ".join(sorted(better)) or "no set"}. What saves it is mostly that
 cross-validation gives the weight to the good part; a true blend (a weight well inside of 0 and 1) is rarely the best.
+
+The rule of `weight="auto"` (a blend must beat the better part by half a standard error) was not fixed beforehand. The first
+rule took the most accurate entry of the table. It was replaced after a look at test errors on heart, on the splits used
+here, where it was up to about a point and a half behind the better part. The rows of heart are therefore not an independent
+test of the rule; on the other sets the rules were not compared.
 """
 
 
 def semi(results):
-    rows, gains = [], []
+    rows, gains = [], {"semi": [], "semi_tenth": []}
     for name, kinds in results["semi"].items():
         for kind, r in kinds.items():
-            best = min(r["semi"]["mean"], r["semi_tenth"]["mean"])
-            if best < r["labelled"]["mean"]:
-                gains.append((r["labelled"]["mean"] - best, f"{name} ({kind})"))
+            for key, found in gains.items():
+                if r[key]["mean"] < r["labelled"]["mean"]:
+                    found.append((r["labelled"]["mean"] - r[key]["mean"], f"{name} ({kind})"))
             rows.append([name, kind, *(cell(r[key]) for key in ("labelled", "semi", "semi_tenth", "all_labels"))])
+    full, tenth = (", ".join(name for _, name in sorted(found, reverse=True)) or "none" for found in gains.values())
     head = ["", "covariance", "labelled rows only", "all rows", "all rows, unlabelled weigh 0.1", "every label known"]
-    gains.sort(reverse=True)
     return f"""
 ## Five per cent of the labels
 
@@ -190,9 +195,11 @@ Errors of one density a class, 5 % of the training labels known (at least two a 
 (satimage has one official split: only the choice of the labelled rows varies).
 
 {table(head, rows)}
-Unlabelled rows, with one of the two weights, help in {len(gains)} of {len(rows)} cases, most on {", ".join(name for _, name in gains[:3])}. They hurt where the
-Gaussians do not fit the classes: EM then finds other groups than the classes. Giving them a small `sample_weight` limits
-the damage.
+With their full weight, unlabelled rows lower the mean error in {len(gains["semi"])} of {len(rows)} cases ({full}); with a weight of 0.1 in
+{len(gains["semi_tenth"])} ({tenth}). Some of these gains are far below the standard deviation, and in all other cases
+unlabelled rows do not help or hurt: EM then finds other groups than the classes. The weight and the covariance were not
+chosen by cross-validation: each row of the table is a setting of its own, and the best of them is a choice after the fact.
+That unlabelled rows join only once the mixture is grown was decided on earlier runs over these same data sets (and others).
 """
 
 
