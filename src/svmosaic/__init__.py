@@ -4,9 +4,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, LocallyLinearSVC, NeighborsSVC
+    from svmosaic.models import (
+        ClusteredSVC,
+        FusedSVC,
+        GaussianMixtureClassifier,
+        KMeansSVC,
+        LinearSVC,
+        LocalCodingSVC,
+        LocallyLinearSVC,
+        NeighborsSVC,
+        mixture_to_svm,
+        svm_to_mixture,
+    )
 
-__all__ = ["ClusteredSVC", "KMeansSVC", "LinearSVC", "LocalCodingSVC", "LocallyLinearSVC", "NeighborsSVC", "load"]
+__all__ = [
+    "ClusteredSVC",
+    "FusedSVC",
+    "GaussianMixtureClassifier",
+    "KMeansSVC",
+    "LinearSVC",
+    "LocalCodingSVC",
+    "LocallyLinearSVC",
+    "NeighborsSVC",
+    "load",
+    "mixture_to_svm",
+    "svm_to_mixture",
+]
 __version__ = "0.1.0"
 
 
