@@ -12,10 +12,10 @@ const double* pointer(const std::optional<Vector<const double>>& array, int64_t 
 }
 
 Response make_response(const std::optional<Vector<const double>>& center, const Vector<const double>& sigma,
-                       const std::optional<Vector<const double>>& upper, int64_t n) {
+                       const std::optional<Vector<const double>>& upper, double scale, int64_t n) {
   require_length(sigma.shape(0), n, "sigma must have one entry a row");
   return {pointer(center, n, "center must have one entry a row"), sigma.data(),
-          pointer(upper, n, "upper must have one entry a row")};
+          pointer(upper, n, "upper must have one entry a row"), scale};
 }
 
 }  // namespace
@@ -25,9 +25,9 @@ void bind_newton(nb::module_& m) {
       "respond",
       [](std::optional<Vector<const double>> center, Vector<const double> sigma,
          std::optional<Vector<const double>> upper, Vector<const double> margin, double reach, Vector<double> alpha,
-         Vector<double> curvature, int n_threads) {
+         Vector<double> curvature, int n_threads, double scale) {
         const int64_t n = margin.shape(0);
-        const Response response = make_response(center, sigma, upper, n);
+        const Response response = make_response(center, sigma, upper, scale, n);
         require_length(alpha.shape(0), n, "alpha must have one entry a row");
         require_length(curvature.shape(0), n, "curvature must have one entry a row");
         nb::gil_scoped_release release;
@@ -35,21 +35,33 @@ void bind_newton(nb::module_& m) {
       },
       nb::arg("center").none(), nb::arg("sigma"), nb::arg("upper").none(), nb::arg("margin"), nb::arg("reach"),
       nb::arg("alpha").noconvert(), nb::arg("curvature").noconvert(), nb::arg("n_threads") = 1,
-      "Duals that answer the margins in a proximal step, and where the clipping is idle.");
+      nb::arg("scale") = 1.0, "Duals that answer the margins in a proximal step, and where the clipping is idle.");
 
   m.def(
       "pull",
       [](std::optional<Vector<const double>> center, Vector<const double> sigma,
          std::optional<Vector<const double>> upper, Vector<const double> margin, Vector<const double> change,
-         double step, int n_threads) {
+         double step, int n_threads, double scale) {
         const int64_t n = margin.shape(0);
-        const Response response = make_response(center, sigma, upper, n);
+        const Response response = make_response(center, sigma, upper, scale, n);
         require_length(change.shape(0), n, "change must have one entry a row");
         nb::gil_scoped_release release;
         return pull(response, n, margin.data(), change.data(), step, n_threads);
       },
       nb::arg("center").none(), nb::arg("sigma"), nb::arg("upper").none(), nb::arg("margin"), nb::arg("change"),
-      nb::arg("step"), nb::arg("n_threads") = 1, "What the losses add to the slope along a direction.");
+      nb::arg("step"), nb::arg("n_threads") = 1, nb::arg("scale") = 1.0,
+      "What the losses add to the slope along a direction.");
+
+  m.def(
+      "proximal",
+      [](Vector<const double> center, Vector<const double> sigma, Vector<const double> alpha, double scale) {
+        const int64_t n = alpha.shape(0);
+        const Response response = make_response(center, sigma, std::nullopt, scale, n);
+        nb::gil_scoped_release release;
+        return proximal(response, n, alpha.data());
+      },
+      nb::arg("center"), nb::arg("sigma"), nb::arg("alpha"), nb::arg("scale") = 1.0,
+      "sum_r (alpha_r - center_r)^2 / (scale * sigma_r), over the rows that moved.");
 
   m.def(
       "tile_hessians",

@@ -1,7 +1,7 @@
 // Kernels of the second-order solver: the dual point reached by a step, the slope along a direction,
 // and one curvature matrix a tile.
 //
-// In a proximal step around the duals `center`, with step size sigma_r, row r answers to its margin with
+// In a proximal step around the duals `center`, with step size sigma_r = scale * size_r, row r answers to its margin with
 //
 //   a_r(m) = clip( center_r + sigma_r (1 - m),  0,  upper_r )
 //
@@ -21,9 +21,11 @@
 namespace svmosaic {
 
 struct Response {
-  const double *center, *sigma, *upper;  // center, upper null: zero, infinity
+  const double *center, *size, *upper;  // center, upper null: zero, infinity
+  double scale;
 
-  double free(int64_t r, double margin) const { return (center ? center[r] : 0) + sigma[r] * (1 - margin); }
+  double sigma(int64_t r) const { return scale * size[r]; }
+  double free(int64_t r, double margin) const { return (center ? center[r] : 0) + sigma(r) * (1 - margin); }
   double clip(int64_t r, double a) const { return a < 0 ? 0 : (upper && a > upper[r] ? upper[r] : a); }
 };
 
@@ -34,7 +36,7 @@ inline SVMOSAIC_CLONES void respond_piece(const Response& response, const double
   for (int64_t r = piece.begin; r < piece.end; ++r) {
     const double a = response.free(r, margin[r]), clipped = response.clip(r, a);
     alpha[r] = clipped;
-    curvature[r] = std::fabs(a - clipped) <= reach * response.sigma[r] ? response.sigma[r] : 0;
+    curvature[r] = std::fabs(a - clipped) <= reach * response.sigma(r) ? response.sigma(r) : 0;
   }
 }
 
@@ -43,6 +45,16 @@ inline void respond(const Response& response, int64_t n, const double* margin, d
   const int64_t n_pieces = pieces_of(n, 4);
   parallel_for(n_pieces, n_threads,
                [&](int64_t t) { respond_piece(response, margin, reach, Piece(n, n_pieces, t), alpha, curvature); });
+}
+
+// sum_r (alpha_r - center_r)^2 / sigma_r, over rows that cost something: twice the proximal term
+inline double proximal(const Response& response, int64_t n, const double* alpha) {
+  double sum = 0;
+  for (int64_t r = 0; r < n; ++r) {
+    const double moved = alpha[r] - response.center[r];
+    if (moved != 0) sum += moved * moved / response.sigma(r);
+  }
+  return sum;
 }
 
 inline SVMOSAIC_CLONES double pull_of_piece(const Response& response, const double* margin, const double* change,

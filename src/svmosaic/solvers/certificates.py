@@ -20,8 +20,9 @@ from svmosaic import _core
 
 def loss_of(margin, squared: bool):
     """max(0, 1 - m), or its square."""
-    slack = np.maximum(0.0, 1.0 - margin)
-    return slack * slack if squared else slack
+    slack = 1.0 - margin
+    np.maximum(slack, 0.0, out=slack)
+    return np.square(slack, out=slack) if squared else slack
 
 
 def primal(weights, margin, cost, squared: bool) -> float:

@@ -50,17 +50,15 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
     weights = weights_of(problem, alpha, n_threads) if warm else np.zeros(problem.shape)
     margin = margins(problem, weights, n_threads) if warm else np.zeros(problem.n_rows)
     step = FIRST_STEP * STEP_GROWTH if warm else FIRST_STEP
-    if squared:
-        center, sigma, upper = None, 2.0 * cost, None
-    else:
-        center, sigma, upper = alpha, step * cost, cost
+    # The proximal steps are step * cost; for the squared hinge 2 * cost around zero, once and for all.
+    center, upper, step = (None, None, 2.0) if squared else (alpha, cost, step)
     response, curvature, change = np.empty_like(alpha), np.empty_like(alpha), np.empty_like(alpha)
     hessians = np.empty((problem.coupling.n_tiles, problem.shape[1], problem.shape[1]))
     best = None
     n_iter = 0
     reach = 0.0
     while True:
-        _core.respond(center, sigma, upper, margin, reach, response, curvature, n_threads)
+        _core.respond(center, cost, upper, margin, reach, response, curvature, n_threads, step)
         implied = weights_of(problem, response, n_threads)
         certificate = Certificate(
             weights, primal(weights, margin, cost, squared), dual(implied, response, cost, squared)
@@ -70,9 +68,9 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
         if best.converged or n_iter >= max_iter:
             return best
         residual = weights - implied
-        if not squared and _inner_solved(residual, response, center, sigma, target) and step < LARGEST_STEP:
+        if not squared and _inner_solved(residual, _core.proximal(center, cost, response, step), target) and step < LARGEST_STEP:
             step *= STEP_GROWTH
-            center, sigma = response.copy(), step * cost
+            center[:] = response
             continue
         members, offsets = tiles.active(curvature)
         _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians, n_threads)
@@ -81,7 +79,7 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
             return best
         _core.margins(problem.rows.core, problem.design, problem.y, direction, change, n_threads)
         along, square = float(np.vdot(weights, direction)), float(np.vdot(direction, direction))
-        pull = partial(_core.pull, center, sigma, upper, margin, change, n_threads=n_threads)
+        pull = partial(_core.pull, center, cost, upper, margin, change, n_threads=n_threads, scale=step)
         length = _line_search(along, square, pull)
         n_iter += 1
         if interrupted is not None and interrupted.is_set():
@@ -92,18 +90,20 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
             if n_iter % MARGINS_ANEW == 0:
                 _core.margins(problem.rows.core, problem.design, problem.y, weights, margin, n_threads)
             else:
-                margin += length * change
+                change *= length
+                margin += change
         elif squared or step >= LARGEST_STEP:  # no progress left in float64
             return best
         else:
             step *= STEP_GROWTH
-            center, sigma = response.copy(), step * cost
+            center[:] = response
 
 
-def _inner_solved(residual, response, center, sigma, target) -> bool:
-    moved = response - center  # zero where sigma is zero
-    proximal = np.dot(moved, moved / np.maximum(sigma, np.finfo(float).tiny))
-    # The second term: an error of the inner problem far below the gap asked for is as good as none.
+def _inner_solved(residual, proximal, target) -> bool:
+    """Whether the residual is small beside the proximal term.
+
+    The second term: an error of the inner problem far below the gap asked for is as good as none.
+    """
     return np.vdot(residual, residual) <= INNER_TOL * proximal + 1e-3 * target
 
 
