@@ -6,5 +6,6 @@ NB_MODULE(_core, m) {
   svmosaic::bind_rows(m);
   svmosaic::bind_descent(m);
   svmosaic::bind_newton(m);
+  svmosaic::bind_mixture(m);
   svmosaic::bind_score(m);
 }
