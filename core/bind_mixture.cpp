@@ -42,14 +42,13 @@ void bind_mixture(nb::module_& m) {
              for (int64_t a = 0; a < n_nodes; ++a) {
                require(parent.data()[a] >= -1 && parent.data()[a] < a, "parents must come before their children");
                require(a == 0 || parent.data()[a] >= parent.data()[a - 1], "siblings must be neighbours");
-               require(plane.data()[(a + 1) * plane.shape(1) - 1] == 0, "the last column of plane must be zero");
              }
              for (int64_t j = 0; j < n_leaves; ++j)
                require(leaf.data()[j] >= 0 && leaf.data()[j] < n_nodes, "a leaf is out of range");
-             new (self) TreeHandle{SoftmaxTree{plane.data(), offset.data(), log_prior.data(), parent.data(),
-                                               leaf.data(), n_nodes, n_leaves, inside},
-                                   static_cast<int64_t>(plane.shape(1)) - 1,
-                                   nb::make_tuple(plane, offset, log_prior, parent, leaf)};
+             const int64_t n_features = static_cast<int64_t>(plane.shape(1)) - 1;
+             new (self) TreeHandle{SoftmaxTree{Planes(plane.data(), n_nodes, n_features, 0.0), offset.data(),
+                                               log_prior.data(), parent.data(), leaf.data(), n_nodes, n_leaves, inside},
+                                   n_features, nb::make_tuple(offset, log_prior, parent, leaf)};
            },
            nb::arg("plane"), nb::arg("offset"), nb::arg("log_prior"), nb::arg("parent"), nb::arg("leaf"),
            nb::arg("inside"));
@@ -85,7 +84,9 @@ void bind_mixture(nb::module_& m) {
         require(static_cast<int64_t>(y.shape(0)) == n && static_cast<int64_t>(y.shape(1)) == n_outputs,
                 "y must have shape (n_rows, n_outputs)");
         require_length(log_likelihood.shape(0), n, "log_likelihood must have one entry a row");
-        const Experts experts{tiles.data(), n_experts, n_outputs, label_weight};
+        const double bias = rows.visit([](const auto& x) { return x.bias; });
+        const Experts experts{Planes(tiles.data(), n_experts * n_outputs, rows.n_features(), bias), n_experts,
+                              n_outputs, label_weight};
         std::vector<PairsOfPiece> pieces;
         {
           nb::gil_scoped_release release;

@@ -1,0 +1,221 @@
+"""Linear SVMs under a Gaussian mixture, tied by clustered multi-task learning (Mao et al., CIKM 2014)."""
+
+import warnings
+
+import numpy as np
+from scipy import sparse
+
+from svmosaic._validation import Target, check_choice, check_real
+from svmosaic.couplings import ClusteredTasks
+from svmosaic.couplings.clustered import GROUPS
+from svmosaic.gates import GaussianGate
+from svmosaic.gates.gaussian import COVARIANCES
+from svmosaic.gates.softmax_tree import within_variance
+from svmosaic.models._mixture_base import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier, _Watch
+
+# The floors that are tried on a hold-out, as shares of the mean variance of the features.
+FLOORS = (1e-5, 1e-4, 1e-3, 1e-2)
+# The search looks at no more rows and iterations than this.
+SEARCH_ROWS, SEARCH_ITER = 10_000, 10
+
+
+class MultiTaskMixtureSVC(BaseMixtureClassifier):
+    __doc__ = rf"""LSVM-MTL: a Gaussian mixture with a linear SVM each, and SVMs that form groups.
+
+    Maximises over mixing coefficients :math:`\pi`, Gaussians and experts w (biases included)
+
+    .. math:: \sum_i s_i \log \sum_j \pi_j N(x_i; \mu_j, \Sigma_j) \, e^{{-\rho \sum_c \max(0, 1 - y_{{ic}}
+              \langle w_{{jc}}, (x_i, \beta_0) \rangle)}} - \sum_c \Omega(W_c) , \qquad
+              \Omega(W) = \alpha \sum_g \sum_{{j \in g}} \lVert w_j - \bar w_g \rVert^2 + \beta \lVert W \rVert^2
+
+    or the convex relaxation of :math:`\Omega` (see `ClusteredTasks`), and predicts by the vote
+    :math:`\sum_j p(j \mid x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the hinge h. There is one
+    output for two classes; more are taken one against the rest in all experts, under one gate, each output with
+    groups of its own.
+
+    Parameters
+    ----------
+    n_experts : int, default=14
+    groups : {{"relaxed", "hard"}} or None, default="relaxed"
+        How the experts are tied. "relaxed": the convex relaxation of Zhou, Chen and Ye. "hard": k-means on the
+        experts' weights, alternated. None: not at all, the penalty is :math:`\beta \lVert W \rVert^2`.
+    n_groups : int, default=5
+        Must be below n_features + 1 and n_experts for the relaxation to say anything.
+    alpha : float, default=0.01
+        Weight of the variance within groups.
+    beta : float, default=0.01
+        Weight of the squared norm; :math:`\beta = \rho / (2C)` for the C of a linear SVM.
+    covariance : {{"full", "diag", "isotropic"}}, default="full"
+    covariance_floor : "auto" or float, default="auto"
+        Smallest eigenvalue of a covariance, as a share of the mean variance of the features; the most sensitive
+        setting. "auto": the best of {FLOORS} on a fifth of the rows, from short runs on at most {SEARCH_ROWS} rows.
+    {EM_PARAMETERS.format(label_weight=5.0)}
+    Attributes
+    ----------
+    {EM_ATTRIBUTES}means_ : ndarray of shape (n_experts, n_features)
+    covariances_ : ndarray of shape (n_experts, n_features, n_features), (.., n_features) or (.., 1)
+    mixing_ : ndarray of shape (n_experts,)
+    covariance_floor_ : float
+        The share that was used.
+    floor_scores_ : dict
+        Accuracy of each floor on the hold-out, with "auto".
+    task_groups_ : ndarray of shape (1 or n_classes, n_experts)
+        The group of each expert.
+    coupling_ : ndarray of shape (1 or n_classes, n_experts, n_experts)
+        The matrix M of the relaxation, or the projection on the groups.
+
+    References
+    ----------
+    X. Mao, O. Wu, W. Hu and P. O'Donovan, Nonlinear Classification via Linear SVMs and Multi-Task Learning, CIKM 2014.
+    J. Zhou, J. Chen and J. Ye, Clustered Multi-Task Learning via Alternating Structure Optimization, NIPS 2011.
+
+    Examples
+    --------
+    >>> from svmosaic import MultiTaskMixtureSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> model = MultiTaskMixtureSVC(n_experts=4, n_groups=2, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    def __init__(
+        self,
+        n_experts=14,
+        *,
+        groups="relaxed",
+        n_groups=5,
+        alpha=0.01,
+        beta=0.01,
+        covariance="full",
+        covariance_floor="auto",
+        label_weight=5.0,
+        max_iter=30,
+        tol=1e-4,
+        max_time=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        solver="auto",
+        inner_tol=1e-3,
+        inner_max_iter=1000,
+        rows_per_expert=256,
+        kmeans_iter=10,
+        fit_intercept=True,
+        intercept_scaling="scale",
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_experts = n_experts
+        self.groups = groups
+        self.n_groups = n_groups
+        self.alpha = alpha
+        self.beta = beta
+        self.covariance = covariance
+        self.covariance_floor = covariance_floor
+        self.label_weight = label_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.solver = solver
+        self.inner_tol = inner_tol
+        self.inner_max_iter = inner_max_iter
+        self.rows_per_expert = rows_per_expert
+        self.kmeans_iter = kmeans_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def means_(self):
+        return self.mosaic_.gate.means
+
+    @property
+    def covariances_(self):
+        return self.mosaic_.gate.covariances
+
+    @property
+    def mixing_(self):
+        return self.mosaic_.gate.prior
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_real("n_experts", self.n_experts, at_least=1, integer=True)
+        check_real("n_groups", self.n_groups, at_least=1, integer=True)
+        check_real("alpha", self.alpha, above=0)
+        check_real("beta", self.beta, above=0)
+        check_choice("covariance", self.covariance, COVARIANCES)
+        if self.groups is not None:
+            check_choice("groups", self.groups, GROUPS)
+        if self.covariance_floor != "auto":
+            check_real("covariance_floor", self.covariance_floor, above=0)
+
+    def _fit_mixture(self, X, target, rng, watch):
+        if sparse.issparse(X):
+            raise ValueError(
+                "Sparse input is not supported: the Gaussian gate needs dense rows. Use X.toarray(), or MixtureSVC."
+            )
+        if self.groups == "relaxed" and self.n_groups > X.shape[1]:
+            warnings.warn(
+                f"n_groups={self.n_groups} leaves the relaxed groups without effect: the experts' weights have only "
+                f"{X.shape[1] + 1} dimensions. Use fewer groups, groups='hard' or groups=None.",
+                stacklevel=4,
+            )
+        if self.covariance_floor == "auto":
+            self.covariance_floor_ = self._search_floor(X, target, rng)
+        else:
+            self.covariance_floor_ = float(self.covariance_floor)
+        mixture = super()._fit_mixture(X, target, rng, watch)
+        tasks, couplings = self._tasks(), mixture.bank.couplings
+        self.coupling_ = np.array([tasks.matrix(coupling) for coupling in couplings])
+        self.task_groups_ = np.array([tasks.labels(coupling, rng) for coupling in couplings])
+        return mixture
+
+    def _search_floor(self, X, target, rng) -> float:
+        """The floor whose model is best on a hold-out; the largest of equals."""
+        chosen = rng.permutation(X.shape[0])[: SEARCH_ROWS + SEARCH_ROWS // 4]
+        n_test = len(chosen) // 5
+        test, train = chosen[:n_test], np.sort(chosen[n_test:])
+        present = np.unique(target.label[train])
+        if n_test == 0 or len(present) < len(target.classes):
+            return 1e-3
+        part = Target(target.classes, target.label[train], target.weight[train])
+        seed = rng.randint(2**31 - 1)
+        self.floor_scores_ = {}
+        for floor in FLOORS:
+            model = type(self)(**self.get_params(deep=False))
+            model.set_params(
+                covariance_floor=floor, max_iter=min(self.max_iter, SEARCH_ITER), early_stopping=False, verbose=0
+            )
+            model._check_parameters()
+            model.covariance_floor_ = floor
+            watch = _Watch(model, part)
+            # Not its own `fit`: rows are validated already, and callbacks are for the final run.
+            BaseMixtureClassifier._fit_mixture(model, X[train], part, np.random.RandomState(seed), watch)
+            scores = model.mosaic_.decision_function(X[test], self.n_jobs)
+            found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+            self.floor_scores_[floor] = float(np.average(found == target.label[test], weights=target.weight[test]))
+        return max(FLOORS, key=lambda floor: (self.floor_scores_[floor], floor))
+
+    def _tasks(self):
+        return ClusteredTasks(self.groups, self.n_groups, self.alpha, self.beta)
+
+    def _start_gate(self, data, rng):
+        _, shares = self._place(data, rng, self.n_experts)
+        mean = np.average(data.X, axis=0, weights=data.weight)
+        variance = within_variance(data.X, mean[None, :], data.weight) / data.X.shape[1]
+        floor = self.covariance_floor_ * (variance if variance > 0 else 1.0)
+        return GaussianGate.from_shares(data.gate_rows, shares, floor=floor, covariance=self.covariance), shares
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
