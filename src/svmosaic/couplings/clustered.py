@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import brentq
-from sklearn.cluster import KMeans
 
 from svmosaic.couplings._coupling import Coupling
 
@@ -51,16 +51,13 @@ class ClusteredTasks:
         share = min(self.n_groups, n_tiles) / n_tiles
         return Coupling(np.sqrt((self._eta + share) * self._unit), np.zeros((n_tiles, 0)))
 
-    def fit(self, tiles, previous: Coupling | None = None, rng=None) -> Coupling:
+    def fit(self, tiles, previous: Coupling | None = None) -> Coupling:
         """The best coupling for the weights (relaxed: exact; hard: k-means, no worse than the previous groups)."""
         if self.groups is None:
             return self.start(len(tiles))
         if self.groups == "relaxed":
             return self._of_spectrum(*relaxed_spectrum(tiles, self.n_groups, self._eta))
-        n_groups = min(self.n_groups, len(tiles))
-        seed = 0 if rng is None else rng.randint(2**31 - 1)
-        labels = KMeans(n_groups, n_init=4, random_state=seed).fit(tiles).labels_
-        found = self.of_labels(labels)
+        found = self.of_labels(grouped(tiles, self.n_groups))
         if previous is not None and previous.n_tiles == len(tiles) and previous.n_shared > 0:
             return min(previous, found, key=lambda coupling: penalty(coupling, tiles))
         return found
@@ -77,7 +74,7 @@ class ClusteredTasks:
             return np.eye(coupling.n_tiles)
         return gram(coupling) / self._unit - self._eta * np.eye(coupling.n_tiles)
 
-    def labels(self, coupling: Coupling, rng=None):
+    def labels(self, coupling: Coupling):
         """The group of each tile: given for hard groups, by k-means on the eigenvectors of M for relaxed ones."""
         n_tiles = coupling.n_tiles
         if self.groups is None:
@@ -88,10 +85,7 @@ class ClusteredTasks:
             return coupling.shared.argmax(axis=1)
         values, vectors = np.linalg.eigh(self.matrix(coupling))
         n_groups = min(self.n_groups, n_tiles)
-        top = vectors[:, -n_groups:] * np.maximum(values[-n_groups:], 0.0)
-        distinct = len(np.unique(top.round(12), axis=0))
-        seed = 0 if rng is None else rng.randint(2**31 - 1)
-        return KMeans(min(n_groups, distinct), n_init=4, random_state=seed).fit(top).labels_
+        return grouped(vectors[:, -n_groups:] * np.maximum(values[-n_groups:], 0.0), n_groups)
 
     @property
     def _eta(self) -> float:
@@ -132,6 +126,20 @@ def relaxed_spectrum(tiles, trace, eta):
     high = np.log(sigma.max() / eta) + 1.0
     s = np.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
     return np.clip(sigma / s - eta, 0.0, 1.0), vectors
+
+
+def grouped(points, n_groups):
+    """Labels of k-means on a few points, started from Ward's tree: the same groups whatever the seed."""
+    if len(points) <= n_groups:
+        return np.arange(len(points))
+    labels = fcluster(linkage(points, "ward"), n_groups, "maxclust") - 1
+    for _ in range(20):
+        means = np.array([points[labels == g].mean(axis=0) for g in np.unique(labels)])
+        nearest = np.square(points[:, None, :] - means[None, :, :]).sum(axis=2).argmin(axis=1)
+        if len(np.unique(nearest)) < len(means) or (nearest == labels).all():
+            break
+        labels = nearest
+    return labels
 
 
 def gram(coupling: Coupling):

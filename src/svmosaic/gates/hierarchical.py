@@ -4,7 +4,7 @@ import numpy as np
 
 from svmosaic.gates.cells import NearestCell
 from svmosaic.gates.placement import place_centers
-from svmosaic.gates.softmax_tree import SoftmaxTree, within_variance
+from svmosaic.gates.softmax_tree import SoftmaxTree, among_siblings, within_variance
 
 
 class HierarchicalGate(SoftmaxTree):
@@ -32,7 +32,7 @@ class HierarchicalGate(SoftmaxTree):
         gate : HierarchicalGate
         tile : ndarray of int32, the tile of each row's cell
         """
-        centers, parent, scale = [], [], []
+        centers, parent, scale, mass = [], [], [], []
         node = np.full(X.shape[0], -1, dtype=np.int32)
         for n_children in branching:
             below = np.empty_like(node)
@@ -49,7 +49,8 @@ class HierarchicalGate(SoftmaxTree):
             spread = within_variance(X, np.array(centers)[node], weight)
             default = 2.0 / spread if spread > 0 else 1.0
             scale.extend([default if tau is None else float(tau)] * (len(centers) - first))
-        gate = cls(np.array(centers), np.array(scale), np.ones(len(centers)), np.array(parent, dtype=np.int32), inside)
-        siblings = np.bincount(gate.parent + 1)[gate.parent + 1]
-        gate = cls(gate.centers, gate.tau, 1.0 / siblings, gate.parent, inside)
+            mass.append(np.bincount(node, weight, len(centers))[first:])
+        parent = np.array(parent, dtype=np.int32)
+        prior = among_siblings(np.concatenate(mass), parent)
+        gate = cls(np.array(centers), np.array(scale), prior, parent, inside)
         return gate, np.searchsorted(gate.leaf, node).astype(np.int32)

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize
 
 from svmosaic import _core
 from svmosaic.gates.cells import NearestCell
-from svmosaic.solvers import Rows
 
 # A vote is at most 1, so leaving out weights below this moves a score by less than n_tiles times it.
 NEGLIGIBLE = 1e-7
@@ -63,7 +63,7 @@ class SoftmaxTree:
     def log_weights(self, X, n_threads=1):
         """log g_j(x_i), of shape (n_samples, n_tiles)."""
         out = np.empty((X.shape[0], self.n_tiles))
-        _core.gate_log_weights(Rows(X).core, self.core, out, n_threads)
+        _core.gate_log_weights(_core_rows(X), self.core, out, n_threads)
         return out
 
     @property
@@ -111,10 +111,10 @@ class SoftmaxTree:
         parent = _renumbered(self.parent, live)
         before = replace(
             self, centers=self.centers[live], tau=self.tau[live], parent=parent,
-            prior=_among_siblings(self.prior[live], parent),
+            prior=among_siblings(self.prior[live], parent),
         )  # fmt: skip
         excess = np.maximum(mass[live] - nu, np.finfo(float).tiny)
-        after, value = replace(before, prior=_among_siblings(excess, parent))._moved(rows, shares, max_iter, n_threads)
+        after, value = replace(before, prior=among_siblings(excess, parent))._moved(rows, shares, max_iter, n_threads)
         if value > before.cost(rows, shares, n_threads)[0]:
             after, _ = before._moved(rows, shares, max_iter, n_threads)
         return after, kept
@@ -148,6 +148,13 @@ class SoftmaxTree:
         return mass
 
 
+def _core_rows(X):
+    """The rows as the core reads them, without a bias."""
+    if sparse.issparse(X):
+        return _core.Rows.sparse(X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64), X.shape[1], 0.0)
+    return _core.Rows.dense(np.ascontiguousarray(X), 0.0)
+
+
 def _survivors(mass, parent, nu):
     """Mask of the nodes that answer for more than nu; the heaviest of all siblings always does."""
     live = mass > nu
@@ -167,7 +174,7 @@ def _renumbered(parent, live):
     return np.where(kept < 0, -1, place[kept]).astype(np.int32)
 
 
-def _among_siblings(value, parent):
+def among_siblings(value, parent):
     """Values divided by their sum over siblings."""
     total = np.bincount(parent + 1, value)
     return value / total[parent + 1]

@@ -87,7 +87,7 @@ class Experts:
             coupling = bank.couplings[c]
             old, new = self._primal(target, coupling, tiles[:, c]), self._primal(target, coupling, found)
             tiles[:, c] = np.where(np.atleast_1d(improved(old, new))[:, None], found, tiles[:, c])
-        couplings = tuple(self.tasks.fit(tiles[:, c], k, self.rng) for c, k in enumerate(bank.couplings))
+        couplings = tuple(self.tasks.fit(tiles[:, c], k) for c, k in enumerate(bank.couplings))
         return Bank(tiles, couplings)
 
     def restrict(self, bank: Bank, kept) -> Bank:
@@ -100,7 +100,7 @@ class Experts:
             place = np.cumsum(kept, dtype=np.int32) - 1
             self._duals = row[alive], place[expert[alive]], [a[alive] for a in alphas]
         tiles = bank.tiles[kept]
-        return Bank(tiles, tuple(self.tasks.fit(tiles[:, c], None, self.rng) for c in range(tiles.shape[1])))
+        return Bank(tiles, tuple(self.tasks.fit(tiles[:, c]) for c in range(tiles.shape[1])))
 
     def _problem(self, plain, output, coupling, shares) -> Problem:
         signs = np.ascontiguousarray(self.signs[shares.row, output])

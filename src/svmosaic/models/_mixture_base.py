@@ -146,13 +146,15 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         """Start, run EM, and keep its outcome."""
         data = TrainingData.of(X, target, self._bias(X, target.weight))
         watch.bias = data.bias
+        # Per output: the losses of many outputs would drown the gate, and rows would be shared out by labels alone.
+        label_weight = self.label_weight / target.n_outputs
         gate, shares = self._start_gate(data, rng)
         experts = Experts(
-            data.rows, data.signs, self._tasks(), label_weight=self.label_weight, solver=self.solver,
+            data.rows, data.signs, self._tasks(target.n_outputs), label_weight=label_weight, solver=self.solver,
             tol=self.inner_tol, max_iter=self.inner_max_iter, n_jobs=self.n_jobs, rng=rng,
         )  # fmt: skip
         loop = EM(
-            data, experts, label_weight=self.label_weight, gate_options=self._gate_options(data), tol=self.tol,
+            data, experts, label_weight=label_weight, gate_options=self._gate_options(data), tol=self.tol,
             max_iter=self.max_iter, max_time=self.max_time, n_threads=effective_n_jobs(self.n_jobs),
         )  # fmt: skip
         mixture, trace = loop.run(Mixture(gate, experts.start(shares)), watch)

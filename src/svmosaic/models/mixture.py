@@ -37,8 +37,8 @@ class SoftmaxMixture(BaseMixtureClassifier):
         if self.nu != "scale":
             check_real("nu", self.nu, at_least=0)
 
-    def _tasks(self):
-        return ClusteredTasks(groups=None, beta=0.5 / self.C)
+    def _tasks(self, n_outputs):
+        return ClusteredTasks(groups=None, beta=0.5 / (self.C * n_outputs))
 
     def _gate_options(self, data):
         nu = 0.002 * data.weight.sum() if self.nu == "scale" else float(self.nu)
@@ -50,12 +50,13 @@ class MixtureSVC(SoftmaxMixture):
 
     Maximises over centroids v, mixing coefficients :math:`\xi` and experts w (biases included)
 
-    .. math:: \sum_i s_i \log \sum_j g_j(x_i) \, e^{{-\rho \sum_c \max(0, 1 - y_{{ic}} \langle w_{{jc}}, (x_i, \beta)
-              \rangle)}} - \frac{{1}}{{2C}} \sum_{{jc}} \lVert w_{{jc}} \rVert^2 , \qquad
+    .. math:: \sum_i s_i \log \sum_j g_j(x_i) \, e^{{-\frac{{\rho}}{{m}} \sum_c \max(0, 1 - y_{{ic}} \langle w_{{jc}},
+              (x_i, \beta) \rangle)}} - \frac{{1}}{{2Cm}} \sum_{{jc}} \lVert w_{{jc}} \rVert^2 , \qquad
               g_j(x) = \frac{{\xi_j e^{{-\tau \lVert x - v_j \rVert^2}}}}{{\sum_l \xi_l e^{{-\tau \lVert x - v_l \rVert^2}}}} ,
 
     and predicts by the vote :math:`\sum_j g_j(x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the
-    hinge h. There is one output for two classes; more are taken one against the rest in all experts, under one gate.
+    hinge h. There is m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under one
+    gate.
 
     Parameters
     ----------

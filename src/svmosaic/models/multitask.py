@@ -14,7 +14,7 @@ from svmosaic.gates.softmax_tree import within_variance
 from svmosaic.models._mixture_base import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier, _Watch
 
 # The floors that are tried on a hold-out, as shares of the mean variance of the features.
-FLOORS = (1e-5, 1e-4, 1e-3, 1e-2)
+FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 # The search looks at no more rows and iterations than this.
 SEARCH_ROWS, SEARCH_ITER = 10_000, 10
 
@@ -24,14 +24,14 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
 
     Maximises over mixing coefficients :math:`\pi`, Gaussians and experts w (biases included)
 
-    .. math:: \sum_i s_i \log \sum_j \pi_j N(x_i; \mu_j, \Sigma_j) \, e^{{-\rho \sum_c \max(0, 1 - y_{{ic}}
-              \langle w_{{jc}}, (x_i, \beta_0) \rangle)}} - \sum_c \Omega(W_c) , \qquad
+    .. math:: \sum_i s_i \log \sum_j \pi_j N(x_i; \mu_j, \Sigma_j) \, e^{{-\frac{{\rho}}{{m}} \sum_c \max(0, 1 - y_{{ic}}
+              \langle w_{{jc}}, (x_i, \beta_0) \rangle)}} - \frac{{1}}{{m}} \sum_c \Omega(W_c) , \qquad
               \Omega(W) = \alpha \sum_g \sum_{{j \in g}} \lVert w_j - \bar w_g \rVert^2 + \beta \lVert W \rVert^2
 
     or the convex relaxation of :math:`\Omega` (see `ClusteredTasks`), and predicts by the vote
-    :math:`\sum_j p(j \mid x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the hinge h. There is one
-    output for two classes; more are taken one against the rest in all experts, under one gate, each output with
-    groups of its own.
+    :math:`\sum_j p(j \mid x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the hinge h. There is m = 1
+    output for two classes; m > 2 classes are taken one against the rest in all experts, under one gate, each output
+    with groups of its own.
 
     Parameters
     ----------
@@ -39,11 +39,12 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     groups : {{"relaxed", "hard"}} or None, default="relaxed"
         How the experts are tied. "relaxed": the convex relaxation of Zhou, Chen and Ye. "hard": k-means on the
         experts' weights, alternated. None: not at all, the penalty is :math:`\beta \lVert W \rVert^2`.
-    n_groups : int, default=5
-        Must be below n_features + 1 and n_experts for the relaxation to say anything.
-    alpha : float, default=0.01
+    n_groups : "auto" or int, default="auto"
+        "auto": 5, or as many as n_features and n_experts - 1 allow: with as many groups as the weights have dimensions
+        or as there are experts, the relaxation says nothing.
+    alpha : float, default=0.1
         Weight of the variance within groups.
-    beta : float, default=0.01
+    beta : float, default=0.1
         Weight of the squared norm; :math:`\beta = \rho / (2C)` for the C of a linear SVM.
     covariance : {{"full", "diag", "isotropic"}}, default="full"
     covariance_floor : "auto" or float, default="auto"
@@ -84,9 +85,9 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         n_experts=14,
         *,
         groups="relaxed",
-        n_groups=5,
-        alpha=0.01,
-        beta=0.01,
+        n_groups="auto",
+        alpha=0.1,
+        beta=0.1,
         covariance="full",
         covariance_floor="auto",
         label_weight=5.0,
@@ -149,7 +150,8 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     def _check_parameters(self):
         super()._check_parameters()
         check_real("n_experts", self.n_experts, at_least=1, integer=True)
-        check_real("n_groups", self.n_groups, at_least=1, integer=True)
+        if self.n_groups != "auto":
+            check_real("n_groups", self.n_groups, at_least=1, integer=True)
         check_real("alpha", self.alpha, above=0)
         check_real("beta", self.beta, above=0)
         check_choice("covariance", self.covariance, COVARIANCES)
@@ -163,7 +165,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
             raise ValueError(
                 "Sparse input is not supported: the Gaussian gate needs dense rows. Use X.toarray(), or MixtureSVC."
             )
-        if self.groups == "relaxed" and self.n_groups > X.shape[1]:
+        if self.groups == "relaxed" and self.n_groups != "auto" and self.n_groups > X.shape[1]:
             warnings.warn(
                 f"n_groups={self.n_groups} leaves the relaxed groups without effect: the experts' weights have only "
                 f"{X.shape[1] + 1} dimensions. Use fewer groups, groups='hard' or groups=None.",
@@ -174,9 +176,9 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         else:
             self.covariance_floor_ = float(self.covariance_floor)
         mixture = super()._fit_mixture(X, target, rng, watch)
-        tasks, couplings = self._tasks(), mixture.bank.couplings
+        tasks, couplings = self._tasks(target.n_outputs), mixture.bank.couplings
         self.coupling_ = np.array([tasks.matrix(coupling) for coupling in couplings])
-        self.task_groups_ = np.array([tasks.labels(coupling, rng) for coupling in couplings])
+        self.task_groups_ = np.array([tasks.labels(coupling) for coupling in couplings])
         return mixture
 
     def _search_floor(self, X, target, rng) -> float:
@@ -197,6 +199,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
             )
             model._check_parameters()
             model.covariance_floor_ = floor
+            model.n_features_in_ = self.n_features_in_
             watch = _Watch(model, part)
             # Not its own `fit`: rows are validated already, and callbacks are for the final run.
             BaseMixtureClassifier._fit_mixture(model, X[train], part, np.random.RandomState(seed), watch)
@@ -205,8 +208,11 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
             self.floor_scores_[floor] = float(np.average(found == target.label[test], weights=target.weight[test]))
         return max(FLOORS, key=lambda floor: (self.floor_scores_[floor], floor))
 
-    def _tasks(self):
-        return ClusteredTasks(self.groups, self.n_groups, self.alpha, self.beta)
+    def _tasks(self, n_outputs):
+        n_groups = self.n_groups
+        if n_groups == "auto":
+            n_groups = max(1, min(5, self.n_features_in_, self.n_experts - 1))
+        return ClusteredTasks(self.groups, n_groups, self.alpha / n_outputs, self.beta / n_outputs)
 
     def _start_gate(self, data, rng):
         _, shares = self._place(data, rng, self.n_experts)
