@@ -101,8 +101,8 @@ def test_coupled_solver_agrees_with_a_general_one(groups, solver):
     rows = np.column_stack([X, np.ones(n)])[index] * y[index, None]
     kernel = (rows @ rows.T) * gram(coupling)[np.ix_(tile, tile)]
     best = minimize(
-        lambda a: (0.5 * a @ kernel @ a - a.sum(), kernel @ a - 1), np.zeros(60), jac=True, bounds=[(0, c) for c in cost],
-        method="L-BFGS-B", options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 100_000, "maxfun": 1_000_000},
+        lambda a: (0.5 * a @ kernel @ a - a.sum(), kernel @ a - 1), np.zeros(60), jac=True,
+        bounds=[(0, c) for c in cost], method="L-BFGS-B", options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 100_000, "maxfun": 1_000_000},
     )  # fmt: skip
     assert_allclose(solution.certificate.primal, -best.fun, rtol=1e-6)
     tiles = coupling.tiles(solution.weights)

@@ -91,7 +91,9 @@ def test_no_groups_are_independent_experts():
 
 def test_strong_groups_make_equal_experts():
     X, y = make_xor(300, spread=0.5, random_state=0)
-    model = MultiTaskMixtureSVC(4, groups="hard", n_groups=2, alpha=1e4, beta=0.01, covariance_floor=1e-2, random_state=0)
+    model = MultiTaskMixtureSVC(
+        4, groups="hard", n_groups=2, alpha=1e4, beta=0.01, covariance_floor=1e-2, random_state=0
+    )
     model.fit(X, y)
     for g in np.unique(model.task_groups_[0]):
         members = model.coef_[model.task_groups_[0] == g, 0]
@@ -118,8 +120,10 @@ def test_sparse_rows_are_refused_with_advice():
 def test_floor_is_chosen_on_a_hold_out():
     X, y = load_iris(return_X_y=True)
     model = MultiTaskMixtureSVC(3, random_state=0, max_iter=5).fit(X, y)
-    best = max(model.floor_scores_.values())
-    assert model.floor_scores_[model.covariance_floor_] == best
+    best, chosen = max(model.floor_scores_.values()), model.covariance_floor_
+    error = np.sqrt(best * (1 - best) / (2 * (150 // 4)))
+    assert model.floor_scores_[chosen] >= best - error
+    assert all(score < best - error for floor, score in model.floor_scores_.items() if floor > chosen)
     assert model.mosaic_.gate.floor > 0
     assert model.score(X, y) > 0.9
 
@@ -136,7 +140,9 @@ def test_votes_are_weighted_by_responsibilities():
 @pytest.mark.parametrize("n_experts", [5, 10])
 def test_two_sines(n_experts):
     X, y = make_two_sines(random_state=0)
-    model = MultiTaskMixtureSVC(n_experts, groups="hard", n_groups=5, covariance_floor=1e-3, random_state=0).fit(X, y)
+    model = MultiTaskMixtureSVC(
+        n_experts, groups="hard", n_groups=5, covariance_floor=1e-3, tol=1e-4, random_state=0
+    ).fit(X, y)
     assert model.score(X, y) >= 0.99
     assert len(np.unique(model.task_groups_)) == 5
     assert np.diff(model.objective_).min() >= 0
@@ -164,7 +170,7 @@ def test_bad_parameters_are_named(setting, words):
 SETTINGS = {
     "ijcnn1": (0.968, {"label_weight": 5.0, "alpha": 0.025, "beta": 0.025}),
     "svmguide1": (0.880, {"label_weight": 5.0, "alpha": 0.25, "beta": 0.25}),
-    "pendigits": (0.983, {"label_weight": 5.0, "alpha": 0.025, "beta": 0.025}),
+    "pendigits": (0.983, {"label_weight": 5.0, "alpha": 0.25, "beta": 0.25}),
     "satimage": (0.890, {"label_weight": 1.0, "alpha": 0.5, "beta": 0.5}),
     "skin": (0.990, {"label_weight": 5.0, "alpha": 0.025, "beta": 0.025}),
 }

@@ -28,8 +28,8 @@ def make_xor(n_samples=400, *, spread=0.25, random_state=None):
 def make_two_spirals(n_samples=1000, *, noise=0.5, random_state=None):
     """Two spirals of 2.5 turns each around one another (MLSVM, figure 4).
 
-    Points s 1.3 t (cos t, sin t) with s = +1 for class 1 and -1 for class 0, and t uniform in [0.5 pi, 5.5 pi], moved by
-    up to `noise` in each coordinate.
+    Points s 1.3 t (cos t, sin t) with s = +1 for class 1 and -1 for class 0, and t uniform in [0.5 pi, 5.5 pi],
+    moved by up to `noise` in each coordinate.
 
     Parameters
     ----------
@@ -86,9 +86,8 @@ def make_circle_in_square(n_samples=400, *, random_state=None):
 def make_two_sines(n_samples=2000, *, shift=0.5, noise=0.1, random_state=None):
     """Two sine curves, one above the other (LSVM-MTL, figure 2).
 
-    Points (x, sin x + s shift) with s = +1 for class 1 and -1 for class 0 and x uniform over the five rises and falls in
-    [-pi/2, 9 pi/2],
-    with uniform noise of up to `noise` in the second coordinate.
+    Points (x, sin x + s shift) with s = +1 for class 1 and -1 for class 0 and x uniform over the five rises and falls
+    in [-pi/2, 9 pi/2], with uniform noise of up to `noise` in the second coordinate.
 
     Parameters
     ----------

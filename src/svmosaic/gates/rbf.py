@@ -8,7 +8,8 @@ from svmosaic.gates.softmax_tree import SoftmaxTree
 class RBFGate(SoftmaxTree):
     r"""A softmax over distances to centroids: a `SoftmaxTree` of one level.
 
-    .. math:: g_j(x) = \frac{\xi_j \exp(-\tau \lVert x - v_j \rVert^2)}{\sum_l \xi_l \exp(-\tau \lVert x - v_l \rVert^2)}
+    .. math:: g_j(x) = \frac{\xi_j \exp(-\tau \lVert x - v_j \rVert^2)}
+              {\sum_l \xi_l \exp(-\tau \lVert x - v_l \rVert^2)}
     """
 
     @classmethod

@@ -62,7 +62,7 @@ class Experts:
         self.label_weight = label_weight
         self.options = {"solver": solver, "tol": tol, "max_iter": max_iter, "n_jobs": n_jobs}
         self.rng = rng
-        self._duals = None
+        self._duals: tuple | None = None
 
     def start(self, shares) -> Bank:
         """Experts from nothing."""

@@ -23,7 +23,7 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
         The rho of the objective: how much labels count against positions. 1 is the paper's.
     max_iter : int, default=30
         Largest number of EM iterations.
-    tol : float, default=1e-4
+    tol : float, default={tol}
         Stop when an iteration raises the objective by no more than this share of it.
     max_time : float or None, default=None
         Stop after the iteration in which this many seconds have passed.
@@ -40,7 +40,7 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
         solves are fine: an expert's new weights are kept only if they are better.
     inner_max_iter : int, default=1000
         Largest number of epochs or steps of the solver in an iteration.
-    rows_per_expert : int or None, default=256
+    rows_per_expert : int or None, default={rows_per_expert}
         The k-means start looks at a sample of this many rows an expert; None for all rows.
     kmeans_iter : int, default=10
         Lloyd steps of k-means.
@@ -137,9 +137,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         if self.early_stopping:
             X_valid, target, held_out = self._hold_out(X_valid, target, rng)
         self._fit_mixture(X_valid, target, rng, _Watch(self, target, held_out, context, X, y, metadata))
-        context.call_on_fit_task_end(
-            estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
-        )
+        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
         return self
 
     def _fit_mixture(self, X, target, rng, watch):

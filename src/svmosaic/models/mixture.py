@@ -52,17 +52,18 @@ class MixtureSVC(SoftmaxMixture):
 
     .. math:: \sum_i s_i \log \sum_j g_j(x_i) \, e^{{-\frac{{\rho}}{{m}} \sum_c \max(0, 1 - y_{{ic}} \langle w_{{jc}},
               (x_i, \beta) \rangle)}} - \frac{{1}}{{2Cm}} \sum_{{jc}} \lVert w_{{jc}} \rVert^2 , \qquad
-              g_j(x) = \frac{{\xi_j e^{{-\tau \lVert x - v_j \rVert^2}}}}{{\sum_l \xi_l e^{{-\tau \lVert x - v_l \rVert^2}}}} ,
+              g_j(x) = \frac{{\xi_j e^{{-\tau \lVert x - v_j \rVert^2}}}}
+              {{\sum_l \xi_l e^{{-\tau \lVert x - v_l \rVert^2}}}} ,
 
     and predicts by the vote :math:`\sum_j g_j(x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the
-    hinge h. There is m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under one
-    gate.
+    hinge h. There is m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under
+    one gate.
 
     Parameters
     ----------
     n_experts : int, default=20
         Experts at the start; `nu` may remove some.
-    {GATE_PARAMETERS}{EM_PARAMETERS.format(label_weight=1.0)}
+    {GATE_PARAMETERS}{EM_PARAMETERS.format(label_weight=1.0, tol="1e-4", rows_per_expert=256)}
     Attributes
     ----------
     {EM_ATTRIBUTES}cluster_centers_ : ndarray of shape (n_experts, n_features)

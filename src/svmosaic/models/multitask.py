@@ -15,8 +15,8 @@ from svmosaic.models._mixture_base import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixt
 
 # The floors that are tried on a hold-out, as shares of the mean variance of the features.
 FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-# The search looks at no more rows and iterations than this.
-SEARCH_ROWS, SEARCH_ITER = 10_000, 10
+# The search looks at no more rows and iterations than this, and at so many hold-outs.
+SEARCH_ROWS, SEARCH_ITER, SEARCH_SPLITS = 10_000, 5, 2
 
 
 class MultiTaskMixtureSVC(BaseMixtureClassifier):
@@ -24,13 +24,13 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
 
     Maximises over mixing coefficients :math:`\pi`, Gaussians and experts w (biases included)
 
-    .. math:: \sum_i s_i \log \sum_j \pi_j N(x_i; \mu_j, \Sigma_j) \, e^{{-\frac{{\rho}}{{m}} \sum_c \max(0, 1 - y_{{ic}}
-              \langle w_{{jc}}, (x_i, \beta_0) \rangle)}} - \frac{{1}}{{m}} \sum_c \Omega(W_c) , \qquad
+    .. math:: \sum_i s_i \log \sum_j \pi_j N(x_i; \mu_j, \Sigma_j) \, e^{{-\frac{{\rho}}{{m}} \sum_c \max(0,
+              1 - y_{{ic}} \langle w_{{jc}}, (x_i, \beta_0) \rangle)}} - \frac{{1}}{{m}} \sum_c \Omega(W_c) , \qquad
               \Omega(W) = \alpha \sum_g \sum_{{j \in g}} \lVert w_j - \bar w_g \rVert^2 + \beta \lVert W \rVert^2
 
     or the convex relaxation of :math:`\Omega` (see `ClusteredTasks`), and predicts by the vote
-    :math:`\sum_j p(j \mid x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the hinge h. There is m = 1
-    output for two classes; m > 2 classes are taken one against the rest in all experts, under one gate, each output
+    :math:`\sum_j p(j \mid x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the hinge h. There is
+    m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under one gate, each output
     with groups of its own.
 
     Parameters
@@ -49,8 +49,9 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     covariance : {{"full", "diag", "isotropic"}}, default="full"
     covariance_floor : "auto" or float, default="auto"
         Smallest eigenvalue of a covariance, as a share of the mean variance of the features; the most sensitive
-        setting. "auto": the best of {FLOORS} on a fifth of the rows, from short runs on at most {SEARCH_ROWS} rows.
-    {EM_PARAMETERS.format(label_weight=5.0)}
+        setting. "auto": the largest of {FLOORS} within one standard error of the best on two hold-outs of a
+        quarter of the rows, from short runs on at most {SEARCH_ROWS} rows.
+    {EM_PARAMETERS.format(label_weight=5.0, tol="1e-3", rows_per_expert=None)}
     Attributes
     ----------
     {EM_ATTRIBUTES}means_ : ndarray of shape (n_experts, n_features)
@@ -92,7 +93,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         covariance_floor="auto",
         label_weight=5.0,
         max_iter=30,
-        tol=1e-4,
+        tol=1e-3,
         max_time=None,
         early_stopping=False,
         validation_fraction=0.1,
@@ -100,7 +101,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         solver="auto",
         inner_tol=1e-3,
         inner_max_iter=1000,
-        rows_per_expert=256,
+        rows_per_expert=None,
         kmeans_iter=10,
         fit_intercept=True,
         intercept_scaling="scale",
@@ -182,31 +183,34 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         return mixture
 
     def _search_floor(self, X, target, rng) -> float:
-        """The floor whose model is best on a hold-out; the largest of equals."""
-        chosen = rng.permutation(X.shape[0])[: SEARCH_ROWS + SEARCH_ROWS // 4]
-        n_test = len(chosen) // 5
-        test, train = chosen[:n_test], np.sort(chosen[n_test:])
-        present = np.unique(target.label[train])
-        if n_test == 0 or len(present) < len(target.classes):
-            return 1e-3
+        """The largest floor, hence the smoothest gate, within one standard error of the best on hold-outs."""
+        scores: dict[float, list[float]] = {floor: [] for floor in FLOORS}
+        for _ in range(SEARCH_SPLITS):
+            chosen = rng.permutation(X.shape[0])[: SEARCH_ROWS + SEARCH_ROWS // 3]
+            n_test = len(chosen) // 4
+            test, train = chosen[:n_test], np.sort(chosen[n_test:])
+            if n_test == 0 or len(np.unique(target.label[train])) < len(target.classes):
+                return 1e-3  # too few rows to tell
+            seed = rng.randint(2**31 - 1)
+            for floor in FLOORS:
+                scores[floor].append(self._score_floor(floor, X, target, train, test, np.random.RandomState(seed)))
+        self.floor_scores_ = {floor: float(np.mean(found)) for floor, found in scores.items()}
+        best = max(self.floor_scores_.values())
+        enough = best - np.sqrt(best * (1.0 - best) / (SEARCH_SPLITS * n_test))
+        return max(floor for floor in FLOORS if self.floor_scores_[floor] >= enough)
+
+    def _score_floor(self, floor, X, target, train, test, rng) -> float:
+        """Accuracy on the rows `test` of a model of this floor from the rows `train`."""
         part = Target(target.classes, target.label[train], target.weight[train])
-        seed = rng.randint(2**31 - 1)
-        self.floor_scores_ = {}
-        for floor in FLOORS:
-            model = type(self)(**self.get_params(deep=False))
-            model.set_params(
-                covariance_floor=floor, max_iter=min(self.max_iter, SEARCH_ITER), early_stopping=False, verbose=0
-            )
-            model._check_parameters()
-            model.covariance_floor_ = floor
-            model.n_features_in_ = self.n_features_in_
-            watch = _Watch(model, part)
-            # Not its own `fit`: rows are validated already, and callbacks are for the final run.
-            BaseMixtureClassifier._fit_mixture(model, X[train], part, np.random.RandomState(seed), watch)
-            scores = model.mosaic_.decision_function(X[test], self.n_jobs)
-            found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-            self.floor_scores_[floor] = float(np.average(found == target.label[test], weights=target.weight[test]))
-        return max(FLOORS, key=lambda floor: (self.floor_scores_[floor], floor))
+        model = type(self)(**self.get_params(deep=False)).set_params(
+            covariance_floor=floor, max_iter=min(self.max_iter, SEARCH_ITER), early_stopping=False, verbose=0
+        )
+        model.covariance_floor_, model.n_features_in_ = floor, self.n_features_in_
+        # Not its own `fit`: the rows are validated already, and callbacks are for the final run.
+        BaseMixtureClassifier._fit_mixture(model, X[train], part, rng, _Watch(model, part))
+        scores = model.mosaic_.decision_function(X[test], self.n_jobs)
+        found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return float(np.average(found == target.label[test], weights=target.weight[test]))
 
     def _tasks(self, n_outputs):
         n_groups = self.n_groups
