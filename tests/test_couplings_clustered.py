@@ -5,8 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
+from svmosaic import KMeansSVC
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.couplings.clustered import gram, grouped, penalty, relaxed_spectrum
+from svmosaic.datasets import make_xor
 from svmosaic.solvers import Problem, Rows, solve
 
 
@@ -102,7 +104,8 @@ def test_coupled_solver_agrees_with_a_general_one(groups, solver):
     kernel = (rows @ rows.T) * gram(coupling)[np.ix_(tile, tile)]
     best = minimize(
         lambda a: (0.5 * a @ kernel @ a - a.sum(), kernel @ a - 1), np.zeros(60), jac=True,
-        bounds=[(0, c) for c in cost], method="L-BFGS-B", options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 100_000, "maxfun": 1_000_000},
+        bounds=[(0, c) for c in cost], method="L-BFGS-B",
+        options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 100_000, "maxfun": 1_000_000},
     )  # fmt: skip
     assert_allclose(solution.certificate.primal, -best.fun, rtol=1e-6)
     tiles = coupling.tiles(solution.weights)
@@ -118,3 +121,15 @@ def test_no_groups_are_independent_tiles():
     assert_allclose(penalty(coupling, np.ones((4, 3))), 0.05 * 12)
     assert_allclose(tasks.matrix(coupling), np.eye(4))
     assert isinstance(tasks.start(3), Coupling)
+
+
+@pytest.mark.parametrize("groups", ["relaxed", "hard"])
+def test_cells_of_kmeans_can_form_groups(groups):
+    X, y = make_xor(300, random_state=0)
+    tight = {"n_clusters": 6, "C": 2.0, "tol": 1e-9, "max_iter": 100_000, "random_state": 0}
+    alone = KMeansSVC(**tight).fit(X, y)
+    free = KMeansSVC(coupling=ClusteredTasks(None, beta=0.5), **tight).fit(X, y)
+    assert_allclose(free.coef_, alone.coef_, atol=1e-3)
+    tied = KMeansSVC(coupling=ClusteredTasks(groups, 2, alpha=50.0, beta=0.5), **tight).fit(X, y)
+    spread = [np.linalg.svd(np.column_stack([m.coef_[:, 0], m.intercept_]))[1] for m in (alone, tied)]
+    assert spread[1][2] < 0.5 * spread[0][2]  # two groups: hardly a third direction is left

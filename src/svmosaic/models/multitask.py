@@ -30,8 +30,8 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
 
     or the convex relaxation of :math:`\Omega` (see `ClusteredTasks`), and predicts by the vote
     :math:`\sum_j p(j \mid x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the hinge h. There is
-    m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under one gate, each output
-    with groups of its own.
+    m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under one gate, each
+    output with groups of its own.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     covariance_floor : "auto" or float, default="auto"
         Smallest eigenvalue of a covariance, as a share of the mean variance of the features; the most sensitive
         setting. "auto": the largest of {FLOORS} within one standard error of the best on two hold-outs of a
-        quarter of the rows, from short runs on at most {SEARCH_ROWS} rows.
+        quarter of the rows, from short runs on at most {SEARCH_ROWS} rows without groups.
     {EM_PARAMETERS.format(label_weight=5.0, tol="1e-3", rows_per_expert=None)}
     Attributes
     ----------
@@ -203,7 +203,11 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         """Accuracy on the rows `test` of a model of this floor from the rows `train`."""
         part = Target(target.classes, target.label[train], target.weight[train])
         model = type(self)(**self.get_params(deep=False)).set_params(
-            covariance_floor=floor, max_iter=min(self.max_iter, SEARCH_ITER), early_stopping=False, verbose=0
+            covariance_floor=floor,
+            max_iter=min(self.max_iter, SEARCH_ITER),
+            early_stopping=False,
+            verbose=0,
+            groups=None,
         )
         model.covariance_floor_, model.n_features_in_ = floor, self.n_features_in_
         # Not its own `fit`: the rows are validated already, and callbacks are for the final run.
