@@ -16,7 +16,7 @@ from svmosaic.models._mixture_base import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixt
 # The floors that are tried on a hold-out, as shares of the mean variance of the features.
 FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 # The search looks at no more rows and iterations than this, and at so many hold-outs.
-SEARCH_ROWS, SEARCH_ITER, SEARCH_SPLITS = 10_000, 5, 2
+SEARCH_ROWS, SEARCH_ITER, SEARCH_SPLITS = 10_000, 10, 2
 
 
 class MultiTaskMixtureSVC(BaseMixtureClassifier):
@@ -51,7 +51,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         Smallest eigenvalue of a covariance, as a share of the mean variance of the features; the most sensitive
         setting. "auto": the largest of {FLOORS} within one standard error of the best on two hold-outs of a
         quarter of the rows, from short runs on at most {SEARCH_ROWS} rows without groups.
-    {EM_PARAMETERS.format(label_weight=5.0, tol="1e-3", rows_per_expert=None)}
+    {EM_PARAMETERS.format(label_weight=5.0, tol="1e-4", rows_per_expert=None)}
     Attributes
     ----------
     {EM_ATTRIBUTES}means_ : ndarray of shape (n_experts, n_features)
@@ -93,7 +93,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         covariance_floor="auto",
         label_weight=5.0,
         max_iter=30,
-        tol=1e-3,
+        tol=1e-4,
         max_time=None,
         early_stopping=False,
         validation_fraction=0.1,
