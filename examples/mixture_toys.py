@@ -16,7 +16,7 @@ import numpy as np
 from svmosaic import MixtureSVC, MultiTaskMixtureSVC
 from svmosaic.datasets import make_circle_in_square, make_two_sines, make_two_spirals
 
-SINES = {"groups": "hard", "n_groups": 5, "covariance_floor": 1e-3, "tol": 1e-4, "random_state": 0}
+SINES = {"groups": "hard", "n_groups": 5, "covariance_floor": 1e-3, "max_iter": 30, "random_state": 0}
 TOYS = {
     "two_spirals": (make_two_spirals, MixtureSVC(20, C=10.0, nu=0.0, max_iter=50, random_state=0)),
     "circle_in_square": (make_circle_in_square, MixtureSVC(4, C=100.0, nu=0.0, random_state=0)),

@@ -141,7 +141,7 @@ def test_votes_are_weighted_by_responsibilities():
 def test_two_sines(n_experts):
     X, y = make_two_sines(random_state=0)
     model = MultiTaskMixtureSVC(
-        n_experts, groups="hard", n_groups=5, covariance_floor=1e-3, tol=1e-4, random_state=0
+        n_experts, groups="hard", n_groups=5, covariance_floor=1e-3, max_iter=30, random_state=0
     ).fit(X, y)
     assert model.score(X, y) >= 0.99
     assert len(np.unique(model.task_groups_)) == 5

@@ -21,7 +21,7 @@ from svmosaic.solvers import SOLVERS, Rows
 
 EM_PARAMETERS = """label_weight : float, default={label_weight}
         The rho of the objective: how much labels count against positions. 1 is the paper's.
-    max_iter : int, default=30
+    max_iter : int, default={max_iter}
         Largest number of EM iterations.
     tol : float, default={tol}
         Stop when an iteration raises the objective by no more than this share of it.

@@ -25,7 +25,7 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
     branching : sequence of int, default=(4, 5)
         Children of each node, level by level: (4, 5) has four nodes with five experts each. Fewer are used where a
         cell has fewer distinct rows.
-    {GATE_PARAMETERS}{EM_PARAMETERS.format(label_weight=1.0, tol="1e-4", rows_per_expert=256)}
+    {GATE_PARAMETERS}{EM_PARAMETERS.format(label_weight=1.0, max_iter=30, tol="1e-4", rows_per_expert=256)}
     Attributes
     ----------
     {EM_ATTRIBUTES}node_centers_ : ndarray of shape (n_nodes, n_features)

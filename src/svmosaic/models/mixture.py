@@ -63,7 +63,7 @@ class MixtureSVC(SoftmaxMixture):
     ----------
     n_experts : int, default=20
         Experts at the start; `nu` may remove some.
-    {GATE_PARAMETERS}{EM_PARAMETERS.format(label_weight=1.0, tol="1e-4", rows_per_expert=256)}
+    {GATE_PARAMETERS}{EM_PARAMETERS.format(label_weight=1.0, max_iter=30, tol="1e-4", rows_per_expert=256)}
     Attributes
     ----------
     {EM_ATTRIBUTES}cluster_centers_ : ndarray of shape (n_experts, n_features)

@@ -51,7 +51,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         Smallest eigenvalue of a covariance, as a share of the mean variance of the features; the most sensitive
         setting. "auto": the largest of {FLOORS} within one standard error of the best on two hold-outs of a
         quarter of the rows, from short runs on at most {SEARCH_ROWS} rows without groups.
-    {EM_PARAMETERS.format(label_weight=5.0, tol="1e-4", rows_per_expert=None)}
+    {EM_PARAMETERS.format(label_weight=5.0, max_iter=20, tol="1e-4", rows_per_expert=None)}
     Attributes
     ----------
     {EM_ATTRIBUTES}means_ : ndarray of shape (n_experts, n_features)
@@ -92,7 +92,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         covariance="full",
         covariance_floor="auto",
         label_weight=5.0,
-        max_iter=30,
+        max_iter=20,
         tol=1e-4,
         max_time=None,
         early_stopping=False,
