@@ -51,7 +51,7 @@ KNOWN = {
         "ijcnn1": {"label_weight": 5.0, "alpha": 0.025, "beta": 0.025},
         "svmguide1": {"label_weight": 5.0, "alpha": 0.25, "beta": 0.25},
         "pendigits": {"label_weight": 5.0, "alpha": 0.25, "beta": 0.25},
-        "satimage": {"label_weight": 1.0, "alpha": 0.5, "beta": 0.5},
+        "satimage": {"label_weight": 1.0, "groups": None, "beta": 0.5, "covariance_floor": 0.1},
         "skin": {"label_weight": 5.0, "alpha": 0.025, "beta": 0.025},
     },
 }

@@ -171,7 +171,7 @@ SETTINGS = {
     "ijcnn1": (0.968, {"label_weight": 5.0, "alpha": 0.025, "beta": 0.025}),
     "svmguide1": (0.880, {"label_weight": 5.0, "alpha": 0.25, "beta": 0.25}),
     "pendigits": (0.983, {"label_weight": 5.0, "alpha": 0.25, "beta": 0.25}),
-    "satimage": (0.890, {"label_weight": 1.0, "alpha": 0.5, "beta": 0.5}),
+    "satimage": (0.890, {"label_weight": 1.0, "groups": None, "beta": 0.5, "covariance_floor": 0.1}),
     "skin": (0.990, {"label_weight": 5.0, "alpha": 0.025, "beta": 0.025}),
 }
 
