@@ -39,7 +39,7 @@ GRIDS = {
         ],
     ),
 }
-# What the slow tests use, each from such a search: `--no-search` tests these settings as they are.
+# What the slow tests use: `--no-search` tests these settings as they are.
 KNOWN = {
     "MixtureSVC": {
         "svmguide1": {"C": 100.0},

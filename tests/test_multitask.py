@@ -166,7 +166,8 @@ def test_bad_parameters_are_named(setting, words):
         MultiTaskMixtureSVC(**setting).fit(X, y)
 
 
-# Settings by cross-validation on the training parts: python benchmarks/search_mixtures.py --model MultiTaskMixtureSVC
+# Set by hand, with test scores in view (docs/mixtures.md); the search by cross-validation on the training parts is
+# python benchmarks/search_mixtures.py --model MultiTaskMixtureSVC
 SETTINGS = {
     "ijcnn1": (0.968, {"label_weight": 5.0, "alpha": 0.025, "beta": 0.025}),
     "svmguide1": (0.880, {"label_weight": 5.0, "alpha": 0.25, "beta": 0.25}),

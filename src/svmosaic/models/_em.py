@@ -12,7 +12,7 @@ from svmosaic import _core
 from svmosaic.gates import Responsibilities
 from svmosaic.models._experts import Bank
 
-# Pairs of a smaller responsibility are left out of the M-step: free, and 1 to 3 pairs a row are left (METHODS).
+# Pairs of a smaller responsibility are left out of the M-step: free, and 1 to 3 pairs a row are left.
 DROP = 1e-3
 
 
