@@ -68,6 +68,7 @@ void check_weights(const RowsHandle& rows, const DesignHandle& d, const Matrix<R
 // One function a binding file, called by the module.
 void bind_rows(nb::module_& m);
 void bind_descent(nb::module_& m);
+void bind_mixture(nb::module_& m);
 void bind_newton(nb::module_& m);
 void bind_score(nb::module_& m);
 void bind_sgd(nb::module_& m);

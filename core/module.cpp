@@ -6,6 +6,7 @@ NB_MODULE(_core, m) {
   svmosaic::bind_rows(m);
   svmosaic::bind_descent(m);
   svmosaic::bind_newton(m);
+  svmosaic::bind_mixture(m);
   svmosaic::bind_score(m);
   svmosaic::bind_sgd(m);
   svmosaic::bind_crammer_singer(m);

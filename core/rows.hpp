@@ -30,6 +30,13 @@ struct DenseRows {
     v[n_features] += scale * static_cast<A>(bias);
   }
 
+  // visit(f, value) for each stored feature, the bias excepted
+  template <class Visit>
+  void each(int64_t i, const Visit& visit) const {
+    const T* x = data + i * stride;
+    for (int64_t f = 0; f < n_features; ++f) visit(f, static_cast<double>(x[f]));
+  }
+
   // out = scale * (x_i, bias), written over
   void unpack(int64_t i, double scale, double* out) const {
     const T* x = data + i * stride;
@@ -73,6 +80,11 @@ struct SparseRows {
   void add(int64_t i, A scale, A* v) const {
     for (int64_t p = indptr[i]; p < indptr[i + 1]; ++p) v[indices[p]] += scale * static_cast<A>(data[p]);
     v[n_features] += scale * static_cast<A>(bias);
+  }
+
+  template <class Visit>
+  void each(int64_t i, const Visit& visit) const {
+    for (int64_t p = indptr[i]; p < indptr[i + 1]; ++p) visit(indices[p], static_cast<double>(data[p]));
   }
 
   void unpack(int64_t i, double scale, double* out) const {

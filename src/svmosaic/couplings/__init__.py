@@ -1,5 +1,6 @@
 """How tiles share strength: none, a global vector, groups."""
 
 from svmosaic.couplings._coupling import Coupling
+from svmosaic.couplings.clustered import ClusteredTasks
 
-__all__ = ["Coupling"]
+__all__ = ["ClusteredTasks", "Coupling"]

@@ -25,6 +25,90 @@ def make_xor(n_samples=400, *, spread=0.25, random_state=None):
     return centers[which] + spread * rng.standard_normal((n_samples, 2)), (which < 2).astype(int)
 
 
+def make_two_spirals(n_samples=1000, *, noise=0.5, random_state=None):
+    """Two spirals of 2.5 turns each around one another (MLSVM, figure 4).
+
+    Points s 1.3 t (cos t, sin t) with s = +1 for class 1 and -1 for class 0, and t uniform in [0.5 pi, 5.5 pi],
+    moved by up to `noise` in each coordinate.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Half of them in each class.
+    noise : float, default=0.5
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+    y : ndarray of int, shape (n_samples,)
+    """
+    rng = check_random_state(random_state)
+    y = np.arange(n_samples) % 2
+    t = rng.uniform(0.5 * np.pi, 5.5 * np.pi, n_samples)
+    radius = 1.3 * t * (2 * y - 1)
+    X = radius[:, None] * np.column_stack([np.cos(t), np.sin(t)])
+    return X + rng.uniform(-noise, noise, X.shape), y
+
+
+def make_circle_in_square(n_samples=400, *, random_state=None):
+    """A disc of class 1 in the middle of a square, class 0 around it (MLSVM, figure 3).
+
+    Rows are uniform in the square from -1 to 1, thinned out to as many of one class as of the other. The disc has a
+    radius of 0.6, and a gap of 0.05 is left around its edge.
+
+    Parameters
+    ----------
+    n_samples : int, default=400
+        Half of them in each class.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+    y : ndarray of int, shape (n_samples,)
+    """
+    rng = check_random_state(random_state)
+    n_inside = n_samples // 2
+    parts = []
+    for wanted, low, high in ((n_samples - n_inside, 0.65, np.inf), (n_inside, 0.0, 0.6)):
+        points = np.empty((0, 2))
+        while len(points) < wanted:
+            more = rng.uniform(-1.0, 1.0, (4 * n_samples, 2))
+            radius = np.hypot(*more.T)
+            points = np.vstack([points, more[(radius >= low) & (radius < high)]])
+        parts.append(points[:wanted])
+    y = np.repeat([0, 1], [n_samples - n_inside, n_inside])
+    order = rng.permutation(n_samples)
+    return np.vstack(parts)[order], y[order]
+
+
+def make_two_sines(n_samples=2000, *, shift=0.5, noise=0.1, random_state=None):
+    """Two sine curves, one above the other (LSVM-MTL, figure 2).
+
+    Points (x, sin x + s shift) with s = +1 for class 1 and -1 for class 0 and x uniform over the five rises and falls
+    in [-pi/2, 9 pi/2], with uniform noise of up to `noise` in the second coordinate.
+
+    Parameters
+    ----------
+    n_samples : int, default=2000
+        Half of them in each class.
+    shift : float, default=0.5
+    noise : float, default=0.1
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+    y : ndarray of int, shape (n_samples,)
+    """
+    rng = check_random_state(random_state)
+    y = np.arange(n_samples) % 2
+    x = rng.uniform(-0.5 * np.pi, 4.5 * np.pi, n_samples)
+    height = np.sin(x) + shift * (2 * y - 1) + rng.uniform(-noise, noise, n_samples)
+    return np.column_stack([x, height]), y
+
+
 def make_banana(n_samples=400, *, noise=0.15, random_state=None):
     """Two bananas, each curled around an end of the other (LL-SVM, figure 1).
 

@@ -2,6 +2,19 @@
 
 from svmosaic.gates.cells import SingleCell
 from svmosaic.gates.distance import CODINGS, DistanceGate
+from svmosaic.gates.gaussian import GaussianGate
+from svmosaic.gates.hierarchical import HierarchicalGate
 from svmosaic.gates.placement import place_centers
+from svmosaic.gates.rbf import RBFGate
+from svmosaic.gates.responsibilities import Responsibilities
 
-__all__ = ["CODINGS", "DistanceGate", "SingleCell", "place_centers"]
+__all__ = [
+    "CODINGS",
+    "DistanceGate",
+    "GaussianGate",
+    "HierarchicalGate",
+    "RBFGate",
+    "Responsibilities",
+    "SingleCell",
+    "place_centers",
+]

@@ -4,9 +4,12 @@ from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
 from svmosaic.models.conversion import ConvertedMixture, ConvertedSVM, mixture_to_svm, svm_to_mixture
 from svmosaic.models.fusion import FusedSVC
 from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier
+from svmosaic.models.hierarchical import HierarchicalMixtureSVC
 from svmosaic.models.linear import LinearSVC
 from svmosaic.models.local_coding import LocallyLinearSVC
 from svmosaic.models.local_coordinates import LocalCodingSVC
+from svmosaic.models.mixture import MixtureSVC
+from svmosaic.models.multitask import MultiTaskMixtureSVC
 from svmosaic.models.neighbors import NeighborsSVC
 
 __all__ = [
@@ -15,10 +18,13 @@ __all__ = [
     "ConvertedSVM",
     "FusedSVC",
     "GaussianMixtureClassifier",
+    "HierarchicalMixtureSVC",
     "KMeansSVC",
     "LinearSVC",
     "LocalCodingSVC",
     "LocallyLinearSVC",
+    "MixtureSVC",
+    "MultiTaskMixtureSVC",
     "NeighborsSVC",
     "mixture_to_svm",
     "svm_to_mixture",

@@ -48,6 +48,9 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
         1 prints the objective and the gap of each output.
     """
 
+# How often weights and groups are fitted in turn where cells form groups: a few rounds settle the groups.
+_GROUP_ROUNDS = 5
+
 
 class _CellSVC(BaseMosaicClassifier):
     """k-means cells with one linear SVM each; how they are tied is up to the subclass."""
@@ -99,7 +102,10 @@ class KMeansSVC(_CellSVC):
 
     Parameters
     ----------
-    {_PARAMETERS}{_SHARED_PARAMETERS}
+    {_PARAMETERS}coupling : ClusteredTasks or None, default=None
+        None: independent cells. Otherwise cells form groups of similar weights: its penalty takes the place of
+        :math:`\tfrac12 \lVert W \rVert^2`, and weights and groups are fitted in turn, {_GROUP_ROUNDS} times.
+    {_SHARED_PARAMETERS}
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -134,6 +140,7 @@ class KMeansSVC(_CellSVC):
         n_clusters=8,
         *,
         C=1.0,
+        coupling=None,
         loss="hinge",
         solver="auto",
         tol=1e-4,
@@ -151,6 +158,7 @@ class KMeansSVC(_CellSVC):
     ):
         self.n_clusters = n_clusters
         self.C = C
+        self.coupling = coupling
         self.loss = loss
         self.solver = solver
         self.tol = tol
@@ -167,7 +175,18 @@ class KMeansSVC(_CellSVC):
         self.verbose = verbose
 
     def _couple(self, n_tiles):
-        return Coupling.independent(n_tiles)
+        return Coupling.independent(n_tiles) if self.coupling is None else self._groups
+
+    def _fit_tiles(self, X, target, gate, rng):
+        if self.coupling is None:
+            return super()._fit_tiles(X, target, gate, rng)
+        self._groups = self.coupling.start(gate.n_tiles)
+        for _ in range(_GROUP_ROUNDS):
+            solutions = super()._fit_tiles(X, target, gate, rng)
+            weights = np.concatenate([self._groups.tiles(s.weights) for s in solutions], axis=1)
+            self._groups = self.coupling.fit(weights, self._groups)
+        del self._groups
+        return solutions
 
 
 class ClusteredSVC(_CellSVC):

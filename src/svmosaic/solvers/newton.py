@@ -68,9 +68,13 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
         if best.converged or n_iter >= max_iter:
             return best
         residual = weights - implied
-        if not squared and _inner_solved(residual, _core.proximal(center, cost, response, step), target) and step < LARGEST_STEP:
+        if (
+            not squared
+            and _inner_solved(residual, _core.proximal(center, cost, response, step), target)
+            and step < LARGEST_STEP
+        ):
             step *= STEP_GROWTH
-            center[:] = response
+            np.copyto(center, response)
             continue
         members, offsets = tiles.active(curvature)
         _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians, n_threads)
@@ -96,15 +100,7 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
             return best
         else:
             step *= STEP_GROWTH
-            center[:] = response
-
-
-def _inner_solved(residual, proximal, target) -> bool:
-    """Whether the residual is small beside the proximal term.
-
-    The second term: an error of the inner problem far below the gap asked for is as good as none.
-    """
-    return np.vdot(residual, residual) <= INNER_TOL * proximal + 1e-3 * target
+            np.copyto(center, response)
 
 
 def _adapt_reach(reach, length) -> float:

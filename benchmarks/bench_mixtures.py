@@ -1,0 +1,159 @@
+"""What the mixtures cost: an EM iteration beside k-means + SVM, a whole fit beside a kernel SVM, and growth with rows.
+
+    SVMOSAIC_DATA=folder python benchmarks/bench_mixtures.py [--only speed|rows|growth]
+    python benchmarks/bench_mixtures.py --quick
+
+The full run reads ijcnn1 and MNIST and writes benchmarks/results/mixtures.json; `--quick` takes generated data and
+writes nothing. Times are of one process and include everything `fit` does; beside seconds by the clock stand seconds of
+the processor, which other work on the machine does not lengthen.
+"""
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+from time import perf_counter, process_time
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import normalize
+from sklearn.svm import SVC
+
+from svmosaic import KMeansSVC, MixtureSVC
+from svmosaic.datasets import load, make_two_spirals
+
+RESULTS = Path(__file__).parent / "results" / "mixtures.json"
+C = 100.0
+
+
+def timed(model, X, y):
+    """A fitted clone, and its seconds by the clock and of the processor."""
+    model = clone(model)
+    clock, processor = perf_counter(), process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    return model, perf_counter() - clock, process_time() - processor
+
+
+def speed(X, y, X_test, y_test, n_experts, gamma):
+    """One EM iteration against one fit of KMeansSVC, and a whole fit against SVC, in the same run."""
+    em = MixtureSVC(n_experts, C=C, nu=0.0, tol=0.0, random_state=0)
+    timed(em.set_params(max_iter=1), X[:500], y[:500])  # warms up
+    cells = [timed(KMeansSVC(n_experts, C=C, random_state=0), X, y) for _ in range(2)]
+    one = [timed(em.set_params(max_iter=1), X, y) for _ in range(2)]
+    many = [timed(em.set_params(max_iter=11), X, y) for _ in range(2)]
+    iteration = [(np.median([m[k] for m in many]) - np.median([o[k] for o in one])) / 10 for k in (1, 2)]
+    cell_seconds = [np.median([c[k] for c in cells]) for k in (1, 2)]
+    whole, seconds, processor = timed(MixtureSVC(n_experts, C=C, nu=0.0, random_state=0), X, y)
+    kernel, kernel_seconds, kernel_processor = timed(SVC(C=C, gamma=gamma), X, y)
+    result = {
+        "rows": len(y),
+        "experts": n_experts,
+        "iteration_seconds": iteration[0],
+        "kmeans_svc_seconds": cell_seconds[0],
+        "iteration_over_kmeans_svc": iteration[0] / cell_seconds[0],
+        "iteration_over_kmeans_svc_processor": iteration[1] / cell_seconds[1],
+        "fit_seconds": seconds,
+        "fit_iterations": whole.n_iter_,
+        "svc_seconds": kernel_seconds,
+        "svc_over_fit": kernel_seconds / seconds,
+        "svc_over_fit_processor": kernel_processor / processor,
+        "fit_accuracy": whole.score(X_test, y_test),
+        "kmeans_svc_accuracy": cells[0][0].score(X_test, y_test),
+        "svc_accuracy": kernel.score(X_test, y_test),
+        "support_vectors": int(kernel.n_support_.sum()),
+    }
+    print(f"{len(y)} rows, {n_experts} experts")
+    print(f"  EM iteration       {iteration[0]:8.3f} s   ({iteration[1]:.3f} s of the processor)")
+    print(f"  KMeansSVC fit      {cell_seconds[0]:8.3f} s   accuracy {result['kmeans_svc_accuracy']:.2%}")
+    print(f"  iteration / KMeansSVC: {result['iteration_over_kmeans_svc']:.2f}")
+    print(f"  MixtureSVC fit     {seconds:8.3f} s   accuracy {result['fit_accuracy']:.2%}, {whole.n_iter_} iterations")
+    print(f"  SVC fit            {kernel_seconds:8.3f} s   accuracy {result['svc_accuracy']:.2%}")
+    print(f"  SVC / MixtureSVC: {result['svc_over_fit']:.1f}")
+    return result
+
+
+def rows(X, y, sizes, n_experts):
+    """Seconds of ten EM iterations against the number of rows."""
+    model = MixtureSVC(n_experts, C=C, nu=0.0, tol=0.0, max_iter=10, random_state=0)
+    table = []
+    print(f"{'rows':>8}{'seconds':>10}{'processor':>11}{'us a row and iteration':>25}")
+    for n in sizes:
+        chosen = np.random.RandomState(0).permutation(len(y))[:n]
+        _, seconds, processor = timed(model, X[chosen], y[chosen])
+        table.append({"rows": n, "seconds": seconds, "processor_seconds": processor})
+        print(f"{n:>8}{seconds:>10.2f}{processor:>11.2f}{1e5 * processor / n:>25.2f}")
+    exponent = np.polyfit(np.log([t["rows"] for t in table]), np.log([t["processor_seconds"] for t in table]), 1)[0]
+    print(f"  processor time grows as rows^{exponent:.2f}")
+    return {"table": table, "exponent": float(exponent)}
+
+
+def growth(X, y, X_test, y_test, sizes, kernel_limit):
+    """Live experts against support vectors as the training set grows."""
+    table = []
+    print(f"{'rows':>8}{'experts':>9}{'accuracy':>10}{'support vectors':>17}{'SVC accuracy':>14}")
+    for n in sizes:
+        chosen = np.random.RandomState(0).permutation(len(y))[:n]
+        model, seconds, _ = timed(MixtureSVC(10, C=10.0, max_iter=5, gate_iter=5, random_state=0), X[chosen], y[chosen])
+        line = {
+            "rows": n,
+            "experts": model.n_experts_,
+            "accuracy": model.score(X_test, y_test),
+            "seconds": seconds,
+            "support_vectors": None,
+            "svc_accuracy": None,
+        }
+        if n <= kernel_limit:
+            kernel, _, _ = timed(SVC(C=10.0), X[chosen], y[chosen])
+            line |= {"support_vectors": int(kernel.n_support_.sum()), "svc_accuracy": kernel.score(X_test, y_test)}
+        table.append(line)
+        last = (
+            f"{line['support_vectors']:>17}{line['svc_accuracy']:>14.2%}"
+            if line["support_vectors"] is not None
+            else f"{'not run':>17}{'':>14}"
+        )
+        print(f"{n:>8}{line['experts']:>9}{line['accuracy']:>10.2%}{last}", flush=True)
+    return table
+
+
+def quick():
+    X, y = make_two_spirals(4000, random_state=0)
+    X_test, y_test = make_two_spirals(1000, random_state=1)
+    X, X_test = X / 20, X_test / 20
+    speed(X, y, X_test, y_test, 20, 100.0)
+    rows(X, y, [500, 1000, 2000, 4000], 20)
+    growth(X, y, X_test, y_test, [250, 1000, 4000], 4000)
+
+
+def full(only, kernel_limit):
+    result = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if only in (None, "speed", "rows"):
+        data = load("ijcnn1")
+        X, X_test = normalize(data.X_train), normalize(data.X_test)
+        if only in (None, "speed"):
+            # gamma on unit-norm rows by the variance of the features would be far too small a scale for ijcnn1.
+            result["speed"] = speed(X, data.y_train, X_test, data.y_test, 20, 16.0)
+        if only in (None, "rows"):
+            result["rows"] = rows(X, data.y_train, [3125, 6250, 12500, 25000, 49990], 20)
+    if only in (None, "growth"):
+        data = load("mnist")
+        X, X_test = normalize(data.X_train), normalize(data.X_test)
+        sizes = [100, 500, 1000, 5000, 10000, 60000]
+        result["growth"] = growth(X, data.y_train % 2, X_test, data.y_test % 2, sizes, kernel_limit)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="generated data, under 30 seconds")
+    parser.add_argument("--only", choices=["speed", "rows", "growth"])
+    parser.add_argument("--kernel-limit", type=int, default=60_000, help="largest training set for the kernel SVM")
+    options = parser.parse_args()
+    quick() if options.quick else full(options.only, options.kernel_limit)
+
+
+if __name__ == "__main__":
+    main()

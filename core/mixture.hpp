@@ -1,0 +1,300 @@
+// Mixtures of linear experts: the gate and the E-step, in the log domain.
+//
+// A gate is a tree of softmaxes. Node a of the tree has a logit that is affine in x, and shares a softmax with its
+// siblings:
+//
+//   l_a(x) = <plane_a, x> + offset_a ,     log p(a | parent, x) = l_a + log xi_a - log sum_b exp(l_b + log xi_b)
+//
+// (`inside`), or with xi outside, as the mixture paper prints it: log xi_a + l_a - log sum_b exp(l_b). The weight of a
+// leaf is the product along its path. A tree of one level is the plain RBF gate: in -tau |x - v|^2 the |x|^2 is common
+// to the siblings and cancels, which leaves plane = 2 tau v and offset = -tau |v|^2.
+//
+// The E-step joins the gate to the hinge losses of the experts' outputs,
+//
+//   log r_ij = log g_j(x_i) - rho sum_c max(0, 1 - y_ic <w_jc, (x_i, bias)>) ,     q_ij = r_ij / sum_l r_il ,
+//
+// and keeps the pairs (i, j) that matter.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "parallel.hpp"
+#include "passes.hpp"
+#include "rows.hpp"
+
+namespace svmosaic {
+
+// ---- many planes against one row -----------------------------------------------------------------
+//
+// Planes are kept feature by feature, (n_features + 1, width) with the width padded to whole vectors, so that a row is
+// read once for all of them and no sum across lanes is ever taken.
+
+constexpr int64_t kBlock = 8;
+
+inline int64_t padded_width(int64_t n) { return (n + kBlock - 1) / kBlock * kBlock; }
+
+struct Planes {
+  std::vector<double> table;
+  int64_t n_planes, width, n_features;
+
+  // From planes line by line, (n_planes, n_features + 1); the last of each belongs to the constant `bias`.
+  Planes(const double* planes, int64_t n_planes, int64_t n_features, double bias)
+      : table((n_features + 1) * padded_width(n_planes), 0.0),
+        n_planes(n_planes),
+        width(padded_width(n_planes)),
+        n_features(n_features) {
+    for (int64_t a = 0; a < n_planes; ++a)
+      for (int64_t f = 0; f <= n_features; ++f)
+        table[f * width + a] = planes[a * (n_features + 1) + f] * (f == n_features ? bias : 1.0);
+  }
+
+  // scores[a] = <plane_a, (x_i, bias)> for all `width` planes, the padding's being zero
+  template <class Rows>
+  void scores(const Rows& x, int64_t i, double* scores) const {
+    int64_t a = 0;
+    for (; a + 4 * kBlock <= width; a += 4 * kBlock) score_blocks<4>(x, i, a, scores);
+    const int64_t left = (width - a) / kBlock;
+    if (left == 3) score_blocks<3>(x, i, a, scores);
+    if (left == 2) score_blocks<2>(x, i, a, scores);
+    if (left == 1) score_blocks<1>(x, i, a, scores);
+  }
+
+  template <int n, class Rows>
+  void score_blocks(const Rows& x, int64_t i, int64_t a, double* scores) const {
+    const double* column = table.data() + a;
+    const int64_t stride = width;
+#if defined(__GNUC__)
+    Lanes<double> sum[n];
+    for (int b = 0; b < n; ++b) sum[b] = load<double>(column + n_features * stride + b * kBlock);
+    x.each(i, [&](int64_t f, double value) {
+#pragma GCC unroll 4
+      for (int b = 0; b < n; ++b) sum[b] += value * load<double>(column + f * stride + b * kBlock);
+    });
+    for (int b = 0; b < n; ++b) store<double>(scores + a + b * kBlock, sum[b]);
+#else
+    for (int64_t b = 0; b < n * kBlock; ++b) scores[a + b] = column[n_features * stride + b];
+    x.each(i, [&](int64_t f, double value) {
+      for (int64_t b = 0; b < n * kBlock; ++b) scores[a + b] += value * column[f * stride + b];
+    });
+#endif
+  }
+};
+
+// v[a] = exp(v[a]) for v[a] <= 0, to a few units in the last place; below -700 it stays at exp(-700). In a form that
+// compilers turn into vector instructions, which a call of the library's function is not.
+// Works on whole blocks of numbers: v has room for them.
+inline void exp_all(double* v, int64_t n) {
+  n = padded_width(n);
+  constexpr double kShift = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer, kept in the low bits
+  for (int64_t a = 0; a < n; ++a) {
+    const double x = v[a] < -700.0 ? -700.0 : v[a];
+    const double shifted = x * 1.4426950408889634 + kShift;
+    const double k = shifted - kShift;
+    const double r = (x - k * 0.6931471803691238) - k * 1.9082149292705877e-10;  // ln 2 in two parts
+    double p = 1.0 / 479001600;
+    p = p * r + 1.0 / 39916800;
+    p = p * r + 1.0 / 3628800;
+    p = p * r + 1.0 / 362880;
+    p = p * r + 1.0 / 40320;
+    p = p * r + 1.0 / 5040;
+    p = p * r + 1.0 / 720;
+    p = p * r + 1.0 / 120;
+    p = p * r + 1.0 / 24;
+    p = p * r + 1.0 / 6;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    int64_t bits;
+    std::memcpy(&bits, &shifted, sizeof(bits));
+    bits = static_cast<int64_t>(static_cast<uint64_t>(bits + 1023) << 52);
+    double power;
+    std::memcpy(&power, &bits, sizeof(power));
+    v[a] = p * power;
+  }
+}
+
+// ---- the gate ------------------------------------------------------------------------------------
+
+struct SoftmaxTree {
+  Planes planes;
+  const double* offset;     // (n_nodes)
+  const double* log_prior;  // (n_nodes)
+  const int32_t* parent;    // (n_nodes): parents come before their children, siblings are neighbours; -1 at the top
+  const int32_t* leaf;      // (n_leaves): the node of each leaf
+  int64_t n_nodes, n_leaves;
+  bool inside;
+
+  int64_t room() const { return planes.width + kBlock; }
+
+  // path[a] = log weight of the path down to node a, and local[a] = the softmax among its siblings as the gradient
+  // sees it; both have room for the planes' padding and one block more.
+  template <class Rows>
+  void log_weights(const Rows& x, int64_t i, double* local, double* path) const {
+    planes.scores(x, i, path);
+    for (int64_t first = 0, end; first < n_nodes; first = end) {
+      double top = -std::numeric_limits<double>::infinity();
+      for (end = first; end < n_nodes && parent[end] == parent[first]; ++end) {
+        path[end] += offset[end] + (inside ? log_prior[end] : 0.0);
+        top = std::max(top, path[end]);
+      }
+      for (int64_t a = first; a < end; ++a) local[a] = path[a] - top;
+      exp_all(local + first, end - first);
+      double sum = 0;
+      for (int64_t a = first; a < end; ++a) sum += local[a];
+      const double normaliser = top + std::log(sum), above = parent[first] < 0 ? 0.0 : path[parent[first]];
+      for (int64_t a = first; a < end; ++a) {
+        local[a] /= sum;
+        path[a] += above - normaliser + (inside ? 0.0 : log_prior[a]);
+      }
+    }
+  }
+};
+
+template <class Rows>
+SVMOSAIC_CLONES void gate_piece(const Rows& x, const SoftmaxTree& tree, Piece piece, double* out) {
+  std::vector<double> local(tree.room()), path(tree.room());
+  for (int64_t i = piece.begin; i < piece.end; ++i) {
+    tree.log_weights(x, i, local.data(), path.data());
+    for (int64_t j = 0; j < tree.n_leaves; ++j) out[i * tree.n_leaves + j] = path[tree.leaf[j]];
+  }
+}
+
+// out[i, j] = log g_j(x_i)
+template <class Rows>
+void gate_log_weights(const Rows& x, const SoftmaxTree& tree, double* out, int n_threads) {
+  const int64_t n_pieces = pieces_of(x.n_rows, tree.n_nodes * x.n_features);
+  parallel_for(n_pieces, n_threads, [&](int64_t t) { gate_piece(x, tree, Piece(x.n_rows, n_pieces, t), out); });
+}
+
+// Row i's pairs are expert[offsets[i] .. offsets[i + 1]) with responsibilities q, which sum to 1.
+struct Pairs {
+  const int64_t* offsets;
+  const int32_t* expert;
+  const double* q;
+};
+
+struct Experts {
+  Planes tiles;  // expert by expert, and output by output within
+  int64_t n_experts, n_outputs;
+  double label_weight;
+};
+
+// A responsibility below this is lost in rounding; it is what a `drop` of zero leaves out.
+constexpr double kInvisible = 1e-17;
+
+struct PairsOfPiece {
+  std::vector<int32_t> expert, count;
+  std::vector<double> q;
+};
+
+// Either `tree`, or the `given` log weights (n_rows, n_experts) of another kind of gate.
+template <class Rows>
+SVMOSAIC_CLONES void e_step_piece(const Rows& x, const SoftmaxTree* tree, const double* given, const Experts& experts,
+                                  const int8_t* y, double drop, Piece piece, double* log_likelihood,
+                                  PairsOfPiece& out) {
+  const int64_t n_experts = experts.n_experts, n_outputs = experts.n_outputs;
+  const int64_t room = tree ? tree->room() : 0;
+  std::vector<double> local(room), path(room), scores(experts.tiles.width), joint(padded_width(n_experts));
+  for (int64_t i = piece.begin; i < piece.end; ++i) {
+    if (tree) tree->log_weights(x, i, local.data(), path.data());
+    experts.tiles.scores(x, i, scores.data());
+    const int8_t* signs = y + i * n_outputs;
+    double best = -std::numeric_limits<double>::infinity();
+    for (int64_t j = 0; j < n_experts; ++j) {
+      double loss = 0;
+      for (int64_t c = 0; c < n_outputs; ++c) loss += std::max(0.0, 1.0 - signs[c] * scores[j * n_outputs + c]);
+      joint[j] = (tree ? path[tree->leaf[j]] : given[i * n_experts + j]) - experts.label_weight * loss;
+      best = std::max(best, joint[j]);
+    }
+    for (int64_t j = 0; j < n_experts; ++j) joint[j] -= best;
+    exp_all(joint.data(), n_experts);
+    double sum = 0, kept = 0;
+    for (int64_t j = 0; j < n_experts; ++j) sum += joint[j];
+    log_likelihood[i] = best + std::log(sum);
+    const double least = std::max(drop, kInvisible) * sum;
+    int32_t count = 0;
+    for (int64_t j = 0; j < n_experts; ++j) {
+      if (joint[j] < least) continue;
+      out.expert.push_back(static_cast<int32_t>(j));
+      out.q.push_back(joint[j]);
+      kept += joint[j];
+      ++count;
+    }
+    for (auto q = out.q.end() - count; q != out.q.end(); ++q) *q /= kept;
+    out.count.push_back(count);
+  }
+}
+
+template <class Rows>
+std::vector<PairsOfPiece> e_step(const Rows& x, const SoftmaxTree* tree, const double* given, const Experts& experts,
+                                 const int8_t* y, double drop, double* log_likelihood, int n_threads) {
+  const int64_t n_pieces = pieces_of(x.n_rows, experts.n_experts * (1 + experts.n_outputs) * x.n_features);
+  std::vector<PairsOfPiece> pieces(n_pieces);
+  parallel_for(n_pieces, n_threads, [&](int64_t t) {
+    e_step_piece(x, tree, given, experts, y, drop, Piece(x.n_rows, n_pieces, t), log_likelihood, pieces[t]);
+  });
+  return pieces;
+}
+
+// slope[f, a] += the derivative by feature f of node a's plane, feature by feature like the planes themselves; the line
+// after the last feature is that of the offsets.
+template <class Rows>
+SVMOSAIC_CLONES double gate_slope_piece(const Rows& x, const SoftmaxTree& tree, const Pairs& pairs,
+                                        const double* weight, Piece piece, double* slope) {
+  const int64_t n_nodes = tree.n_nodes, width = tree.planes.width, n_features = x.n_features;
+  std::vector<double> local(tree.room()), path(tree.room()), mass(width), residual(width, 0.0);
+  double value = 0;
+  for (int64_t i = piece.begin; i < piece.end; ++i) {
+    tree.log_weights(x, i, local.data(), path.data());
+    std::fill(mass.begin(), mass.end(), 0.0);
+    double whole = 0;  // 1, or 0 for a row whose experts were all removed
+    for (int64_t p = pairs.offsets[i]; p < pairs.offsets[i + 1]; ++p) {
+      const int32_t a = tree.leaf[pairs.expert[p]];
+      mass[a] = pairs.q[p];
+      whole += pairs.q[p];
+      value -= weight[i] * pairs.q[p] * path[a];
+    }
+    for (int64_t a = n_nodes - 1; a >= 0; --a)
+      if (tree.parent[a] >= 0) mass[tree.parent[a]] += mass[a];
+    for (int64_t a = 0; a < n_nodes; ++a) {
+      const double shared = tree.parent[a] < 0 ? whole : mass[tree.parent[a]];
+      residual[a] = weight[i] * (shared * local[a] - mass[a]);
+    }
+    x.each(i, [&](int64_t f, double feature) {
+      double* line = slope + f * width;
+      for (int64_t a = 0; a < width; ++a) line[a] += feature * residual[a];
+    });
+    for (int64_t a = 0; a < width; ++a) slope[n_features * width + a] += residual[a];
+  }
+  return value;
+}
+
+// The gate's share of the M-step: returns f = - sum_i weight_i sum_j q_ij log g_j(x_i), and writes its derivatives by
+// the nodes' planes and offsets to `slope` (n_nodes, n_features + 1): with Q_ia the responsibility of the leaves
+// below node a,  df/dl_a = - sum_i weight_i (Q_ia - Q_i,parent p(a | parent, x_i)) .
+template <class Rows>
+double gate_slope(const Rows& x, const SoftmaxTree& tree, const Pairs& pairs, const double* weight, double* slope,
+                  int n_threads) {
+  const int64_t width = tree.planes.width, n_lines = x.n_features + 1, size = width * n_lines;
+  const int64_t n_pieces = std::min<int64_t>(16, pieces_of(x.n_rows, tree.n_nodes * x.n_features));
+  std::vector<double> partial(n_pieces * size, 0.0), value(n_pieces, 0.0);
+  parallel_for(n_pieces, n_threads, [&](int64_t t) {
+    value[t] = gate_slope_piece(x, tree, pairs, weight, Piece(x.n_rows, n_pieces, t), partial.data() + t * size);
+  });
+  double sum = 0;
+  for (int64_t t = 0; t < n_pieces; ++t) sum += value[t];
+  for (int64_t a = 0; a < tree.n_nodes; ++a)
+    for (int64_t f = 0; f < n_lines; ++f) {
+      double total = 0;
+      for (int64_t t = 0; t < n_pieces; ++t) total += partial[t * size + f * width + a];
+      slope[a * n_lines + f] = total;
+    }
+  return sum;
+}
+
+}  // namespace svmosaic

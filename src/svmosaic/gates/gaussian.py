@@ -1,0 +1,118 @@
+"""The Gaussian gate: the posterior of a mixture of Gaussians."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
+
+from svmosaic import _core
+from svmosaic.gates.softmax_tree import NEGLIGIBLE
+
+COVARIANCES = ("full", "diag", "isotropic")
+
+
+@dataclass(frozen=True)
+class GaussianGate:
+    r"""Rows belong to Gaussians by their posterior, :math:`g_j(x) = \pi_j N(x; \mu_j, \Sigma_j) / p(x)`.
+
+    Attributes
+    ----------
+    means : ndarray of shape (n_tiles, n_features)
+    factors : ndarray
+        Square roots of the precisions: :math:`\Sigma_j^{-1} = F_j F_j^T` of shape (n_tiles, n_features, n_features),
+        or the inverse standard deviations, (n_tiles, n_features) for "diag", (n_tiles, 1) for "isotropic".
+    prior : ndarray of shape (n_tiles,)
+        The mixing coefficients pi.
+    floor : float
+        No eigenvalue of a covariance is below this variance.
+    covariance : {"full", "diag", "isotropic"}
+    """
+
+    means: np.ndarray
+    factors: np.ndarray
+    prior: np.ndarray
+    floor: float
+    covariance: str = "full"
+
+    @classmethod
+    def from_shares(cls, rows, shares, *, floor, covariance) -> "GaussianGate":
+        r"""The weighted M-step: maximises :math:`\sum_{ij} s_i q_{ij} \log \pi_j N(x_i; \mu_j, \Sigma_j)`.
+
+        Among covariances with no eigenvalue below the floor the maximiser is the weighted covariance with its
+        eigenvalues lifted to the floor, so the step is exact and EM's objective rises.
+        """
+        means, second = _moments(rows, shares)
+        if covariance == "full":
+            covariances = second - means[:, :, None] * means[:, None, :]
+            values, vectors = np.linalg.eigh(covariances)
+            factors = vectors / np.sqrt(np.maximum(values, floor))[:, None, :]
+        else:
+            variances = np.einsum("jff->jf", second) - means**2
+            if covariance == "isotropic":
+                variances = variances.mean(axis=1, keepdims=True)
+            factors = 1.0 / np.sqrt(np.maximum(variances, floor))
+        return cls(means, factors, shares.mass / shares.mass.sum(), floor, covariance)
+
+    @property
+    def n_tiles(self) -> int:
+        return len(self.means)
+
+    @property
+    def covariances(self):
+        """Sigma of each tile: matrices, variances, or one variance."""
+        if self.covariance == "full":
+            root = np.linalg.inv(self.factors)
+            return np.swapaxes(root, 1, 2) @ root
+        return 1.0 / self.factors**2
+
+    def log_joint(self, X):
+        r""":math:`\log \pi_j N(x_i; \mu_j, \Sigma_j)`, of shape (n_samples, n_tiles)."""
+        if sparse.issparse(X):
+            raise ValueError("the Gaussian gate needs dense rows; use X.toarray(), or MixtureSVC for sparse rows")
+        n_features = self.means.shape[1]
+        out = np.empty((X.shape[0], self.n_tiles))
+        for j in range(self.n_tiles):
+            factor = self.factors[j]
+            offset = X - self.means[j]
+            white = offset @ factor if self.covariance == "full" else offset * factor
+            out[:, j] = -0.5 * np.einsum("if,if->i", white, white)
+        if self.covariance == "full":
+            log_det = np.linalg.slogdet(self.factors)[1]
+        else:
+            log_det = np.broadcast_to(np.log(self.factors), self.means.shape).sum(axis=1)
+        with np.errstate(divide="ignore"):  # a prior of zero: weight zero
+            return out + (log_det - 0.5 * n_features * np.log(2.0 * np.pi) + np.log(self.prior))
+
+    def code(self, X, n_jobs=None):
+        """Tiles and posterior weights of shape (n_samples, n_tiles); negligible weights are zero."""
+        log_joint = self.log_joint(X)
+        weight = np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
+        weight[weight < NEGLIGIBLE] = 0.0
+        tile = np.empty(weight.shape, dtype=np.int32)
+        tile[...] = np.arange(weight.shape[1])
+        return tile, weight
+
+    def e_step_form(self, X):
+        """What the E-step in the core reads: no softmax tree, but log joint densities."""
+        return None, self.log_joint(X)
+
+    def updated(self, rows, X, shares, **_):
+        """The gate after its M-step, and which tiles are left: those that answer for more than rounding."""
+        kept = shares.mass > 1e-10 * shares.mass.sum()
+        shares = shares.restricted(kept)
+        return type(self).from_shares(rows, shares, floor=self.floor, covariance=self.covariance), kept
+
+
+def _moments(rows, shares):
+    """Weighted means and second moments of each tile, by the core's pass for Hessians (sums of q x x^T)."""
+    n_tiles, size = shares.n_experts, rows.n_features + 1
+    if rows.bias == 0:
+        raise ValueError("moments need rows with a bias")
+    design = _core.Design(rows.core, np.ascontiguousarray(shares.expert[:, None]), None, shares.row, n_tiles)
+    order = np.argsort(shares.expert, kind="stable").astype(np.int32)
+    offsets = np.searchsorted(shares.expert[order], np.arange(n_tiles + 1)).astype(np.int64)
+    sums = np.empty((n_tiles, size, size))
+    _core.tile_hessians(rows.core, design, order, offsets, shares.cost, sums)
+    sums /= np.maximum(shares.mass, np.finfo(float).tiny)[:, None, None]
+    return sums[:, :-1, -1] / rows.bias, sums[:, :-1, :-1]

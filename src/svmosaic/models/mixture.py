@@ -1,0 +1,163 @@
+"""Mixture of linear SVMs (Fu, Robles-Kelly and Zhou, IEEE TNN 2010)."""
+
+from svmosaic._validation import check_choice, check_real
+from svmosaic.couplings import ClusteredTasks
+from svmosaic.gates import RBFGate
+from svmosaic.gates.softmax_tree import scale_of
+from svmosaic.models._mixture_base import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier
+
+GATES = ("normalised", "paper")
+
+GATE_PARAMETERS = """C : float, default=1.0
+        Weight of the losses against the squared norm of the experts' weights.
+    tau : "scale" or float, default="scale"
+        The scale of the gate: the larger, the sharper. "scale": 2 / D, with D the mean squared distance of the rows to
+        their k-means centres, which makes the model independent of the units of X. A number: the same everywhere.
+    nu : "scale" or float, default="scale"
+        Experts that answer for no more than this many rows (this much sample weight) are removed, and the others'
+        coefficients lowered by it: a knob for the size of the model. "scale": 0.2 % of the rows. 0 keeps all.
+    gate : {"normalised", "paper"}, default="normalised"
+        Whether the mixing coefficients stand inside the softmax, or outside as printed in the paper, where the
+        likelihood rewards having fewer experts until about one is left.
+    gate_iter : int, default=10
+        Steps of L-BFGS on the centroids in an iteration. 0 leaves them where k-means put them.
+    """
+
+
+class SoftmaxMixture(BaseMixtureClassifier):
+    """What the flat and the hierarchical mixture share: independent experts under a softmax gate."""
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_real("C", self.C, above=0)
+        check_choice("gate", self.gate, GATES)
+        check_real("gate_iter", self.gate_iter, at_least=0, integer=True)
+        if self.tau != "scale":
+            check_real("tau", self.tau, above=0)
+        if self.nu != "scale":
+            check_real("nu", self.nu, at_least=0)
+
+    def _tasks(self, n_outputs):
+        return ClusteredTasks(groups=None, beta=0.5 / (self.C * n_outputs))
+
+    def _gate_options(self, data):
+        nu = 0.002 * data.weight.sum() if self.nu == "scale" else float(self.nu)
+        return {"nu": nu, "max_iter": self.gate_iter}
+
+
+class MixtureSVC(SoftmaxMixture):
+    __doc__ = rf"""Mixture of linear SVMs: a soft partition and its linear experts, learnt together by EM.
+
+    Maximises over centroids v, mixing coefficients :math:`\xi` and experts w (biases included)
+
+    .. math:: \sum_i s_i \log \sum_j g_j(x_i) \, e^{{-\frac{{\rho}}{{m}} \sum_c \max(0, 1 - y_{{ic}} \langle w_{{jc}},
+              (x_i, \beta) \rangle)}} - \frac{{1}}{{2Cm}} \sum_{{jc}} \lVert w_{{jc}} \rVert^2 , \qquad
+              g_j(x) = \frac{{\xi_j e^{{-\tau \lVert x - v_j \rVert^2}}}}
+              {{\sum_l \xi_l e^{{-\tau \lVert x - v_l \rVert^2}}}} ,
+
+    and predicts by the vote :math:`\sum_j g_j(x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the
+    hinge h. There is m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under
+    one gate.
+
+    Parameters
+    ----------
+    n_experts : int, default=20
+        Experts at the start; `nu` may remove some.
+    {GATE_PARAMETERS}{EM_PARAMETERS.format(label_weight=1.0, max_iter=30, tol="1e-4", rows_per_expert=256)}
+    Attributes
+    ----------
+    {EM_ATTRIBUTES}cluster_centers_ : ndarray of shape (n_experts, n_features)
+        The centroids v.
+    mixing_ : ndarray of shape (n_experts,)
+        The coefficients xi.
+    tau_ : float
+
+    References
+    ----------
+    Z. Fu, A. Robles-Kelly and J. Zhou, Mixing Linear SVMs for Nonlinear Classification, IEEE Transactions on Neural
+    Networks 21 (12), 2010.
+
+    Examples
+    --------
+    >>> from svmosaic import MixtureSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> model = MixtureSVC(n_experts=4, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    def __init__(
+        self,
+        n_experts=20,
+        *,
+        C=1.0,
+        tau="scale",
+        nu="scale",
+        gate="normalised",
+        gate_iter=10,
+        label_weight=1.0,
+        max_iter=30,
+        tol=1e-4,
+        max_time=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        solver="auto",
+        inner_tol=1e-3,
+        inner_max_iter=1000,
+        rows_per_expert=256,
+        kmeans_iter=10,
+        fit_intercept=True,
+        intercept_scaling="scale",
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_experts = n_experts
+        self.C = C
+        self.tau = tau
+        self.nu = nu
+        self.gate = gate
+        self.gate_iter = gate_iter
+        self.label_weight = label_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.solver = solver
+        self.inner_tol = inner_tol
+        self.inner_max_iter = inner_max_iter
+        self.rows_per_expert = rows_per_expert
+        self.kmeans_iter = kmeans_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def cluster_centers_(self):
+        return self.mosaic_.gate.centers
+
+    @property
+    def mixing_(self):
+        return self.mosaic_.gate.prior
+
+    @property
+    def tau_(self) -> float:
+        return float(self.mosaic_.gate.tau[0])
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_real("n_experts", self.n_experts, at_least=1, integer=True)
+
+    def _start_gate(self, data, rng):
+        centers, shares = self._place(data, rng, self.n_experts)
+        tau = scale_of(data.X, centers, data.weight) if self.tau == "scale" else float(self.tau)
+        mixing = shares.mass / shares.mass.sum()
+        return RBFGate.from_centers(centers, tau, prior=mixing, inside=self.gate == "normalised"), shares

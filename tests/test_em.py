@@ -1,0 +1,226 @@
+"""The EM loop: its steps against plain formulas, and its promise that the objective never falls."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.optimize import check_grad
+from scipy.special import logsumexp
+from sklearn.callback import FitCallback
+from sklearn.datasets import make_blobs, make_classification, make_moons
+
+from svmosaic import HierarchicalMixtureSVC, MixtureSVC, MultiTaskMixtureSVC, _core
+from svmosaic.datasets import make_two_spirals, make_xor
+from svmosaic.gates import HierarchicalGate, RBFGate, Responsibilities
+from svmosaic.models import _experts
+from svmosaic.solvers import Rows
+
+SETS = {
+    "moons": make_moons(300, noise=0.25, random_state=0),
+    "xor": make_xor(300, spread=0.5, random_state=0),
+    "spirals": make_two_spirals(400, random_state=0),
+    "overlap": make_classification(300, 8, n_informative=4, flip_y=0.2, random_state=0),
+    "three classes": make_blobs(300, n_features=3, centers=7, cluster_std=3.0, random_state=0),
+}
+SETS["three classes"] = SETS["three classes"][0], SETS["three classes"][1] % 3
+MODELS = [
+    MixtureSVC(6, nu=0.0, C=10.0, random_state=0),
+    MixtureSVC(6, nu=0.0, gate="paper", random_state=0),
+    HierarchicalMixtureSVC((2, 3), nu=0.0, random_state=0),
+    MultiTaskMixtureSVC(5, n_groups=2, covariance_floor=1e-3, random_state=0),
+    MultiTaskMixtureSVC(5, n_groups=2, groups="hard", covariance_floor=1e-2, random_state=0),
+    MultiTaskMixtureSVC(5, groups=None, covariance="diag", covariance_floor=1e-2, random_state=0),
+]
+
+
+def rising(model):
+    """No step lowers the objective by more than rounding."""
+    return np.diff(model.objective_).min() >= -1e-9 * np.abs(model.objective_).max()
+
+
+def some_tree(rng, n_features, inside):
+    """Two top nodes with three and two leaves."""
+    parent = np.array([-1, -1, 0, 0, 0, 1, 1], dtype=np.int32)
+    prior = np.array([0.3, 0.7, 0.2, 0.5, 0.3, 0.6, 0.4])
+    tau = np.array([0.3, 0.3, 0.8, 0.8, 0.8, 1.1, 1.1])
+    return HierarchicalGate(rng.standard_normal((7, n_features)), tau, prior, parent, inside)
+
+
+def log_weights(gate, X):
+    """The gate's formula, node by node."""
+    distance = np.square(X[:, None, :] - gate.centers[None]).sum(axis=2)
+    path = np.zeros(distance.shape)
+    for a, top in enumerate(gate.parent):
+        siblings = np.flatnonzero(gate.parent == top)
+        logit = -gate.tau * distance
+        if gate.inside:
+            logit = logit + np.log(gate.prior)
+        path[:, a] = logit[:, a] - logsumexp(logit[:, siblings], axis=1)
+        if not gate.inside:
+            path[:, a] += np.log(gate.prior[a])
+        if top >= 0:
+            path[:, a] += path[:, top]
+    return path[:, gate.leaf]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("shift", [0.0, 100.0])
+def test_gate_is_its_formula(inside, storage, shift):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((50, 3)) + shift
+    gate = some_tree(rng, 3, inside)
+    gate = HierarchicalGate(gate.centers + shift, gate.tau, gate.prior, gate.parent, inside)
+    assert_allclose(gate.log_weights(storage(X)), log_weights(gate, X), atol=1e-9)
+    tile, weight = gate.code(storage(X))
+    assert_array_equal(tile[0], np.arange(5))
+    assert_allclose(weight, np.exp(log_weights(gate, X)), atol=2e-7)
+    if inside:
+        assert_allclose(weight.sum(axis=1), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["tree", "given"])
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_e_step_is_its_formula(kind, storage, dtype):
+    rng = np.random.RandomState(1)
+    X = rng.standard_normal((80, 3)).astype(dtype)
+    gate = some_tree(rng, 3, True)
+    tiles = rng.standard_normal((5, 2, 4))
+    y = rng.choice([-1, 1], (80, 2)).astype(np.int8)
+    gates = (gate.core, None) if kind == "tree" else (None, log_weights(gate, X.astype(float)))
+    log_likelihood = np.empty(80)
+    count, expert, q = _core.e_step(Rows(storage(X), 1.5).core, *gates, tiles, y, 0.7, 0.0, log_likelihood)
+    scores = np.einsum("jcf,if->ijc", tiles[:, :, :3], X) + 1.5 * tiles[:, :, 3]
+    joint = log_weights(gate, X) - 0.7 * np.maximum(0, 1 - y[:, None, :] * scores).sum(axis=2)
+    assert_allclose(log_likelihood, logsumexp(joint, axis=1), rtol=1e-6 if dtype == np.float32 else 1e-12)
+    dense = np.zeros((80, 5))
+    dense[np.repeat(np.arange(80), count), expert] = q
+    assert_allclose(dense, np.exp(joint - logsumexp(joint, axis=1, keepdims=True)), atol=1e-6)
+
+
+def test_small_responsibilities_are_dropped_and_the_rest_sums_to_one():
+    rng = np.random.RandomState(2)
+    X = rng.standard_normal((200, 3))
+    gate = some_tree(rng, 3, True)
+    tiles, y = rng.standard_normal((5, 1, 4)), rng.choice([-1, 1], (200, 1)).astype(np.int8)
+    everything = _core.e_step(Rows(X).core, gate.core, None, tiles, y, 1.0, 0.0, np.empty(200))
+    count, _, q = _core.e_step(Rows(X).core, gate.core, None, tiles, y, 1.0, 0.05, np.empty(200))
+    assert len(q) < len(everything[2])
+    assert q.min() >= 0.05
+    assert_allclose(np.add.reduceat(q, np.concatenate([[0], np.cumsum(count)[:-1]])), 1.0)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_gradient_of_the_gate_agrees_with_finite_differences(inside):
+    rng = np.random.RandomState(0)
+    X, weight = rng.standard_normal((60, 3)), rng.uniform(0.5, 2, 60)
+    q = rng.dirichlet(np.ones(5), 60)
+    shares = Responsibilities(np.arange(0, 301, 5), np.tile(np.arange(5, dtype=np.int32), 60), q.ravel(), weight, 5)
+    flat = RBFGate.from_centers(rng.standard_normal((5, 3)), 0.7, prior=rng.dirichlet(np.ones(5)), inside=inside)
+    for gate in (flat, some_tree(rng, 3, inside)):
+
+        def at(z, gate=gate):
+            moved = type(gate)(z.reshape(gate.centers.shape), gate.tau, gate.prior, gate.parent, inside)
+            value, gradient = moved.cost(Rows(X), shares)
+            return value, gradient.ravel()
+
+        value, gradient = at(gate.centers.ravel())
+        assert_allclose(value, -np.sum(weight[:, None] * q * log_weights(gate, X)))
+        error = check_grad(lambda z: at(z)[0], lambda z: at(z)[1], gate.centers.ravel())
+        assert error < 1e-5 * np.linalg.norm(gradient)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("inner", [1, 1000], ids=["inexact", "exact"])
+def test_objective_rises_at_every_iteration(name, model, inner):
+    X, y = SETS[name]
+    model.set_params(inner_max_iter=inner, solver="dual", max_iter=8, tol=0.0).fit(X, y)
+    assert rising(model)
+    assert model.objective_[-1] > model.objective_[0]
+
+
+def test_objective_falls_without_the_acceptance_rule(monkeypatch):
+    """Erratum 6: it is the rule, not luck, that keeps the objective from falling with inexact solves."""
+    X, y = SETS["overlap"]
+    model = MixtureSVC(4, C=100.0, nu=0.0, gate_iter=0, inner_max_iter=1, solver="dual", tol=0.0, random_state=0)
+    assert model.fit(X, y).stop_reason_ != "objective fell"
+    monkeypatch.setattr(_experts, "improved", lambda old, new: np.ones_like(np.atleast_1d(old), dtype=bool))
+    with pytest.warns(match="EM objective fell"):
+        model.fit(X, y)
+    assert model.stop_reason_ == "objective fell"
+
+
+def test_result_does_not_depend_on_threads():
+    X, y = make_two_spirals(3000, random_state=0)
+    one, two = (MixtureSVC(12, max_iter=3, n_jobs=n, random_state=0).fit(X, y) for n in (1, 2))
+    assert_array_equal(one.decision_function(X), two.decision_function(X))
+    assert_array_equal(one.objective_, two.objective_)
+
+
+def test_stops():
+    X, y = SETS["moons"]
+    assert MixtureSVC(4, tol=0.05, random_state=0).fit(X, y).stop_reason_ == "tol"
+    short = MixtureSVC(4, tol=0.0, max_iter=2, random_state=0).fit(X, y)
+    assert (short.stop_reason_, short.n_iter_, len(short.objective_)) == ("max_iter", 2, 3)
+    hasty = MixtureSVC(4, tol=0.0, max_time=1e-9, random_state=0).fit(X, y)
+    assert (hasty.stop_reason_, hasty.n_iter_) == ("max_time", 1)
+
+
+@pytest.mark.parametrize("model", MODELS[2:4], ids=repr)
+def test_early_stopping_returns_the_best_iterate(model):
+    X, y = SETS["overlap"]
+    model.set_params(early_stopping=True, validation_fraction=0.3, n_iter_no_change=2, tol=0.0, max_iter=30)
+    model.fit(X, y)
+    model.set_params(early_stopping=False)
+    scores = model.validation_score_
+    assert model.stop_reason_ in ("early_stopping", "max_iter", "tol")
+    assert len(scores) == len(model.objective_)
+    if model.stop_reason_ == "early_stopping":
+        assert scores.argmax() == len(scores) - 3
+
+
+class Recorder:
+    """A callback that looks at every iterate, and may stop the fit."""
+
+    def __init__(self, stop_after=None):
+        self.stop_after = stop_after
+        self.scores, self.events = [], []
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append(f"begin {context.task_name}")
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+        if context.parent is not None and context.estimator_name == context.parent.estimator_name:
+            self.scores.append(fitted_estimator.score(X, y))
+            return self.stop_after is not None and len(self.scores) >= self.stop_after
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+
+@pytest.mark.parametrize("model", MODELS[1:4], ids=repr)
+def test_callbacks_see_every_iteration_and_can_stop_it(model):
+    X, y = SETS["moons"]
+    model.set_params(max_iter=6, tol=0.0, inner_max_iter=1000)
+    watcher = Recorder()
+    assert isinstance(watcher, FitCallback)
+    model.set_callbacks(watcher).fit(X, y)
+    assert len(watcher.scores) == len(model.objective_) - 1
+    assert watcher.scores[-1] == model.score(X, y)
+    assert watcher.events[0] == "setup"
+    assert watcher.events[-1] == "teardown"
+    stopper = Recorder(stop_after=2)
+    model.set_callbacks(stopper).fit(X, y)
+    assert (model.n_iter_, model.stop_reason_) == (2, "callback")
+    model.set_callbacks()
+
+
+def test_verbose_prints_a_line_an_iteration(capsys):
+    X, y = SETS["moons"]
+    MixtureSVC(4, max_iter=2, tol=0.0, verbose=1, random_state=0).fit(X, y)
+    assert capsys.readouterr().out.count("objective") == 3
