@@ -33,7 +33,8 @@ def tables(report):
     )
     for name, records in report["cost"].items():
         lines = [
-            f"**{name}**{trained_on(report, name)}: cost in microseconds, size in kB (ours: saved file / ONNX / C; peers: pickle).",
+            f"**{name}**{trained_on(report, name)}: cost in microseconds, size in kB "
+            "(ours: saved file / ONNX / C; peers: pickle).",
             "",
             "| model | accuracy | one row | batch, a row | bound | ONNX one row / batch | size |",
             "|---|---|---|---|---|---|---|",
