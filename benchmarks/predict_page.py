@@ -33,7 +33,8 @@ def tables(report):
     )
     for name, records in report["cost"].items():
         lines = [
-            f"**{name}**: cost in microseconds, size in kB (ours: saved file / ONNX / C; peers: pickle).",
+            f"**{name}**{trained_on(report, name)}: cost in microseconds, size in kB "
+            "(ours: saved file / ONNX / C; peers: pickle).",
             "",
             "| model | accuracy | one row | batch, a row | bound | ONNX one row / batch | size |",
             "|---|---|---|---|---|---|---|",
@@ -53,6 +54,11 @@ def tables(report):
             quality = f"{r['accuracy']:.2%} | {r['log_loss']:.4f} | {r['ece']:.4f}"
             lines.append(f"| {r['model']} | {quality} | {r['fit_s']:.2f} | {without} |")
         yield "\n".join(lines)
+
+
+def trained_on(report, name):
+    rows = report.get("train_rows", {}).get(name)
+    return f", {rows} rows to train" if rows else ""
 
 
 def cost_line(r):
