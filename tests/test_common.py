@@ -10,6 +10,7 @@ from problems import hard_data
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_iris
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import svmosaic
@@ -36,15 +37,29 @@ SETTINGS = {
     ],
     "LocalCodingSVC": [SMALL],
     "NeighborsSVC": [{"n_neighbors": 10}],
+    # Only one with fixed parts: scikit-learn's gamma="scale" looks at the rows without their weights.
+    "FusedSVC": [
+        {
+            "svm": SVC(gamma=0.1, tol=1e-12),
+            "mixture": svmosaic.GaussianMixtureClassifier(2, max_iter=1000),
+            "weight": 0.5,
+        }
+    ],
+    "MixtureSVC": [{"n_experts": 4}],
+    "HierarchicalMixtureSVC": [{"branching": (2, 2)}],
+    "MultiTaskMixtureSVC": [{"n_experts": 3}],
 }
 # Checks that may fail, each with its reason.
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-SAMPLED = "anchors come from k-means++, whose draws differ between a weighted row and copies of it"
+SAMPLED = "centres come from k-means++, whose draws differ between a weighted row and copies of it"
 STOCHASTIC = "one step on a row of weight k is not k steps on copies of it"
 NEIGHBOURS = "copies of a row take the places of other neighbours"
 EXPECTED = {
     "LocallyLinearSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "LocalCodingSVC": dict.fromkeys(WEIGHTS, SAMPLED),
+    "MixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
+    "HierarchicalMixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
+    "MultiTaskMixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "NeighborsSVC": dict.fromkeys(WEIGHTS, NEIGHBOURS)
     | {"check_non_transformer_estimators_n_iter": "fit does not iterate: max_iter is for the SVM of each query"},
 }

@@ -88,7 +88,7 @@ def test_e_step_is_its_formula(kind, storage, dtype):
     gate = some_tree(rng, 3, True)
     tiles = rng.standard_normal((5, 2, 4))
     y = rng.choice([-1, 1], (80, 2)).astype(np.int8)
-    gates = (gate.core, None) if kind == "tree" else (None, log_weights(gate, X.astype(float)))
+    gates = (gate.tree, None) if kind == "tree" else (None, log_weights(gate, X.astype(float)))
     log_likelihood = np.empty(80)
     count, expert, q = _core.e_step(Rows(storage(X), 1.5).core, *gates, tiles, y, 0.7, 0.0, log_likelihood)
     scores = np.einsum("jcf,if->ijc", tiles[:, :, :3], X) + 1.5 * tiles[:, :, 3]

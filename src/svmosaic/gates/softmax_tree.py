@@ -63,11 +63,11 @@ class SoftmaxTree:
     def log_weights(self, X, n_threads=1):
         """log g_j(x_i), of shape (n_samples, n_tiles)."""
         out = np.empty((X.shape[0], self.n_tiles))
-        _core.gate_log_weights(_core_rows(X), self.core, out, n_threads)
+        _core.gate_log_weights(_core_rows(X), self.tree, out, n_threads)
         return out
 
     @property
-    def core(self):
+    def tree(self):
         """The gate as the core reads it: the |x|^2 of the distances cancels among siblings, which leaves planes."""
         # One origin for all centroids changes no softmax, and keeps the planes small where the data are far from zero.
         origin = self.centers.mean(axis=0)
@@ -80,7 +80,7 @@ class SoftmaxTree:
 
     def e_step_form(self, X):
         """What the E-step in the core reads: the gate itself, and no log weights."""
-        return self.core, None
+        return self.tree, None
 
     def cost(self, rows, shares, n_threads=1):
         r"""The gate's part of the M-step (eq. 13), and its gradient by the centroids (eq. 14).
@@ -92,7 +92,7 @@ class SoftmaxTree:
         """
         slope = np.empty((len(self.centers), self.centers.shape[1] + 1))
         value = _core.gate_slope(
-            rows.core, self.core, shares.offsets, shares.expert, shares.q, shares.weight, slope, n_threads
+            rows.core, self.tree, shares.offsets, shares.expert, shares.q, shares.weight, slope, n_threads
         )
         return value, 2.0 * self.tau[:, None] * (slope[:, :-1] - slope[:, -1:] * self.centers)
 
