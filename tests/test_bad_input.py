@@ -7,6 +7,7 @@ import pytest
 from problems import hard_data
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 
 import svmosaic
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC
@@ -30,6 +31,8 @@ def spoilt(value):
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
 def test_nan_and_infinity(value, name, storage, estimator):
+    if storage is not np.asarray and not get_tags(estimator()).input_tags.sparse:
+        pytest.skip("takes dense rows only, and says so")
     with pytest.raises(ValueError, match=f"X contains .*{name}"):
         estimator().fit(storage(spoilt(value)), Y)
     model = estimator().fit(storage(X), Y)
@@ -47,13 +50,13 @@ def test_nan_in_y(estimator):
 
 @each
 def test_one_class_only(estimator):
-    with pytest.raises(ValueError, match=r"at least two classes.*one class: .*'only'"):
+    with pytest.raises(ValueError, match=r"at least two classes.*'only'"):
         estimator().fit(X, np.full(len(X), "only"))
 
 
 @each
 def test_one_class_left_by_the_weights(estimator):
-    with pytest.raises(ValueError, match=r"two classes with positive sample_weight, got only array\(\[1\]"):
+    with pytest.raises(ValueError, match=r"two classes.*positive sample_weight.*array\(\[1\]"):
         estimator().fit(X, Y, sample_weight=(Y == 1).astype(float))
 
 
@@ -113,7 +116,7 @@ def test_lengths_and_kinds_of_y(estimator):
         *[("C", value) for value in (0, -1.0, np.nan, np.inf, "1", None, True, 10**400)],
         *[("n_clusters", value) for value in (0, -3, 2.5, "4", None)],
         *[("global_reg", value) for value in (0.0, -1.0, np.inf)],
-        *[("tol", value) for value in (0, -1e-3, "small")],
+        *[("tol", value) for value in (-1e-3, "small")],
         *[("max_iter", value) for value in (0, 10.5)],
         *[("intercept_scaling", value) for value in (0, -1)],
         *[("rows_per_cluster", value) for value in (0, 1.5)],
@@ -135,6 +138,13 @@ def test_parameters(name, value, estimator):
     with pytest.raises(ValueError, match=f"^{name} must ") as caught:
         estimator(**{name: value}).fit(X, Y)
     assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("estimator", [svmosaic.LinearSVC, svmosaic.ClusteredSVC, svmosaic.LocallyLinearSVC])
+def test_no_gap_is_zero(estimator):
+    """EM may be told to go on while anything improves; a duality gap of zero is out of reach."""
+    with pytest.raises(ValueError, match=r"^tol must be a finite number, above 0, got 0"):
+        estimator(tol=0).fit(X, Y)
 
 
 def test_rows_that_overflow():

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 DTYPES = [np.float64, np.float32]
+NO_WEIGHT = "sample_weight (times class_weight) is zero for every row: there is nothing to fit"
 
 
 def check_real(name, value, *, above=None, at_least=None, at_most=None, integer=False, optional=False):
@@ -70,7 +71,7 @@ class Target:
 
 def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **check):
     """Validated X and target, without the rows of weight zero."""
-    X, y = _validate(estimator, X, y, **check)
+    X, y = validate(estimator, X, y, **check)
     check_classification_targets(y)
     classes, label = np.unique(y, return_inverse=True)
     X, target = _weigh(X, y, classes, label, sample_weight, class_weight)
@@ -106,7 +107,7 @@ def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_
         raise ValueError(
             f"class_weight must be None or a dict for partial_fit, which never sees all rows, got {class_weight!r}"
         )
-    X, y = _validate(estimator, X, y, reset=known is None)
+    X, y = validate(estimator, X, y, reset=known is None)
     check_classification_targets(y)
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
@@ -114,16 +115,22 @@ def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_
     return _weigh(X, y, classes, np.searchsorted(classes, y), sample_weight, class_weight)
 
 
-def _weigh(X, y, classes, label, sample_weight, class_weight):
-    """The rows of positive weight, and their target."""
-    weight = rows_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
+def check_weight(sample_weight, X):
+    """Sample weights as float64, one a row, none negative."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
     if weight.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got {weight.min()} for row {weight.argmin()}")
+    return weight
+
+
+def _weigh(X, y, classes, label, sample_weight, class_weight):
+    """The rows of positive weight, and their target."""
+    weight = rows_weight = check_weight(sample_weight, X)
     if class_weight is not None:
         weight = weight * _class_weights(class_weight, classes, y, weight)[label]
     kept = weight > 0
     if not kept.any():
-        raise ValueError("sample_weight (times class_weight) is zero for every row: there is nothing to fit")
+        raise ValueError(NO_WEIGHT)
     if not kept.all():
         X, label, weight, rows_weight = X[kept], label[kept], weight[kept], rows_weight[kept]
     return X, Target(classes, label, weight, rows_weight)
@@ -140,14 +147,14 @@ def _class_weights(class_weight, classes, y, sample_weight):
 
 def validate_rows(estimator, X):
     """Validated X for prediction."""
-    return _validate(estimator, X, reset=False)
+    return validate(estimator, X, reset=False)
 
 
-def _validate(estimator, X, *y, **check):
+def validate(estimator, X, *y, accept_sparse="csr", **check):
     """scikit-learn's validation, with the argument named where it does not."""
     try:
         return validate_data(
-            estimator, X, *y, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False, **check
+            estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False, **check
         )
     except ValueError as error:
         if "could not convert" in str(error):

@@ -9,9 +9,9 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, check_cv
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from svmosaic._validation import DTYPES, check_choice, check_real
+from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, validate
 from svmosaic.models._blend import Blend, Reduction
 from svmosaic.models._one_vs_rest import OneVsRestMachine
 from svmosaic.models.conversion import mixture_to_svm, svm_to_mixture
@@ -148,14 +148,16 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=DTYPES)
+        X, y = validate(self, X, y, accept_sparse=False)
         check_classification_targets(y)
-        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        sample_weight = check_weight(sample_weight, X)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         mixture = GaussianMixtureClassifier() if self.mixture is None else self.mixture
         mixture = clone(mixture).set_params(random_state=seed)
         known = ~unlabelled_rows(y, mixture.unlabelled)
         kept = sample_weight > 0
+        if not kept.any():
+            raise ValueError(NO_WEIGHT)
         self.classes_ = np.unique(y[known & kept])
         if len(self.classes_) < 2:
             raise ValueError(
@@ -196,7 +198,7 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
         Of shape (n_samples,) for two classes, else (n_samples, n_classes).
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=DTYPES)
+        X = validate(self, X, accept_sparse=False, reset=False)
         return self._blend.decision_function(X, self.weight_)
 
     def predict(self, X):

@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from svmosaic._validation import DTYPES, check_choice, check_real
+from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, validate
 from svmosaic.models._mixture_em import COVARIANCES, POOLINGS, fit_mixture
 
 
@@ -151,13 +151,15 @@ class GaussianMixtureClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=DTYPES)
+        X, y = validate(self, X, y, accept_sparse=False)
         check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_weight(sample_weight, X)
         known = ~unlabelled_rows(y, self.unlabelled)
         self.classes_ = np.unique(y[known])
         label = np.where(known, np.searchsorted(self.classes_, np.where(known, y, self.classes_[0])), -1)
         kept = weight > 0
+        if not kept.any():
+            raise ValueError(NO_WEIGHT)
         present = np.bincount(label[kept & known], minlength=len(self.classes_)) > 0
         if not present.all() or len(present) < 2:
             raise ValueError(
@@ -218,7 +220,7 @@ class GaussianMixtureClassifier(ClassifierMixin, BaseEstimator):
     def predict_joint_log_proba(self, X):
         """log p(k) p(x|k), of shape (n_samples, n_classes)."""
         check_is_fitted(self)
-        return self._densities.class_log_joint(validate_data(self, X, reset=False, dtype=DTYPES))
+        return self._densities.class_log_joint(validate(self, X, accept_sparse=False, reset=False))
 
     def decision_function(self, X):
         """log p(1|x) - log p(0|x) of shape (n_samples,) for two classes, else log p(k) p(x|k) of all classes."""
