@@ -63,5 +63,6 @@ void bind_rows(nb::module_& m);
 void bind_descent(nb::module_& m);
 void bind_newton(nb::module_& m);
 void bind_score(nb::module_& m);
+void bind_learner(nb::module_& m);
 
 }  // namespace svmosaic

@@ -7,4 +7,5 @@ NB_MODULE(_core, m) {
   svmosaic::bind_descent(m);
   svmosaic::bind_newton(m);
   svmosaic::bind_score(m);
+  svmosaic::bind_learner(m);
 }
