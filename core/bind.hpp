@@ -46,13 +46,20 @@ struct RowsHandle {
 
 struct DesignHandle {
   Design design;
+  int64_t n_data;  // data rows it was made for
   nb::object owners;
 };
 
 inline void require_length(int64_t length, int64_t n, const char* message) { require(length == n, message); }
 
+// A design of more data rows than there are would read past their end.
+inline void check_design(const RowsHandle& rows, const DesignHandle& d) {
+  require_length(d.n_data, rows.n_rows(), "the design was made for other rows");
+}
+
 template <class Real>
 void check_weights(const RowsHandle& rows, const DesignHandle& d, const Matrix<Real>& v) {
+  check_design(rows, d);
   require(static_cast<int64_t>(v.shape(0)) == d.design.n_blocks &&
               static_cast<int64_t>(v.shape(1)) == rows.n_features() + 1,
           "weights must have shape (n_blocks, n_features + 1)");
@@ -63,6 +70,9 @@ void bind_rows(nb::module_& m);
 void bind_descent(nb::module_& m);
 void bind_newton(nb::module_& m);
 void bind_score(nb::module_& m);
+void bind_sgd(nb::module_& m);
+void bind_crammer_singer(nb::module_& m);
+void bind_neighbors(nb::module_& m);
 void bind_learner(nb::module_& m);
 
 }  // namespace svmosaic

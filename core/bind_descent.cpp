@@ -15,7 +15,10 @@ std::tuple<int64_t, double> descend(const RowsHandle& rows, const DesignHandle& 
   require_length(cost.shape(0), n, "cost must have one entry a row");
   require_length(curvature.shape(0), n, "curvature must have one entry a row");
   require_length(alpha.shape(0), n, "alpha must have one entry a row");
-  require(state.n_active <= static_cast<int64_t>(order.shape(0)), "state and order do not belong together");
+  require(state.n_active >= 0 && state.n_active <= static_cast<int64_t>(order.shape(0)),
+          "state and order do not belong together");
+  for (int64_t s = 0; s < state.n_active; ++s)
+    require(order.data()[s] >= 0 && order.data()[s] < n, "order names a row that is not there");
   check_weights(rows, d, v);
   nb::gil_scoped_release release;
   const DescentReport report = rows.visit([&](const auto& x) -> DescentReport {
@@ -45,11 +48,11 @@ void bind_descent(nb::module_& m) {
       .def_ro("n_active", &DescentState::n_active);
 
   m.def("dual_descent", &descend<float>, nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("cost"),
-        nb::arg("curvature"), nb::arg("squared"), nb::arg("order"), nb::arg("state"), nb::arg("alpha"),
+        nb::arg("curvature"), nb::arg("squared"), nb::arg("order").noconvert(), nb::arg("state"), nb::arg("alpha").noconvert(),
         nb::arg("weights").noconvert(), nb::arg("target"), nb::arg("max_epochs"), nb::arg("max_seconds"),
         "Epochs of dual coordinate descent; returns (epochs, estimated gap).");
   m.def("dual_descent", &descend<double>, nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("cost"),
-        nb::arg("curvature"), nb::arg("squared"), nb::arg("order"), nb::arg("state"), nb::arg("alpha"),
+        nb::arg("curvature"), nb::arg("squared"), nb::arg("order").noconvert(), nb::arg("state"), nb::arg("alpha").noconvert(),
         nb::arg("weights").noconvert(), nb::arg("target"), nb::arg("max_epochs"), nb::arg("max_seconds"));
 }
 

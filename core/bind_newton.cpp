@@ -34,7 +34,7 @@ void bind_newton(nb::module_& m) {
         respond(response, n, margin.data(), reach, alpha.data(), curvature.data(), n_threads);
       },
       nb::arg("center").none(), nb::arg("sigma"), nb::arg("upper").none(), nb::arg("margin"), nb::arg("reach"),
-      nb::arg("alpha"), nb::arg("curvature"), nb::arg("n_threads") = 1,
+      nb::arg("alpha").noconvert(), nb::arg("curvature").noconvert(), nb::arg("n_threads") = 1,
       "Duals that answer the margins in a proximal step, and where the clipping is idle.");
 
   m.def(
@@ -67,13 +67,14 @@ void bind_newton(nb::module_& m) {
         require(static_cast<int64_t>(out.shape(0)) == n_tiles && static_cast<int64_t>(out.shape(1)) == size &&
                     static_cast<int64_t>(out.shape(2)) == size,
                 "out must have shape (n_tiles, n_features + 1, n_features + 1)");
+        check_design(rows, d);
         nb::gil_scoped_release release;
         rows.visit([&](const auto& x) {
           tile_hessians(x, d.design.index, members.data(), offsets.data(), n_tiles, weight.data(), out.data(),
                         n_threads);
         });
       },
-      nb::arg("rows"), nb::arg("design"), nb::arg("members"), nb::arg("offsets"), nb::arg("weight"), nb::arg("out"),
+      nb::arg("rows"), nb::arg("design"), nb::arg("members"), nb::arg("offsets"), nb::arg("weight"), nb::arg("out").noconvert(),
       nb::arg("n_threads") = 1, "out[k] = sum of weight_r (x_r, bias)(x_r, bias)^T over the members of tile k.");
 }
 

@@ -15,6 +15,7 @@ template <class T>
 RowsHandle sparse_rows(Vector<const T> data, Vector<const int32_t> indices, Vector<const int64_t> indptr,
                        int64_t n_features, double bias) {
   require(indptr.shape(0) >= 1, "indptr must not be empty");
+  require(n_features >= 0, "n_features must not be negative");
   const int64_t n = indptr.shape(0) - 1, stored = data.shape(0);
   require(static_cast<int64_t>(indices.shape(0)) == stored, "data and indices must have the same length");
   require(indptr.data()[0] == 0 && indptr.data()[n] == stored, "indptr must run from 0 to the number of stored values");
@@ -25,10 +26,11 @@ RowsHandle sparse_rows(Vector<const T> data, Vector<const int32_t> indices, Vect
           nb::make_tuple(data, indices, indptr)};
 }
 
-inline DesignHandle make_design(const RowsHandle& rows, Matrix<const int32_t> block, std::optional<Matrix<const double>> coef,
+DesignHandle make_design(const RowsHandle& rows, Matrix<const int32_t> block, std::optional<Matrix<const double>> coef,
                          std::optional<Vector<const int32_t>> index, int64_t n_blocks) {
   const int64_t n = block.shape(0), width = block.shape(1);
   require(n < (int64_t{1} << 31), "at most 2^31 - 1 rows");
+  require(n_blocks >= 1, "n_blocks must be at least 1");
   for (int64_t i = 0; i < n * width; ++i)
     require(block.data()[i] >= 0 && block.data()[i] < n_blocks, "a block is out of range");
   if (coef)
@@ -42,7 +44,7 @@ inline DesignHandle make_design(const RowsHandle& rows, Matrix<const int32_t> bl
     require(n == rows.n_rows(), "block must have one line a data row when there is no index");
   }
   return {Design{index ? index->data() : nullptr, block.data(), coef ? coef->data() : nullptr, n, width, n_blocks},
-          nb::make_tuple(block, coef, index)};
+          rows.n_rows(), nb::make_tuple(block, coef, index)};
 }
 
 }  // namespace
@@ -79,7 +81,7 @@ void bind_rows(nb::module_& m) {
         nb::gil_scoped_release release;
         rows.visit([&](const auto& x) { margins(x, d.design, y.data(), v.data(), out.data(), n_threads); });
       },
-      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weights"), nb::arg("out"), nb::arg("n_threads") = 1,
+      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weights"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
       "out[r] = y_r f_r in float64.");
 
   m.def(
@@ -92,7 +94,7 @@ void bind_rows(nb::module_& m) {
         nb::gil_scoped_release release;
         rows.visit([&](const auto& x) { accumulate(x, d.design, y.data(), weight.data(), out.data(), n_threads); });
       },
-      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weight"), nb::arg("out"), nb::arg("n_threads") = 1,
+      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weight"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
       "out = sum_r weight_r y_r (coef_r (x) x_r) in float64.");
 
   m.def(
@@ -102,7 +104,7 @@ void bind_rows(nb::module_& m) {
         nb::gil_scoped_release release;
         rows.visit([&](const auto& x) { squared_norms(x, out.data(), n_threads); });
       },
-      nb::arg("rows"), nb::arg("out"), nb::arg("n_threads") = 1, "out[i] = |(x_i, bias)|^2.");
+      nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1, "out[i] = |(x_i, bias)|^2.");
 }
 
 }  // namespace svmosaic

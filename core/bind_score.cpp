@@ -1,6 +1,9 @@
 // Gates and scoring.
 #include <nanobind/stl/string.h>
 
+#include <atomic>
+#include <memory>
+
 #include "bind.hpp"
 #include "score.hpp"
 
@@ -37,8 +40,40 @@ void with_rows(const RowsHandle& rows, int64_t n_features, Function&& function) 
   });
 }
 
+// A gate (or none: one tile) and the tiles, packed for scoring. The gate is kept alive by Python.
 template <class T>
-void bind_precision(nb::module_& m, const char* gate_name, const char* tiles_name) {
+struct Scorer {
+  const Gate<T>* gate;
+  Tiles<T> tiles;
+  // One spare set of buffers, taken and put back whole: a thread that finds none makes its own.
+  std::atomic<RowScratch<T>*> spare{nullptr};
+
+  Scorer(const Gate<T>* gate, Tiles<T>&& tiles) : gate(gate), tiles(std::move(tiles)) {}
+  ~Scorer() { delete spare.load(); }
+
+  // Score one row, and hand the scores to `use`.
+  template <class Use>
+  auto on_row(const nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>& row, const Use& use) {
+    if (static_cast<int64_t>(row.shape(0)) != tiles.n_features)
+      throw std::invalid_argument("the row has " + std::to_string(row.shape(0)) + " features, the model " +
+                                  std::to_string(tiles.n_features));
+    require(gate || tiles.n_tiles == 1, "a model of several tiles needs a gate");
+    std::unique_ptr<RowScratch<T>> scratch(spare.exchange(nullptr));
+    if (!scratch) scratch = std::make_unique<RowScratch<T>>(gate, tiles);
+    const T* x = row.data();
+    if (const int64_t stride = row.stride(0); stride != 1) {
+      for (int64_t f = 0; f < tiles.n_features; ++f) scratch->x[f] = x[f * stride];
+      x = scratch->x.data();
+    }
+    score_row(gate, tiles, x, *scratch);
+    auto result = use(scratch->out);
+    delete spare.exchange(scratch.release());
+    return result;
+  }
+};
+
+template <class T>
+void bind_precision(nb::module_& m, const char* gate_name, const char* scorer_name) {
   nb::class_<Gate<T>>(m, gate_name, "Tiles and weights of a row by its distance to centres.")
       .def("__init__",
            [](Gate<T>* self, const std::string& coding, Matrix<const double> centers, int64_t width, double scale,
@@ -65,36 +100,67 @@ void bind_precision(nb::module_& m, const char* gate_name, const char* tiles_nam
             with_rows<T>(rows, gate.n_features,
                          [&](const auto& x) { code_all(gate, x, tile.data(), weight.data(), n_threads); });
           },
-          nb::arg("rows"), nb::arg("tile"), nb::arg("weight"), nb::arg("n_threads") = 1);
+          nb::arg("rows"), nb::arg("tile").noconvert(), nb::arg("weight").noconvert(), nb::arg("n_threads") = 1);
 
-  nb::class_<Tiles<T>>(m, tiles_name, "A bank of linear tiles, packed for scoring.")
+  nb::class_<Scorer<T>>(m, scorer_name, "A gate and a bank of linear tiles, packed for scoring.")
       .def("__init__",
-           [](Tiles<T>* self, Cube coef, Matrix<const double> intercept, bool vote) {
+           [](Scorer<T>* self, const Gate<T>* gate, Cube coef, Matrix<const double> intercept, bool vote,
+              int64_t width) {
              const int64_t n_tiles = coef.shape(0), n_outputs = coef.shape(1), d = coef.shape(2);
              require(n_tiles >= 1 && n_outputs >= 1, "at least one tile and one output are needed");
              require(static_cast<int64_t>(intercept.shape(0)) == n_tiles &&
                          static_cast<int64_t>(intercept.shape(1)) == n_outputs,
                      "intercept must have shape (n_tiles, n_outputs)");
-             new (self) Tiles<T>(coef.data(), intercept.data(), n_tiles, n_outputs, d, vote);
+             require(!gate || (gate->n_tiles == n_tiles && gate->n_features == d),
+                     "gate and tiles do not belong together");
+             new (self) Scorer<T>(gate, Tiles<T>(coef.data(), intercept.data(), n_tiles, n_outputs, d, vote,
+                                                 gate ? gate->width : width));
            },
-           nb::arg("coef"), nb::arg("intercept"), nb::arg("vote"))
+           nb::arg("gate").none(), nb::arg("coef"), nb::arg("intercept"), nb::arg("vote"), nb::arg("width") = 1,
+           nb::keep_alive<1, 2>(), "`width`: how many tiles a row selects, where there is no gate to ask.")
       .def(
           "score",
-          [](const Tiles<T>& tiles, const Gate<T>& gate, const RowsHandle& rows, Matrix<double> out, int n_threads) {
-            require(gate.n_tiles == tiles.n_tiles && gate.n_features == tiles.n_features,
-                    "gate and tiles do not belong together");
+          [](const Scorer<T>& self, const RowsHandle& rows, Matrix<double> out, int n_threads) {
+            const Tiles<T>& tiles = self.tiles;
+            require(self.gate, "there is no gate: use score_codes");
             require(static_cast<int64_t>(out.shape(0)) == rows.n_rows() &&
                         static_cast<int64_t>(out.shape(1)) == tiles.n_outputs,
                     "out must have shape (n_rows, n_outputs)");
             with_rows<T>(rows, tiles.n_features,
-                         [&](const auto& x) { score_all(gate, tiles, x, out.data(), n_threads); });
+                         [&](const auto& x) { score_all(*self.gate, tiles, x, out.data(), n_threads); });
           },
-          nb::arg("gate"), nb::arg("rows"), nb::arg("out"), nb::arg("n_threads") = 1,
+          nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
           "out[i, c] = sum_a weight[i, a] link(<w[tile[i, a], c], x_i> + b), with codes from the gate.")
       .def(
+          "score_row",
+          [](Scorer<T>& self, nb::ndarray<const T, nb::ndim<1>, nb::device::cpu> row, Vector<double> out) {
+            require_length(out.shape(0), self.tiles.n_outputs, "out must have one entry an output");
+            self.on_row(row, [&](const std::vector<double>& scores) {
+              std::copy(scores.begin(), scores.end(), out.data());
+              return 0;
+            });
+          },
+          nb::arg("row").noconvert(), nb::arg("out"), "The scores of one dense row, from the buffers of the last.")
+      .def(
+          "first_score",
+          [](Scorer<T>& self, nb::ndarray<const T, nb::ndim<1>, nb::device::cpu> row) {
+            return self.on_row(row, [](const std::vector<double>& scores) { return scores[0]; });
+          },
+          nb::arg("row").noconvert(), "The first score of one dense row: all there is for two classes.")
+      .def(
+          "best_of_row",
+          [](Scorer<T>& self, nb::ndarray<const T, nb::ndim<1>, nb::device::cpu> row) {
+            return self.on_row(row, [](const std::vector<double>& scores) -> int64_t {
+              if (scores.size() == 1) return scores[0] > 0;
+              return std::max_element(scores.begin(), scores.end()) - scores.begin();
+            });
+          },
+          nb::arg("row").noconvert(), "The place of the class that wins one dense row; of equals, the first.")
+      .def(
           "score_codes",
-          [](const Tiles<T>& tiles, const RowsHandle& rows, Matrix<const int32_t> tile,
+          [](const Scorer<T>& self, const RowsHandle& rows, Matrix<const int32_t> tile,
              std::optional<Matrix<const double>> weight, Matrix<double> out, int n_threads) {
+            const Tiles<T>& tiles = self.tiles;
             const int64_t n = rows.n_rows(), width = tile.shape(1);
             require_length(tile.shape(0), n, "tile must have one line a row");
             if (weight)
@@ -108,15 +174,15 @@ void bind_precision(nb::module_& m, const char* gate_name, const char* tiles_nam
               score_all(tiles, x, tile.data(), weight ? weight->data() : nullptr, width, out.data(), n_threads);
             });
           },
-          nb::arg("rows"), nb::arg("tile"), nb::arg("weight").none(), nb::arg("out"), nb::arg("n_threads") = 1,
+          nb::arg("rows"), nb::arg("tile"), nb::arg("weight").none(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
           "The same with codes given.");
 }
 
 }  // namespace
 
 void bind_score(nb::module_& m) {
-  bind_precision<float>(m, "GateF32", "TilesF32");
-  bind_precision<double>(m, "GateF64", "TilesF64");
+  bind_precision<float>(m, "GateF32", "ScorerF32");
+  bind_precision<double>(m, "GateF64", "ScorerF64");
 }
 
 }  // namespace svmosaic

@@ -7,5 +7,8 @@ NB_MODULE(_core, m) {
   svmosaic::bind_descent(m);
   svmosaic::bind_newton(m);
   svmosaic::bind_score(m);
+  svmosaic::bind_sgd(m);
+  svmosaic::bind_crammer_singer(m);
+  svmosaic::bind_neighbors(m);
   svmosaic::bind_learner(m);
 }

@@ -1,8 +1,9 @@
 // Products of rows with a small dense matrix, the arithmetic under gates and tiles.
 //
-// The matrix M (m x d) is kept in panels of one or two vectors of columns of M^T, so that one feature of
-// a row meets the whole panel in one or two vector multiply-adds. Rows are taken several at a time, which
-// reuses each load of the panel, and features in runs that keep the panel in the first-level cache.
+// The matrix M (m x d) is kept in panels of columns of M^T, one or two vectors wide, so that one feature
+// of a row meets the whole panel in one or two vector multiply-adds. Rows are taken several at a time,
+// which reuses each load of the panel, and features in chunks, so that a panel's chunk stays in the
+// first-level cache for all the rows of a call.
 #pragma once
 
 #include <algorithm>
@@ -14,129 +15,128 @@
 
 namespace svmosaic {
 
-#if !defined(__GNUC__)
-template <class T>
-constexpr int kLanes = 64 / sizeof(T);
-#endif
-
-// Rows at a time, for panels two vectors wide; twice as many for one. Twelve accumulators fill the registers.
+// Rows at a time for a panel of two vectors: twelve accumulators. Of one vector: twice as many.
 constexpr int kRowsAtOnce = 6;
-constexpr int64_t kFeaturesAtOnce = 256;
+// Features at a time: 16 kB of a panel of two vectors.
+constexpr int64_t kFeaturesAtOnce = 128;
 
 template <class T>
 struct Panels {
-  int64_t n = 0, n_features = 0, n_panels = 0;
-  int vectors = 2;      // a panel's width; one where the whole matrix fits into it
+  int64_t n = 0, n_features = 0, n_panels = 0, lanes = 0;
   std::vector<T> data;  // [panel][feature][lane]
+
+  static constexpr int64_t kVector = 64 / static_cast<int64_t>(sizeof(T));
 
   // From M with `stride` numbers a row.
   static Panels pack(const T* matrix, int64_t n, int64_t n_features, int64_t stride) {
     Panels p;
     p.n = n;
     p.n_features = n_features;
-    p.vectors = n <= kLanes<T> ? 1 : 2;
-    const int64_t lanes = p.lanes();
-    p.n_panels = (n + lanes - 1) / lanes;
-    p.data.assign(p.n_panels * n_features * lanes, T(0));
+    p.lanes = n <= kVector ? kVector : 2 * kVector;
+    p.n_panels = (n + p.lanes - 1) / p.lanes;
+    p.data.assign(p.n_panels * n_features * p.lanes, T(0));
     for (int64_t j = 0; j < n; ++j)
       for (int64_t f = 0; f < n_features; ++f)
-        p.data[((j / lanes) * n_features + f) * lanes + j % lanes] = matrix[j * stride + f];
+        p.data[((j / p.lanes) * n_features + f) * p.lanes + j % p.lanes] = matrix[j * stride + f];
     return p;
   }
 
-  int64_t lanes() const { return vectors * kLanes<T>; }
-  int64_t padded() const { return n_panels * lanes(); }
-  const T* panel(int64_t q) const { return data.data() + q * n_features * lanes(); }
+  int64_t padded() const { return n_panels * lanes; }
+  const T* panel(int64_t q) const { return data.data() + q * n_features * lanes; }
 };
 
-// out[r][0 .. lanes) += <x_r, columns of the panel> over d features of R dense rows
-template <int R, int W, class T>
-inline void dense_by_panel(const T* const* x, int64_t first, int64_t d, const T* panel, T* const* out) {
-  constexpr int w = kLanes<T>, lanes = W * w;
+// out[r][at ..] (+)= <x_r, columns of the panel> over features [begin, end), for R rows and V vectors
+template <int R, int V, class T>
+inline void dense_by_panel(const T* const* x, const T* panel, int64_t begin, int64_t end, T* const* out, int64_t at) {
 #if defined(__GNUC__)
-  // With few rows, several features at a time keep the multiply-add units busy.
-  constexpr int U = R * W >= 8 ? 1 : (R * W >= 4 ? 2 : 4);
-  Lanes<T> sum[U][R][W] = {};
-  int64_t f = 0;
-  for (; f + U <= d; f += U) {
-#pragma GCC unroll 4
-    for (int u = 0; u < U; ++u) {
-      Lanes<T> column[W];
+  constexpr int w = kLanes<T>;
+  Lanes<T> sum[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-      for (int v = 0; v < W; ++v) column[v] = load<T>(panel + (f + u) * lanes + v * w);
-#pragma GCC unroll 12
-      for (int r = 0; r < R; ++r) {
-        const T value = x[r][first + f + u];
+    for (int v = 0; v < V; ++v) sum[r][v] = begin == 0 ? Lanes<T>{} : load<T>(out[r] + at + v * w);
+  for (int64_t f = begin; f < end; ++f) {
+    Lanes<T> column[V];
 #pragma GCC unroll 2
-        for (int v = 0; v < W; ++v) sum[u][r][v] += value * column[v];
-      }
+    for (int v = 0; v < V; ++v) column[v] = load<T>(panel + (f * V + v) * w);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const T value = x[r][f];
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) sum[r][v] += value * column[v];
     }
   }
-  for (; f < d; ++f)
-#pragma GCC unroll 12
-    for (int r = 0; r < R; ++r)
-#pragma GCC unroll 2
-      for (int v = 0; v < W; ++v) sum[0][r][v] += x[r][first + f] * load<T>(panel + f * lanes + v * w);
-#pragma GCC unroll 12
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-    for (int v = 0; v < W; ++v) {
-      Lanes<T> total = sum[0][r][v];
-#pragma GCC unroll 4
-      for (int u = 1; u < U; ++u) total += sum[u][r][v];
-      store<T>(out[r] + v * w, load<T>(out[r] + v * w) + total);
-    }
+    for (int v = 0; v < V; ++v) store<T>(out[r] + at + v * w, sum[r][v]);
 #else
+  constexpr int lanes = V * Panels<T>::kVector;
   for (int r = 0; r < R; ++r)
-    for (int64_t f = 0; f < d; ++f)
-      for (int l = 0; l < lanes; ++l) out[r][l] += x[r][first + f] * panel[f * lanes + l];
+    for (int l = 0; l < lanes; ++l) {
+      T sum = begin == 0 ? T(0) : out[r][at + l];
+      for (int64_t f = begin; f < end; ++f) sum += x[r][f] * panel[f * lanes + l];
+      out[r][at + l] = sum;
+    }
 #endif
 }
 
-template <int R, int W, class T>
-inline int64_t dense_rows_by_panel(const T* const* x, int64_t from, int64_t n, int64_t first, int64_t d, const T* panel,
-                                   int64_t offset, T* const* out) {
-  for (; from + R <= n; from += R) {
-    T* at[R];
-    for (int r = 0; r < R; ++r) at[r] = out[from + r] + offset;
-    dense_by_panel<R, W, T>(x + from, first, d, panel, at);
+template <int V, class T>
+inline void multiply_by_panels(const T* const* x, int64_t n, const Panels<T>& panels, T* const* out) {
+  constexpr int many = kRowsAtOnce * 2 / V;
+  for (int64_t q = 0; q < panels.n_panels; ++q) {
+    const T* panel = panels.panel(q);
+    const int64_t at = q * panels.lanes;
+    for (int64_t begin = 0; begin < panels.n_features; begin += kFeaturesAtOnce) {
+      const int64_t end = std::min(panels.n_features, begin + kFeaturesAtOnce);
+      int64_t r = 0;
+      for (; r + many <= n; r += many) dense_by_panel<many, V>(x + r, panel, begin, end, out + r, at);
+      for (; r + 3 <= n; r += 3) dense_by_panel<3, V>(x + r, panel, begin, end, out + r, at);
+      for (; r < n; ++r) dense_by_panel<1, V>(x + r, panel, begin, end, out + r, at);
+    }
   }
-  return from;
 }
 
 // out[r] = M x_r for n dense rows given by their addresses; out has panels.padded() numbers a row.
 template <class T>
 inline void multiply_dense(const T* const* x, int64_t n, const Panels<T>& panels, T* const* out) {
-  const int64_t lanes = panels.lanes(), padded = panels.padded();
-  for (int64_t r = 0; r < n; ++r) std::fill(out[r], out[r] + padded, T(0));
+  if (panels.lanes == Panels<T>::kVector)
+    multiply_by_panels<1>(x, n, panels, out);
+  else
+    multiply_by_panels<2>(x, n, panels, out);
+}
+
+template <int V, class T>
+inline void multiply_sparse_by_panels(const SparseRows<T>& x, int64_t i, const Panels<T>& panels, T* out) {
   for (int64_t q = 0; q < panels.n_panels; ++q) {
-    for (int64_t first = 0; first < panels.n_features; first += kFeaturesAtOnce) {
-      const int64_t d = std::min(kFeaturesAtOnce, panels.n_features - first), offset = q * lanes;
-      const T* panel = panels.panel(q) + first * lanes;
-      int64_t r = 0;
-      if (panels.vectors == 2) {
-        r = dense_rows_by_panel<kRowsAtOnce, 2, T>(x, r, n, first, d, panel, offset, out);
-        r = dense_rows_by_panel<3, 2, T>(x, r, n, first, d, panel, offset, out);
-        dense_rows_by_panel<1, 2, T>(x, r, n, first, d, panel, offset, out);
-      } else {
-        r = dense_rows_by_panel<2 * kRowsAtOnce, 1, T>(x, r, n, first, d, panel, offset, out);
-        r = dense_rows_by_panel<4, 1, T>(x, r, n, first, d, panel, offset, out);
-        dense_rows_by_panel<1, 1, T>(x, r, n, first, d, panel, offset, out);
-      }
+    const T* panel = panels.panel(q);
+    T* at = out + q * panels.lanes;
+#if defined(__GNUC__)
+    constexpr int w = kLanes<T>;
+    Lanes<T> sum[V] = {};
+    for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p) {
+      const T* column = panel + static_cast<int64_t>(x.indices[p]) * (V * w);
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) sum[v] += x.data[p] * load<T>(column + v * w);
     }
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) store<T>(at + v * w, sum[v]);
+#else
+    for (int64_t l = 0; l < panels.lanes; ++l) at[l] = 0;
+    for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p)
+      for (int64_t l = 0; l < panels.lanes; ++l)
+        at[l] += x.data[p] * panel[static_cast<int64_t>(x.indices[p]) * panels.lanes + l];
+#endif
   }
 }
 
 // out = M x for one sparse row
 template <class T>
 inline void multiply_sparse(const SparseRows<T>& x, int64_t i, const Panels<T>& panels, T* out) {
-  const int64_t lanes = panels.lanes();
-  std::fill(out, out + panels.padded(), T(0));
-  for (int64_t q = 0; q < panels.n_panels; ++q) {
-    const T* panel = panels.panel(q);
-    for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p)
-      axpy(x.data[p], panel + static_cast<int64_t>(x.indices[p]) * lanes, out + q * lanes, lanes);
-  }
+  if (panels.lanes == Panels<T>::kVector)
+    multiply_sparse_by_panels<1>(x, i, panels, out);
+  else
+    multiply_sparse_by_panels<2>(x, i, panels, out);
 }
 
 }  // namespace svmosaic

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -35,7 +36,11 @@ void parallel_for(int64_t n_tasks, int n_threads, const Task& task) {
   };
   std::vector<std::thread> others;
   others.reserve(n_workers - 1);
-  for (int64_t i = 1; i < n_workers; ++i) others.emplace_back(work);
+  try {
+    for (int64_t i = 1; i < n_workers; ++i) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No room for another thread: those that run share the tasks.
+  }
   work();
   for (auto& thread : others) thread.join();
   if (error) std::rethrow_exception(error);

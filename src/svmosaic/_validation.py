@@ -1,5 +1,6 @@
 """Checks of parameters and training data, with messages that name the argument and its value."""
 
+import sys
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -17,7 +18,8 @@ def check_real(name, value, *, above=None, at_least=None, at_most=None, integer=
         return
     kind = Integral if integer else Real
     wanted = ["an integer" if integer else "a finite number"]
-    ok = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(value))
+    largest = sys.float_info.max  # no integer is infinite, but it may be too large for a float
+    ok = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(-largest <= value <= largest)
     if above is not None:
         wanted.append(f"above {above}")
         ok = ok and value > above
@@ -47,11 +49,13 @@ class Target:
     classes : ndarray, sorted
     label : ndarray of shape (n_rows,), positions in `classes`
     weight : ndarray of shape (n_rows,), sample weight times class weight, all positive
+    sample_weight : ndarray of shape (n_rows,), the sample weight alone, or None for all ones
     """
 
     classes: np.ndarray
     label: np.ndarray
     weight: np.ndarray
+    sample_weight: np.ndarray | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -66,20 +70,12 @@ class Target:
 
 def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **check):
     """Validated X and target, without the rows of weight zero."""
-    X, y = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False, **check
-    )
+    X, y = _validate(estimator, X, y, **check)
     check_classification_targets(y)
     classes, label = np.unique(y, return_inverse=True)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if class_weight is not None:
-        weight = weight * _class_weights(class_weight, classes, y, weight)[label]
-    kept = weight > 0
-    if not kept.any():
-        raise ValueError("sample_weight (times class_weight) is zero for every row: there is nothing to fit")
-    if not kept.all():
-        X, label, weight = X[kept], label[kept], weight[kept]
-        present = np.unique(label)
+    X, target = _weigh(X, y, classes, label, sample_weight, class_weight)
+    if len(target.label) < len(label):
+        present = np.unique(target.label)
         if len(present) < 2 <= len(classes):
             raise ValueError(
                 f"{type(estimator).__name__} needs two classes with positive sample_weight, "
@@ -90,17 +86,72 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
             f"{type(estimator).__name__} needs samples of at least two classes, but the data contains only one "
             f"class: {classes[0]!r}"
         )
-    return X, Target(classes, label, weight)
+    return X, target
+
+
+def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_weight=None):
+    """Validated X and target of one batch of a stream, without the rows of weight zero.
+
+    `known` are the classes of earlier batches (None in the first), `announced` those given with this one.
+    """
+    name = type(estimator).__name__
+    if known is None and announced is None:
+        raise ValueError(f"classes must be given in the first call of {name}.partial_fit")
+    classes = known if announced is None else np.unique(announced)
+    if known is not None and not np.array_equal(classes, known):
+        raise ValueError(f"classes={announced!r} is not the same as in the first call of partial_fit: {known!r}")
+    if len(classes) < 2:
+        raise ValueError(f"{name}.partial_fit needs at least two classes, got classes={classes!r}")
+    if not (class_weight is None or isinstance(class_weight, dict)):
+        raise ValueError(
+            f"class_weight must be None or a dict for partial_fit, which never sees all rows, got {class_weight!r}"
+        )
+    X, y = _validate(estimator, X, y, reset=known is None)
+    check_classification_targets(y)
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(f"y contains {unknown!r}, which is not among the classes announced: {classes!r}")
+    return _weigh(X, y, classes, np.searchsorted(classes, y), sample_weight, class_weight)
+
+
+def _weigh(X, y, classes, label, sample_weight, class_weight):
+    """The rows of positive weight, and their target."""
+    weight = rows_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
+    if weight.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got {weight.min()} for row {weight.argmin()}")
+    if class_weight is not None:
+        weight = weight * _class_weights(class_weight, classes, y, weight)[label]
+    kept = weight > 0
+    if not kept.any():
+        raise ValueError("sample_weight (times class_weight) is zero for every row: there is nothing to fit")
+    if not kept.all():
+        X, label, weight, rows_weight = X[kept], label[kept], weight[kept], rows_weight[kept]
+    return X, Target(classes, label, weight, rows_weight)
 
 
 def _class_weights(class_weight, classes, y, sample_weight):
-    if not (class_weight == "balanced" or isinstance(class_weight, dict)):
+    if not (isinstance(class_weight, dict) or (isinstance(class_weight, str) and class_weight == "balanced")):
         raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}")
-    return compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+    weights = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}")
+    return weights
 
 
 def validate_rows(estimator, X):
     """Validated X for prediction."""
-    return validate_data(
-        estimator, X, reset=False, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False
-    )
+    return _validate(estimator, X, reset=False)
+
+
+def _validate(estimator, X, *y, **check):
+    """scikit-learn's validation, with the argument named where it does not."""
+    try:
+        return validate_data(
+            estimator, X, *y, accept_sparse="csr", dtype=DTYPES, order="C", accept_large_sparse=False, **check
+        )
+    except ValueError as error:
+        if "could not convert" in str(error):
+            raise ValueError(f"X must be numeric: {error}") from error
+        if "Found array with dim" in str(error):
+            raise ValueError(f"X must have two dimensions, got an array of shape {np.shape(X)}") from error
+        raise

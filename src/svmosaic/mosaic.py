@@ -9,7 +9,8 @@ from joblib import effective_n_jobs
 from scipy import sparse
 
 from svmosaic import _core
-from svmosaic.solvers import Rows
+from svmosaic.predictor import Predictor
+from svmosaic.rows import Rows
 
 LINKS = ("identity", "vote")
 
@@ -77,25 +78,54 @@ class Mosaic:
         gate_rows, tile_rows = (X, X) if self.feature_map is None else self.feature_map.rows(X)
         rows = Rows(tile_rows)
         out = np.empty((rows.n_rows, self.coef.shape[1]))
-        tiles = self._tiles32 if rows.dtype == np.float32 else self._tiles64
-        if hasattr(self.gate, "core") and gate_rows is tile_rows:
-            tiles.score(self.gate.core(rows.dtype), rows.core, out, n_threads)
+        if self._fused:
+            self._scorer(rows.dtype).score(rows.core, out, n_threads)
         else:
             tile, weight = self.gate.code(gate_rows, n_jobs)
-            tiles.score_codes(rows.core, tile, weight, out, n_threads)
+            self._scorer(rows.dtype).score_codes(rows.core, tile, weight, out, n_threads)
         return out
 
-    @cached_property
-    def _tiles32(self):
-        return _core.TilesF32(*self._arguments())
+    def score_codes(self, X, tile, weight, n_jobs=None):
+        """Scores of rows, as the tiles see them, whose codes are known."""
+        rows = Rows(X)
+        out = np.empty((rows.n_rows, self.coef.shape[1]))
+        self._scorer(rows.dtype).score_codes(rows.core, tile, weight, out, effective_n_jobs(n_jobs))
+        return out
+
+    def compile(self, classes=None, calibration=None):
+        """A `Predictor` of these parameters, for many small calls.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (n_classes,), optional
+            What `predict` answers with; the places of the outputs if not given.
+        calibration : Calibration, optional
+            For probabilities.
+        """
+        return Predictor(self, classes, calibration)
+
+    @property
+    def _fused(self) -> bool:
+        """Whether the core codes and scores in one loop: it knows the gate, which sees the rows that the tiles see."""
+        same_rows = self.feature_map is None or self.feature_map.code_space == "features"
+        return same_rows and hasattr(self.gate, "core")
+
+    def _scorer(self, dtype):
+        return self._scorer32 if dtype == np.float32 else self._scorer64
 
     @cached_property
-    def _tiles64(self):
-        return _core.TilesF64(*self._arguments())
+    def _scorer32(self):
+        return self._pack(_core.ScorerF32, np.float32)
 
-    def _arguments(self):
+    @cached_property
+    def _scorer64(self):
+        return self._pack(_core.ScorerF64, np.float64)
+
+    def _pack(self, scorer, dtype):
         coef = np.ascontiguousarray(self.coef, dtype=np.float64)
-        return coef, np.ascontiguousarray(self.intercept, dtype=np.float64), self.link == "vote"
+        intercept = np.ascontiguousarray(self.intercept, dtype=np.float64)
+        width = getattr(self.gate, "width", self.n_tiles)
+        return scorer(self.gate.core(dtype) if self._fused else None, coef, intercept, self.link == "vote", width)
 
     def __getstate__(self):
         # What is packed in the core is rebuilt on demand.

@@ -7,7 +7,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from svmosaic import _core
-from svmosaic.solvers import Rows
+from svmosaic.rows import Rows
 
 CODINGS = ("nearest", "inverse", "softmax", "llc", "lle")
 
@@ -62,13 +62,14 @@ class DistanceGate:
 
     @cached_property
     def _core32(self):
-        return _core.GateF32(*self._arguments())
+        return _core.GateF32(*self.core_arguments())
 
     @cached_property
     def _core64(self):
-        return _core.GateF64(*self._arguments())
+        return _core.GateF64(*self.core_arguments())
 
-    def _arguments(self):
+    def core_arguments(self):
+        """What the gate in the core is made of."""
         centers = np.ascontiguousarray(self.centers, dtype=np.float64)
         return self.coding, centers, self.width, self.scale, self.log_prior, self.factor
 

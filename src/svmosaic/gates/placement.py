@@ -56,6 +56,8 @@ def place_centers(
         centers = _checked(source.cluster_centers_, X, name)
     elif hasattr(source, "fit"):
         centers = _clustered(X, source, rng, name)
+    elif np.ndim(source) == 0:
+        raise ValueError(f"{name} must be a clusterer or an array of centres, got {source!r}")
     else:
         centers = _checked(source, X, name)
     return np.unique(np.ascontiguousarray(centers, dtype=X.dtype), axis=0)

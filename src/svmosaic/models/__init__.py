@@ -1,7 +1,25 @@
 """The estimators, one paper a file."""
 
 from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
+from svmosaic.models.conversion import ConvertedMixture, ConvertedSVM, mixture_to_svm, svm_to_mixture
+from svmosaic.models.fusion import FusedSVC
+from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier
 from svmosaic.models.linear import LinearSVC
 from svmosaic.models.local_coding import LocallyLinearSVC
+from svmosaic.models.local_coordinates import LocalCodingSVC
+from svmosaic.models.neighbors import NeighborsSVC
 
-__all__ = ["ClusteredSVC", "KMeansSVC", "LinearSVC", "LocallyLinearSVC"]
+__all__ = [
+    "ClusteredSVC",
+    "ConvertedMixture",
+    "ConvertedSVM",
+    "FusedSVC",
+    "GaussianMixtureClassifier",
+    "KMeansSVC",
+    "LinearSVC",
+    "LocalCodingSVC",
+    "LocallyLinearSVC",
+    "NeighborsSVC",
+    "mixture_to_svm",
+    "svm_to_mixture",
+]

@@ -1,15 +1,43 @@
 """What all mosaic classifiers share: validation, the way to the solver, prediction."""
 
+from dataclasses import replace
+from importlib import import_module
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
+from svmosaic.calibration import METHODS, cross_fit
+from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.mosaic import Mosaic
-from svmosaic.solvers import SOLVERS, Problem, Rows, solve, warn_if_unconverged
+from svmosaic.rows import Rows
+from svmosaic.solvers import SOLVERS, Problem, solve, warn_if_unconverged
 
 LOSSES = ("hinge", "squared_hinge")
+
+
+def _exporter(name):
+    # Exporters know the models, not the other way round: these shortcuts reach them by name, when called.
+    return import_module(f"svmosaic.export.{name}")
+
+
+def _tiles_of(coupling, solutions, bias):
+    """Weights (n_tiles, n_outputs, n_features) and intercepts of the tiles."""
+    tiles = np.stack([coupling.tiles(s.weights) for s in solutions], axis=1)
+    return tiles[:, :, :-1], bias * tiles[:, :, -1]
+
+
+def _has_calibration(estimator):
+    if getattr(estimator, "calibration", None) is None:
+        raise AttributeError(
+            f"predict_proba of {type(estimator).__name__} needs calibration='temperature', 'sigmoid' or 'isotonic', "
+            "got None"
+        )
+    return True
 
 
 class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
@@ -17,6 +45,8 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
 
     Subclasses say how to fit a gate (`_fit_gate`) and how tiles share strength (`_couple`).
     """
+
+    _solvers: tuple[str, ...] = SOLVERS
 
     def fit(self, X, y, sample_weight=None):
         """Fit the gate, then all tiles.
@@ -41,6 +71,8 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         coupling = self._couple(gate.n_tiles)
         solutions, bias = self._solve(tile_rows, target, codes, coupling, rng)
         self._keep(target.classes, gate, coupling, solutions, bias, feature_map)
+        self.calibration_ = self._calibrate(tile_rows, target, codes, coupling, solutions, rng)
+        self.region_counts_ = self._count_regions(tile_rows, target.label, codes)
         return self
 
     def decision_function(self, X):
@@ -50,9 +82,113 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         return scores.ravel() if len(self.classes_) == 2 else scores
 
     def predict(self, X):
-        """The class with the largest score."""
+        """The class with the largest score, or, with a calibration, the largest probability."""
+        scores = self.decision_function(X)  # first: NotFittedError, not AttributeError
+        return self.classes_[self._winners(scores.reshape(len(scores), -1))]
+
+    def _winners(self, scores):
+        """Places of the classes that win, from scores of shape (n_samples, n_outputs)."""
+        if getattr(self, "calibration_", None) is not None:
+            return self.calibration_.probabilities(scores).argmax(axis=1)
+        return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+    @available_if(_has_calibration)
+    def predict_proba(self, X):
+        """Calibrated probabilities of shape (n_samples, n_classes); there with `calibration` only.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        """
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        if self.calibration_ is None:
+            raise NotFittedError(
+                f"this {type(self).__name__} was fitted without calibration; fit it again to have probabilities"
+            )
+        return self.calibration_.probabilities(scores.reshape(len(scores), -1))
+
+    def predictor(self):
+        """A `Predictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+
+        Returns
+        -------
+        Predictor
+        """
+        check_is_fitted(self)
+        return self.mosaic_.compile(self.classes_, getattr(self, "calibration_", None))
+
+    def explain(self, X):
+        """Take the scores of rows apart into tiles and features, exactly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A few rows: the result has a number for each row, tile that spoke, output and feature.
+
+        Returns
+        -------
+        Explanation
+            `features(top)` and `tiles()` are its tables, `to_frame(top)` the former for pandas.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return explain(self.mosaic_, validate_rows(self, X), self.classes_, names, self.n_jobs)
+
+    @property
+    def regions_(self):
+        """What each tile is about, on the training data: a `Table` with one line a tile.
+
+        A row counts for the tile that its gate gives most weight to. Columns: rows, the most frequent class, accuracy,
+        the share of each class, and the features with the largest weights (standardise the features if these are to be
+        compared). `to_frame()` gives a pandas DataFrame.
+        """
+        if not hasattr(self, "region_counts_"):
+            raise AttributeError(f"this {type(self).__name__} has no counts of its training rows: fit it first")
+        names = getattr(self, "feature_names_in_", None)
+        return regions_table(self.mosaic_, self.region_counts_, self.classes_, names)
+
+    def summarise_regions(self, X, y):
+        """The same as `regions_`, of other rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_rows(self, X)
+        y = np.asarray(y)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y has classes that the model does not know: {unknown!r}")
+        if len(y) != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
+        feature_map = self.mosaic_.feature_map
+        gate_rows, tile_rows = (X, X) if feature_map is None else feature_map.rows(X)
+        codes = self.mosaic_.gate.code(gate_rows, self.n_jobs)
+        counts = self._count_regions(tile_rows, np.searchsorted(self.classes_, y), codes)
+        names = getattr(self, "feature_names_in_", None)
+        return regions_table(self.mosaic_, counts, self.classes_, names)
+
+    def save(self, path):
+        """Write the model to a file that `svmosaic.load` opens without running anything in it.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self)
+        _exporter("files").save(self, path)
+
+    def to_onnx(self, **options):
+        """The model as an ONNX `ModelProto`; see `svmosaic.export.onnx.to_onnx`. Needs the extra `onnx`."""
+        check_is_fitted(self)
+        return _exporter("onnx").to_onnx(self, **options)
+
+    def to_c(self, path, **options):
+        """Write the model as one C99 file and its header; see `svmosaic.export.c.to_c`."""
+        check_is_fitted(self)
+        return _exporter("c").to_c(self, path, **options)
 
     def _check_parameters(self):
         check_real("C", self.C, above=0)
@@ -60,32 +196,58 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         check_real("max_iter", self.max_iter, at_least=1, integer=True)
         check_real("intercept_scaling", self.intercept_scaling, above=0)
         check_choice("loss", self.loss, LOSSES)
-        check_choice("solver", self.solver, SOLVERS)
+        check_choice("solver", self.solver, self._solvers)
+        if getattr(self, "calibration", None) is not None:
+            check_choice("calibration", self.calibration, METHODS)
 
     def _map_features(self, X):
         """Rows as the gate sees them, rows as the tiles see them, and the fitted map between, if any."""
         return X, X, None
 
-    def _solve(self, X, target, codes, coupling, rng):
-        """Solve for the tiles of every output with the codes held fixed."""
+    def _sgd_options(self):
+        """How stochastic descent should go, or None for its defaults."""
+
+    def _solve(self, X, target, codes, coupling, rng, start=None):
+        """Solve for the tiles of every output with the codes held fixed, from duals where given."""
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
         cost = self.C * target.weight
         first = Problem(Rows(X, bias), *codes, coupling, target.signs(0), cost, self.loss)
         problems = [first.with_target(target.signs(c), cost) for c in range(target.n_outputs)]
         solutions = solve(
             problems, solver=self.solver, tol=self.tol, max_iter=self.max_iter, seed=rng.randint(2**31 - 1),
-            n_jobs=self.n_jobs,
+            n_jobs=self.n_jobs, start=start, sgd=self._sgd_options(),
         )  # fmt: skip
         self._report(solutions)
         return solutions, bias
 
     def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
         """Turn the solutions into the fitted form."""
-        tiles = np.stack([coupling.tiles(s.weights) for s in solutions], axis=1)
         self.classes_ = classes
-        self.mosaic_ = Mosaic(gate, tiles[:, :, :-1], bias * tiles[:, :, -1], feature_map=feature_map)
+        self.mosaic_ = Mosaic(gate, *_tiles_of(coupling, solutions, bias), feature_map=feature_map)
+        self.objective_ = np.array([s.certificate.primal for s in solutions])
         self.dual_gap_ = np.array([s.gap for s in solutions])
         self.n_iter_ = max(s.n_iter for s in solutions)
+
+    def _calibrate(self, X, target, codes, coupling, solutions, rng):
+        """The calibration that was asked for, with the gate as it is: only the tiles are solved again for each fold."""
+        if getattr(self, "calibration", None) is None:
+            return None
+
+        def scores_without(weight):
+            # The duals of the rows that stay are feasible without the others, and nearly optimal.
+            start = [np.where(weight > 0, s.alpha, 0.0) for s in solutions]
+            fold, bias = self._solve(X, replace(target, weight=weight), codes, coupling, rng, start)
+            coef, intercept = _tiles_of(coupling, fold, bias)
+            mosaic = replace(self.mosaic_, coef=coef, intercept=intercept)
+            return mosaic.score_codes(X, *codes, self.n_jobs)
+
+        return cross_fit(self.calibration, target, scores_without, rng)
+
+    def _count_regions(self, tile_rows, label, codes):
+        """Counts for `regions_`: one pass of scoring."""
+        scores = self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs)
+        correct = self._winners(scores) == label
+        return count_regions(codes, self.mosaic_.n_tiles, label, len(self.classes_), correct)
 
     def _report(self, solutions):
         name = type(self).__name__

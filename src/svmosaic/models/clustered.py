@@ -6,6 +6,7 @@ from svmosaic._validation import check_real
 from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate, place_centers
 from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.solvers import SOLVERS
 
 _PARAMETERS = """n_clusters : int, default=8
         Number of cells. Fewer are used where there are fewer distinct rows.
@@ -14,9 +15,10 @@ _PARAMETERS = """n_clusters : int, default=8
     """
 
 _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"auto", "dual", "newton"}, default="auto"
+    solver : {"auto", "dual", "newton", "sgd"}, default="auto"
         "dual": coordinate descent. "newton": second order, best where rows far outnumber features and the only one to
-        converge on badly scaled data. "auto" chooses by cost.
+        converge on badly scaled data. "auto" chooses by cost. "sgd": averaged stochastic gradient descent, which has no
+        certificate: `dual_gap_` is nan.
     tol : float, default=1e-4
         Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights.
     max_iter : int, default=1000
@@ -33,6 +35,11 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
         The constant appended to each row for the bias, which is penalised like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
+        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class.
+        "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
+        `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over classes and cells. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -46,6 +53,7 @@ class _CellSVC(BaseMosaicClassifier):
     """k-means cells with one linear SVM each; how they are tied is up to the subclass."""
 
     _keeps_empty_cells = False
+    _solvers = (*SOLVERS, "sgd")
 
     @property
     def coef_(self):
@@ -100,6 +108,11 @@ class KMeansSVC(_CellSVC):
     intercept_ : ndarray of shape (n_cells, 1 or n_classes)
     mosaic_ : Mosaic
         The fitted form.
+    calibration_ : Temperature, Sigmoid, Isotonic or None
+        From scores to probabilities.
+    regions_ : Table
+        Rows, classes, accuracy and strongest features of each tile, on the training data.
+    objective_ : ndarray of shape (1 or n_classes,)
     dual_gap_ : ndarray of shape (1 or n_classes,)
         Sum of the cells' duality gaps.
     n_iter_ : int
@@ -131,6 +144,7 @@ class KMeansSVC(_CellSVC):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -147,6 +161,7 @@ class KMeansSVC(_CellSVC):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -182,6 +197,11 @@ class ClusteredSVC(_CellSVC):
     global_intercept_ : ndarray of shape (1 or n_classes,)
     mosaic_ : Mosaic
         The fitted form.
+    calibration_ : Temperature, Sigmoid, Isotonic or None
+        From scores to probabilities.
+    regions_ : Table
+        Rows, classes, accuracy and strongest features of each tile, on the training data.
+    objective_ : ndarray of shape (1 or n_classes,)
     dual_gap_ : ndarray of shape (1 or n_classes,)
         The certificate: no weights have an objective lower by more than this.
     n_iter_ : int
@@ -220,6 +240,7 @@ class ClusteredSVC(_CellSVC):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -237,6 +258,7 @@ class ClusteredSVC(_CellSVC):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

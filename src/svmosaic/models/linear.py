@@ -3,6 +3,7 @@
 from svmosaic.couplings import Coupling
 from svmosaic.gates import SingleCell
 from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.solvers import SOLVERS
 
 
 class LinearSVC(BaseMosaicClassifier):
@@ -21,9 +22,10 @@ class LinearSVC(BaseMosaicClassifier):
     C : float, default=1.0
         Weight of the losses against the margin.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"auto", "dual", "newton"}, default="auto"
+    solver : {"auto", "dual", "newton", "sgd"}, default="auto"
         "dual": coordinate descent, best for many features or sparse rows. "newton": second order, best where rows far
-        outnumber features and the only one to converge on badly scaled data. "auto" chooses by cost.
+        outnumber features and the only one to converge on badly scaled data. "auto" chooses by cost. "sgd": averaged
+        stochastic gradient descent, which has no certificate: `dual_gap_` is nan.
     tol : float, default=1e-4
         Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights.
     max_iter : int, default=1000
@@ -32,6 +34,11 @@ class LinearSVC(BaseMosaicClassifier):
     intercept_scaling : float, default=1.0
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
+        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class.
+        "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
+        `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over classes or, for two classes, inside the second-order solver. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -46,6 +53,11 @@ class LinearSVC(BaseMosaicClassifier):
     intercept_ : ndarray of shape (1 or n_classes,)
     mosaic_ : Mosaic
         The fitted form, with one tile.
+    calibration_ : Temperature, Sigmoid, Isotonic or None
+        From scores to probabilities.
+    regions_ : Table
+        Rows, classes, accuracy and strongest features of each tile, on the training data.
+    objective_ : ndarray of shape (1 or n_classes,)
     dual_gap_ : ndarray of shape (1 or n_classes,)
         The certificate: no weights have an objective lower by more than this.
     n_iter_ : int
@@ -64,6 +76,8 @@ class LinearSVC(BaseMosaicClassifier):
     True
     """
 
+    _solvers = (*SOLVERS, "sgd")
+
     def __init__(
         self,
         C=1.0,
@@ -75,6 +89,7 @@ class LinearSVC(BaseMosaicClassifier):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -87,6 +102,7 @@ class LinearSVC(BaseMosaicClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

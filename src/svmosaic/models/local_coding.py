@@ -8,17 +8,20 @@ from svmosaic._validation import check_choice, check_real
 from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate, place_centers
 from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models._multiclass import solve_jointly
+from svmosaic.models._stream import StreamMixin
 from svmosaic.mosaic import FeatureMap
 
 CODINGS = ("softmax", "inverse", "llc", "lle", "soft")
 CODE_SPACES = ("input", "features")
+MULTI_CLASS = ("ovr", "crammer_singer")
 # exp(-SHARPNESS d^2 / D^2), D the median distance to the farthest neighbour that is coded.
 SHARPNESS = 4.0
 # Ridge of the reconstruction codes, as a share of the mean squared distance (the usual value of both papers).
 RECONSTRUCTION_RIDGE = {"llc": 1e-4, "lle": 1e-3}
 
 
-class LocallyLinearSVC(BaseMosaicClassifier):
+class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
     r"""Locally linear SVM: a linear classifier that varies smoothly between anchors.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
@@ -56,12 +59,18 @@ class LocallyLinearSVC(BaseMosaicClassifier):
     C : float, default=10.0
         Weight of the losses.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"auto", "dual"}, default="auto"
-        Dual coordinate descent.
+    solver : {"auto", "dual", "sgd"}, default="auto"
+        "dual" (and "auto"): dual coordinate descent. "sgd": stochastic gradient descent, Algorithm 1 of the paper, with
+        steps :math:`1 / (\lambda (t + t_0))`, :math:`\lambda = 1 / (C n)`; it has no certificate.
     tol : float, default=1e-3
-        Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights.
+        Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights;
+        stochastic descent, when five passes together lower the objective by less than that.
     max_iter : int, default=1000
         Largest number of epochs.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        One against the rest, or all classes in one problem: the loss of a row is then the largest of
+        :math:`[m \ne y_i] + H_m(x_i) - H_{y_i}(x_i)` over the classes m (Crammer and Singer, 2002; hinge and dual
+        descent only).
     feature_map : transformer or None, default=None
         Finite-dimensional kernel map in front of the tiles (section 3.2 of the paper), such as
         `sklearn.kernel_approximation.AdditiveChi2Sampler` or `Nystroem`.
@@ -75,12 +84,31 @@ class LocallyLinearSVC(BaseMosaicClassifier):
     intercept_scaling : float, default=1.0
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
+        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class.
+        "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
+        `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over classes in `fit` and over rows in coding and prediction. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         For the anchors and the order of the coordinates.
     verbose : int, default=0
         1 prints the objective and the gap of each output.
+    penalize_intercept : bool, default=True
+        False leaves the biases out of the penalty, as the paper does; stochastic descent only. The steps of the biases
+        are multiplied by the square of `intercept_scaling`: a few times 1 lets them reach large values sooner.
+    shuffle : bool, default=True
+        For `fit` with stochastic descent: a new random order in every pass, or the rows as they come. `partial_fit`
+        always takes them as they come.
+    average : bool, default=True
+        Stochastic descent returns the average of its iterates, the t-th weighing t; False for the last iterate, as in
+        the paper.
+    t0 : float or None, default=None
+        Offset of the step count of stochastic descent. None: found by trying first steps of several sizes on the first
+        1000 rows.
+    stream_length : int or None, default=None
+        For `partial_fit`: the n of :math:`\lambda = 1 / (C n)`. None: the rows of `fit`, or of the first batch.
 
     Attributes
     ----------
@@ -92,9 +120,18 @@ class LocallyLinearSVC(BaseMosaicClassifier):
         The sharpness used.
     mosaic_ : Mosaic
         The fitted form.
-    dual_gap_ : ndarray of shape (1 or n_classes,)
-        The certificate: no weights have an objective lower by more than this.
+    calibration_ : Temperature, Sigmoid, Isotonic or None
+        From scores to probabilities.
+    regions_ : Table
+        Rows, classes, accuracy and strongest features of each tile, on the training data.
+    objective_ : ndarray of shape (1 or n_classes,)
+        The objective of each output; of shape (1,) for Crammer-Singer, nan after `partial_fit`.
+    dual_gap_ : ndarray of the same shape
+        The certificate: no weights have an objective lower by more than this. nan after stochastic descent, which has
+        no dual point.
     n_iter_ : int
+    n_samples_seen_ : int
+        Rows of `fit`, and of all batches since.
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
 
@@ -111,6 +148,8 @@ class LocallyLinearSVC(BaseMosaicClassifier):
     >>> bool(model.score(X, y) > 0.98)
     True
     """
+
+    _solvers = ("auto", "dual", "sgd")
 
     def __init__(
         self,
@@ -132,9 +171,16 @@ class LocallyLinearSVC(BaseMosaicClassifier):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
+        multi_class="ovr",
+        penalize_intercept=True,
+        shuffle=True,
+        average=True,
+        t0=None,
+        stream_length=None,
     ):
         self.n_anchors = n_anchors
         self.n_neighbors = n_neighbors
@@ -153,9 +199,16 @@ class LocallyLinearSVC(BaseMosaicClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.multi_class = multi_class
+        self.penalize_intercept = penalize_intercept
+        self.shuffle = shuffle
+        self.average = average
+        self.t0 = t0
+        self.stream_length = stream_length
 
     @property
     def anchors_(self):
@@ -182,6 +235,7 @@ class LocallyLinearSVC(BaseMosaicClassifier):
         check_choice("code_space", self.code_space, CODE_SPACES)
         check_real("rows_per_anchor", self.rows_per_anchor, at_least=1, integer=True, optional=True)
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
+        check_choice("multi_class", self.multi_class, MULTI_CLASS)
 
     def _map_features(self, X):
         if self.feature_map is None:
@@ -198,6 +252,23 @@ class LocallyLinearSVC(BaseMosaicClassifier):
 
     def _couple(self, n_tiles):
         return Coupling.independent(n_tiles)
+
+    def _solve(self, X, target, codes, coupling, rng, start=None):
+        self.n_samples_seen_, self._stream = X.shape[0], None
+        if self.multi_class == "crammer_singer":
+            return solve_jointly(self, X, target, codes, coupling, rng)
+        if not self.penalize_intercept and self.solver != "sgd":
+            raise ValueError(
+                f"penalize_intercept=False needs solver='sgd', got {self.solver!r}; "
+                "for the dual solver make intercept_scaling large instead"
+            )
+        return super()._solve(X, target, codes, coupling, rng, start)
+
+    def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
+        super()._keep(classes, gate, coupling, solutions, bias, feature_map)
+        if self.multi_class == "crammer_singer":
+            # One problem, though there is an output a class.
+            self.objective_, self.dual_gap_ = self.objective_[:1], self.dual_gap_[:1]
 
 
 def code_gate(X, anchors, coding, n_neighbors, scale, rng):

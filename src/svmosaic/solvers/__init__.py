@@ -1,7 +1,20 @@
 """Solvers of the one problem, and their certificates."""
 
-from svmosaic.solvers.problem import Problem, Rows
+from svmosaic.rows import Rows
+from svmosaic.solvers.crammer_singer import solve_crammer_singer
+from svmosaic.solvers.problem import Problem
+from svmosaic.solvers.sgd import SgdOptions, StochasticDescent
 from svmosaic.solvers.solution import Solution
 from svmosaic.solvers.solve import SOLVERS, solve, warn_if_unconverged
 
-__all__ = ["SOLVERS", "Problem", "Rows", "Solution", "solve", "warn_if_unconverged"]
+__all__ = [
+    "SOLVERS",
+    "Problem",
+    "Rows",
+    "SgdOptions",
+    "Solution",
+    "StochasticDescent",
+    "solve",
+    "solve_crammer_singer",
+    "warn_if_unconverged",
+]

@@ -77,6 +77,8 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
         members, offsets = tiles.active(curvature)
         _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians, n_threads)
         direction = arrow_solve(hessians, problem.coupling, residual)
+        if not np.isfinite(direction).all():  # the curvature overflows float64
+            return best
         _core.margins(problem.rows.core, problem.design, problem.y, direction, change, n_threads)
         along, square = float(np.vdot(weights, direction)), float(np.vdot(direction, direction))
         pull = partial(_core.pull, center, sigma, upper, margin, change, n_threads=n_threads)
@@ -172,13 +174,17 @@ def arrow_solve(hessians, coupling, residual):
 
 
 def _solve_positive(matrix, right):
-    """Cholesky solve; where rounding spoilt positive definiteness, with a larger and larger ridge."""
+    """Cholesky solve; where rounding spoilt positive definiteness, with a larger and larger ridge.
+
+    NaN where no ridge helps: the matrix holds infinities.
+    """
     ridge = 0.0
-    while True:
+    while ridge <= 1.0:
         factor, info = lapack.dpotrf(matrix + ridge * np.diag(matrix.diagonal()) if ridge else matrix, lower=1)
         if info == 0:
             return lapack.dpotrs(factor, right, lower=1)[0]
         ridge = max(10.0 * ridge, 1e-14)
+    return np.full_like(right, np.nan)
 
 
 class _TileMembers:

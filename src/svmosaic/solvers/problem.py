@@ -1,46 +1,13 @@
 """The one problem every model is reduced to: a linear SVM in a space of blocks."""
 
+import threading
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 
 from svmosaic import _core
 from svmosaic.couplings import Coupling
-
-
-class Rows:
-    """Data rows (x_i, bias) as the core reads them: dense or CSR, float32 or float64, never copied.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    bias : float
-        The constant appended to each row; 0 for a model without intercept.
-    """
-
-    def __init__(self, X, bias: float = 1.0):
-        if X.dtype not in (np.float32, np.float64):
-            raise ValueError(f"rows must be float32 or float64, got {X.dtype}")
-        if sparse.issparse(X):
-            X = X.tocsr()
-            indices = X.indices.astype(np.int32, copy=False)
-            indptr = X.indptr.astype(np.int64, copy=False)
-            self.core = _core.Rows.sparse(X.data, indices, indptr, X.shape[1], bias)
-            self.n_stored = X.nnz
-        else:
-            self.core = _core.Rows.dense(np.ascontiguousarray(X), bias)
-            self.n_stored = X.size
-        self.dtype = X.dtype
-        self.n_rows, self.n_features = X.shape
-        self.bias = bias
-
-    @cached_property
-    def squared_norms(self):
-        out = np.empty(self.n_rows)
-        _core.squared_norms(self.core, out)
-        return out
+from svmosaic.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -71,31 +38,40 @@ class Problem:
     cost: np.ndarray
     loss: str = "hinge"
     index: np.ndarray | None = None
-    _shared: dict = field(default_factory=dict, repr=False)
+    _shared: dict = field(default_factory=lambda: {"lock": threading.Lock()}, repr=False)
 
     def with_target(self, y, cost) -> "Problem":
         """The same rows and codes with other signs and costs (another class); what is built of them is shared."""
         return replace(self, y=y, cost=cost)
 
-    def prepare(self) -> "Problem":
-        """Build what is shared before threads ask for it."""
-        if "design" not in self._shared:
-            block, coef = self.coupling.blocks(self.tile, self.weight)
-            squared_coef = 1.0 if coef is None else np.einsum("ra,ra->r", coef, coef)
-            norms = self.rows.squared_norms
-            self._shared["curvature"] = (norms if self.index is None else norms[self.index]) * squared_coef
-            self._shared["design"] = _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
-        return self
-
     @property
     def design(self):
         """The block design in the core."""
-        return self.prepare()._shared["design"]
+        return self._built[0]
 
     @property
     def curvature(self):
         """|x_r|^2 |coef_r|^2 of each problem row."""
-        return self.prepare()._shared["curvature"]
+        return self._built[1]
+
+    @property
+    def _built(self):
+        # Classes share what is built here and may ask for it on several threads at once: one builds, the others wait.
+        with self._shared["lock"]:
+            if "built" not in self._shared:
+                self._shared["built"] = self._build()
+            return self._shared["built"]
+
+    def _build(self):
+        block, coef = self.coupling.blocks(self.tile, self.weight)
+        design = _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
+        norms = self.rows.squared_norms
+        curvature = norms if self.index is None else norms[self.index]
+        if coef is not None:
+            curvature = curvature * np.einsum("ra,ra->r", coef, coef)
+        if not np.isfinite(curvature.max(initial=0.0)):
+            raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
+        return design, curvature
 
     @property
     def separable(self) -> bool:
@@ -116,6 +92,19 @@ class Problem:
         tile = np.zeros((len(here), 1), dtype=np.int32)
         return Problem(self.rows, tile, None, coupling, self.y[here], self.cost[here], self.loss, index)
 
+    def expanded(self) -> "Problem":
+        """The same problem on the explicit matrix with n_blocks * (n_features + 1) columns: for small problems only."""
+        n_blocks, size = self.shape
+        block, coef = self.coupling.blocks(self.tile, self.weight)
+        x = self.rows.augmented(self.index)
+        matrix = np.zeros((self.n_rows, n_blocks, size))
+        for column in range(block.shape[1]):
+            scale = 1.0 if coef is None else coef[:, column, None]
+            matrix[np.arange(self.n_rows), block[:, column]] += scale * x
+        rows = Rows(matrix.reshape(self.n_rows, -1), 0.0)
+        tile = np.zeros((self.n_rows, 1), dtype=np.int32)
+        return Problem(rows, tile, None, Coupling.independent(1), self.y, self.cost, self.loss)
+
     @property
     def n_rows(self) -> int:
         return len(self.y)
@@ -132,7 +121,8 @@ class Problem:
     @property
     def primal_at_zero(self) -> float:
         """The objective at V = 0, the yardstick of `tol`: sum_r c_r for either loss."""
-        return float(self.cost.sum())
+        with np.errstate(over="ignore"):  # `solve` refuses infinity, and says why
+            return float(self.cost.sum())
 
     @property
     def one_tile_a_row(self) -> bool:

@@ -21,8 +21,10 @@ class Solution:
         Epochs of descent, or Newton steps.
     target : float
         The gap that was asked for, tol * P(0).
-    solver : {"dual", "newton"}
+    solver : {"dual", "newton", "sgd", "crammer_singer"}
         Which one gave the answer.
+    settled : bool or None
+        For a solver without a dual point: whether it met its own stop rule.
     """
 
     certificate: Certificate
@@ -30,6 +32,7 @@ class Solution:
     n_iter: int
     target: float
     solver: str
+    settled: bool | None = None
 
     @property
     def weights(self):
@@ -41,4 +44,4 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        return self.gap <= self.target
+        return self.gap <= self.target if self.settled is None else self.settled

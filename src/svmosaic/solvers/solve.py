@@ -3,26 +3,36 @@
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
 from svmosaic.solvers.certificates import Certificate
 from svmosaic.solvers.dual_descent import solve_dual_descent
 from svmosaic.solvers.newton import solve_newton
+from svmosaic.solvers.sgd import solve_sgd
 from svmosaic.solvers.solution import Solution
 
-SOLVERS = ("auto", "dual", "newton")
+SOLVERS = ("auto", "dual", "newton")  # those with a certificate
 
 # A rough cost model, in nanoseconds on one core of a 2023 server; only ratios matter. An epoch of descent reads
 # each row's features once a block, and pays for jumping to the row; a Newton step reads all rows about three
 # times and forms the Hessian from the third of the rows that is typically active.
-_READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.12, 20.0, 0.035, 0.1, 3e5
-_TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, 12
+_READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.4, 70.0, 0.035, 0.1, 3e5
+# Newton's method ends on the squared hinge, piecewise quadratic, in a few steps; the hinge takes several of them for
+# each proximal step.
+_TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {"hinge": 12, "squared_hinge": 4}
+# Columns of an explicit matrix that Newton's method may be given where rows touch several tiles.
+_LARGEST_EXPANSION = 2000
 
 
-def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=None, start=None) -> list[Solution]:
+def solve(
+    problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=None, start=None, sgd=None
+) -> list[Solution]:
     """Solve independent problems, side by side on `n_jobs` threads.
 
     The result of each problem depends on it and on its place in the list alone, not on `n_jobs`.
@@ -30,24 +40,28 @@ def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=No
     Parameters
     ----------
     problems : list of Problem
-    solver : {"auto", "dual", "newton"}
-        "dual": coordinate descent. "newton": second order, for problems with one tile a row. "auto": whichever
-        should be faster; descent that drags on is handed to Newton's method, duals and all.
+    solver : {"auto", "dual", "newton", "sgd"}
+        "dual": coordinate descent. "newton": second order, for problems with one tile a row. "sgd": stochastic
+        gradient descent, without a certificate. "auto": dual or newton, whichever should be faster; descent that drags
+        on is handed to Newton's method, duals and all.
     tol : float
-        Stop at a duality gap of tol times the objective at zero.
+        Stop at a duality gap of tol times the objective at zero ("sgd": when five passes lower it by less).
     max_iter : int
         Epochs of descent, or Newton steps.
     seed : int
     n_jobs : int or None
     start : list of ndarray, optional
         Duals to start from.
+    sgd : SgdOptions, optional
     """
     # Tiles that share nothing are problems of their own: (place in the list, rows there, problem, duals).
     tasks = []
     for k, problem in enumerate(problems):
+        if not np.isfinite(problem.primal_at_zero):
+            raise ValueError("the costs are too large: C times the sum of the weights overflows float64; lower C")
         alpha = None if start is None else start[k]
         for here, part in problem.split() if problem.separable else [(None, problem)]:
-            tasks.append((k, here, part.prepare(), alpha if here is None or alpha is None else alpha[here]))
+            tasks.append((k, here, part, alpha if here is None or alpha is None else alpha[here]))
     n_workers = effective_n_jobs(n_jobs)
     n_threads = max(1, n_workers // len(tasks))
     seeds = np.random.SeedSequence(seed).spawn(len(tasks))
@@ -57,15 +71,22 @@ def solve(problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=No
         _, _, part, alpha = tasks[t]
         return _solve_one(
             part, solver, tol=tol, max_iter=max_iter, seed=seeds[t], alpha=alpha, n_threads=n_threads,
-            interrupted=interrupted,
+            interrupted=interrupted, sgd=sgd,
         )  # fmt: skip
 
-    solved = _run_all(run, len(tasks), n_workers, interrupted)
+    # Our threads go over problems and rows; BLAS's own, on matrices this small, would only get in their way.
+    with _libraries().limit(limits=1, user_api="blas"):
+        solved = _run_all(run, len(tasks), n_workers, interrupted)
     solutions = []
     for k, problem in enumerate(problems):
         parts = [(here, s) for (owner, here, _, _), s in zip(tasks, solved, strict=True) if owner == k]
         solutions.append(_merge(problem, parts) if problem.separable else parts[0][1])
     return solutions
+
+
+@cache
+def _libraries():
+    return ThreadpoolController()
 
 
 def _run_all(run, n_tasks, n_workers, interrupted):
@@ -86,6 +107,7 @@ def _merge(problem, parts) -> Solution:
     for here, s in parts:
         alpha[here] = s.alpha
     certificates = [s.certificate for _, s in parts]
+    settled = None if all(s.settled is None for _, s in parts) else all(s.converged for _, s in parts)
     certificate = Certificate(
         np.concatenate([c.weights for c in certificates]),
         sum(c.primal for c in certificates),
@@ -93,25 +115,40 @@ def _merge(problem, parts) -> Solution:
     )
     n_iter = max(s.n_iter for _, s in parts)
     solver = "+".join(sorted({s.solver for _, s in parts}))
-    return Solution(certificate, alpha, n_iter, sum(s.target for _, s in parts), solver)
+    return Solution(certificate, alpha, n_iter, sum(s.target for _, s in parts), solver, settled)
 
 
-def _solve_one(problem, solver, *, tol, max_iter, alpha, **options) -> Solution:
+def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solution:
     if problem.primal_at_zero == 0:
         # Every cost is zero: V = 0 is the answer, and tol * P(0) = 0 is no tolerance to aim at.
         return solve_dual_descent(problem, tol=tol, max_iter=1, **options)
     if solver == "dual":
         return solve_dual_descent(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
+    if solver == "sgd":
+        return solve_sgd(problem, tol=tol, max_iter=max_iter, options=sgd, **options)
     if solver == "newton":
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
     epoch, newton = _epoch_cost(problem), _newton_cost(problem)
     if newton <= _TYPICAL_EPOCHS * epoch:
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
+    # Descent that drags on is handed over: after what Newton's method should cost twice over, or at the limit.
     patience = min(max_iter, 2 * int(newton / epoch)) if np.isfinite(newton) else max_iter
     descent = solve_dual_descent(problem, tol=tol, max_iter=patience, alpha=alpha, **options)
-    if descent.converged or patience == max_iter:
+    if descent.converged or not (np.isfinite(newton) or _can_expand(problem)):
         return descent
-    return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
+    if problem.one_tile_a_row:
+        second = solve_newton(problem, tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
+    else:
+        second = solve_newton(problem.expanded(), tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
+        weights = second.weights[0, :-1].reshape(problem.shape)
+        second = replace(second, certificate=replace(second.certificate, weights=weights))
+    return second if second.gap <= descent.gap else descent
+
+
+def _can_expand(problem) -> bool:
+    """Whether a problem with several tiles a row is small enough for Newton's method on its explicit matrix."""
+    size = problem.shape[0] * problem.shape[1]
+    return size <= _LARGEST_EXPANSION and problem.n_rows * size <= _LARGEST_EXPANSION**2
 
 
 def _stored_per_row(problem) -> float:
@@ -135,13 +172,21 @@ def _newton_cost(problem) -> float:
     width = 1 + coupling.n_shared
     step = problem.n_rows * (3 * _READ * width * _stored_per_row(problem) + _HESSIAN * size**2 / 3 + _JUMP)
     cholesky = _CHOLESKY * size**3 * (coupling.n_tiles / 3 + coupling.n_shared**3)
-    return _TYPICAL_STEPS * (step + cholesky + _CALL)
+    return _TYPICAL_STEPS[problem.loss] * (step + cholesky + _CALL)
 
 
 def warn_if_unconverged(solutions, max_iter, name):
     """Warn of the worst problem that stopped before its gap was reached."""
     late = [s for s in solutions if not s.converged]
     if not late:
+        return
+    if late[0].settled is not None:
+        warnings.warn(
+            f"{name}: stochastic descent stopped after max_iter={max_iter} passes with the objective of {len(late)} of "
+            f"{len(solutions)} problems still falling. Increase max_iter or raise tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
         return
     worst = max(late, key=lambda s: s.gap / max(s.target, 1e-300))
     warnings.warn(

@@ -1,0 +1,155 @@
+"""LocallyLinearSVC on the papers' sets: error beside the papers', time beside a kernel SVM's.
+
+Settings were chosen by `study_local.py` and by the papers' own preparation (rows of unit norm for images, standardised
+features otherwise), not on the test sets. On MNIST the fit and the prediction are timed beside scikit-learn-intelex's
+`SVC` (or scikit-learn's, where that is not installed) in the same run, and the fit is split into its stages.
+
+    python benchmarks/bench_local.py            # needs the data folder; writes benchmarks/results/local.json
+    python benchmarks/bench_local.py --quick    # digits only
+"""
+
+import argparse
+from time import perf_counter
+
+import numpy as np
+from common import print_table, write_results  # first: it sets the number of threads
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import normalize
+
+from svmosaic import LinearSVC, LocallyLinearSVC
+from svmosaic.datasets import Dataset, load
+
+# set, name, settings, published error of LL-SVM, error asked for
+IMAGE = {"anchors": "class", "n_neighbors": 16, "C": 100.0}
+TABLE = {"n_neighbors": 16, "loss": "squared_hinge"}
+RUNS = (
+    ("mnist", IMAGE, 1.85, 1.85),
+    ("usps", IMAGE, 5.78, 5.5),
+    ("letter", {**TABLE, "C": 10.0}, 5.32, 5.0),
+    ("letter", {**TABLE, "C": 10.0, "n_anchors": 260}, 5.32, 4.2),
+    ("ijcnn1", {**TABLE, "C": 1.0}, 5.93, 1.5),
+)
+
+
+def prepared(name):
+    """The set as float32: images with rows of unit norm, the others standardised by the training part."""
+    data = load(name)
+    if name in ("usps", "mnist"):
+        return Dataset(normalize(data.X_train), data.y_train, normalize(data.X_test), data.y_test)
+    mean, std = data.X_train.mean(axis=0), np.maximum(data.X_train.std(axis=0), 1e-12)
+    return Dataset((data.X_train - mean) / std, data.y_train, (data.X_test - mean) / std, data.y_test)
+
+
+def digits():
+    """scikit-learn's bundled digits, for --quick."""
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(normalize(X).astype(np.float32), y, test_size=0.3, random_state=0)
+    return Dataset(X, y, X_test, y_test)
+
+
+def timed(function, *arguments):
+    start = perf_counter()
+    value = function(*arguments)
+    return value, perf_counter() - start
+
+
+def stages(model, data):
+    """Seconds for anchors, codes and tiles, by calling the estimator's own steps."""
+    from sklearn.utils import check_random_state
+
+    from svmosaic._validation import validate_training
+
+    X, target = validate_training(model, data.X_train, data.y_train)
+    rng = check_random_state(0)
+    gate, anchors = timed(model._fit_gate, X, target, rng)
+    codes, coding = timed(gate.code, X, model.n_jobs)
+    _, solving = timed(model._solve, X, target, codes, model._couple(gate.n_tiles), rng)
+    return {"anchors": anchors, "coding": coding, "solving": solving}
+
+
+def measure(name, data, settings, repeats):
+    """Mean and deviation of the error over seeds, with time to fit and to predict a row."""
+    errors, fits, rows = [], [], []
+    for seed in range(repeats):
+        model = LocallyLinearSVC(**settings, random_state=seed, n_jobs=2)
+        _, seconds = timed(model.fit, data.X_train, data.y_train)
+        model.predict(data.X_test[:100])
+        predicted, prediction = timed(model.predict, data.X_test)
+        errors.append(100 * float(np.mean(predicted != data.y_test)))
+        fits.append(seconds)
+        rows.append(1e6 * prediction / len(data.y_test))
+    return {
+        "set": name, "settings": settings, "error": round(float(np.mean(errors)), 3),
+        "deviation": round(float(np.std(errors)), 3), "repeats": repeats, "fit_seconds": round(min(fits), 3),
+        "row_microseconds": round(min(rows), 3),
+    }  # fmt: skip
+
+
+def kernel_svm(data):
+    """The kernel SVM that a user would pick: scikit-learn-intelex's where it is installed."""
+    try:
+        from sklearnex.svm import SVC
+
+        peer = "scikit-learn-intelex SVC"
+    except ImportError:
+        from sklearn.svm import SVC
+
+        peer = "scikit-learn SVC"
+    # RBF on unit-norm MNIST rows: C and gamma as commonly tuned (about 1.4 % error).
+    model = SVC(C=10.0, gamma=5.0)
+    _, seconds = timed(model.fit, data.X_train, data.y_train)
+    predicted, prediction = timed(model.predict, data.X_test)
+    return {
+        "peer": peer, "error": round(100 * float(np.mean(predicted != data.y_test)), 3),
+        "fit_seconds": round(seconds, 2), "row_microseconds": round(1e6 * prediction / len(data.y_test), 2),
+    }  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="bundled digits only, nothing is written")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--only", nargs="*")
+    arguments = parser.parse_args()
+    records, rows = [], []
+    if arguments.quick:
+        runs = [("digits", {**IMAGE, "n_anchors": 50}, None, None)]
+    else:
+        runs = [run for run in RUNS if not arguments.only or run[0] in arguments.only]
+    for name, settings, published, wanted in runs:
+        data = digits() if name == "digits" else prepared(name)
+        record = measure(name, data, settings, arguments.repeats)
+        linear = LinearSVC(random_state=0, n_jobs=2).fit(data.X_train, data.y_train)
+        record |= {
+            "linear_error": round(100 * (1 - linear.score(data.X_test, data.y_test)), 3),
+            "published_error": published, "wanted_error": wanted,
+        }  # fmt: skip
+        if name in ("mnist", "digits"):
+            record["stages"] = {
+                key: round(value, 3) for key, value in stages(LocallyLinearSVC(**settings, n_jobs=2), data).items()
+            }
+            record["kernel"] = kernel_svm(data)
+        records.append(record)
+        rows.append(
+            [name, settings.get("n_anchors", 100), record["error"], record["deviation"], published or "-",
+             record["linear_error"], record["fit_seconds"], record["row_microseconds"]]
+        )  # fmt: skip
+        print(record, flush=True)
+    print_table("LocallyLinearSVC", ["set", "anchors", "error %", "+-", "paper %", "linear %", "fit s", "us/row"], rows)
+    for record in records:
+        if "kernel" in record:
+            kernel, total = record["kernel"], sum(record["stages"].values())
+            placed = record["stages"]["anchors"] + record["stages"]["coding"]
+            print(
+                f"{record['set']}: {kernel['peer']} error {kernel['error']} %; our fit is "
+                f"{kernel['fit_seconds'] / record['fit_seconds']:.1f} times faster, prediction "
+                f"{kernel['row_microseconds'] / record['row_microseconds']:.1f} times; anchors and codes take "
+                f"{placed / total:.0%} of our fit"
+            )
+    if not arguments.quick:
+        write_results("local", records, {"repeats": arguments.repeats})
+
+
+if __name__ == "__main__":
+    main()

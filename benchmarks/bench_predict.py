@@ -1,0 +1,412 @@
+"""What does a prediction cost, one row at a time and in batches, and how good are the probabilities?
+
+Every model is trained on the same rows. Times are processor time, the best of several repeats on one thread, in
+microseconds a row.
+Beside each of our models stands the arithmetic lower bound: its multiply-adds at the machine's measured rate of a
+matrix product, or its bytes at the measured rate of reading memory, whichever takes longer.
+
+    python benchmarks/bench_predict.py [--quick]
+
+--quick runs on synthetic data; otherwise SVMOSAIC_DATA must name the data folder. Peers that are not installed are left
+out, each with a line that says so (pip install svmosaic[bench] brings them).
+"""
+
+# ruff: noqa: E402
+
+import os
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+import argparse
+import json
+import pickle
+import platform
+import tempfile
+import warnings
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import sklearn.svm
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, normalize
+
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
+from svmosaic.datasets import Dataset, data_folder, load
+
+RESULTS = Path(__file__).parent / "results" / "predict.json"
+PACKAGES = ("svmosaic", "scikit-learn", "numpy", "scikit-learn-intelex", "lightgbm", "lleaves", "onnxruntime")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="synthetic data, less than half a minute")
+    quick = parser.parse_args().quick
+    if not quick and data_folder() is None:
+        raise SystemExit("SVMOSAIC_DATA does not name a folder; --quick needs none")
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    rates = machine_rates(0.05 if quick else 1.0)
+    print(f"measured: {rates['macs'] / 1e9:.1f} G multiply-adds/s, {rates['bytes'] / 1e9:.1f} GB/s read, one thread")
+    sets = quick_sets() if quick else real_sets()
+    report = {"machine": machine(), "rates": rates, "cost": {}, "probabilities": {}, "must": {}}
+    for name, data in sets.items():
+        report["cost"][name] = measure_costs(name, data, rates, quick)
+    report["must"] = check_musts(report["cost"], sets)
+    for name, data in (quick_sets() if quick else calibration_sets()).items():
+        report["probabilities"][name] = measure_probabilities(name, data, quick)
+    if not quick:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(report, indent=1) + "\n")
+        print(f"\nwritten: {RESULTS.name}")
+
+
+# ---- data --------------------------------------------------------------------------------
+
+
+def scaled(data, rows, *, how="standard"):
+    """At most `rows` training rows, standardised or (images) of unit norm."""
+    chosen = np.random.RandomState(0).permutation(len(data.y_train))[:rows]
+    X, X_test = data.X_train[chosen], data.X_test
+    if how == "unit":
+        X, X_test = normalize(X), normalize(X_test)
+    else:
+        scaler = StandardScaler().fit(X)
+        X, X_test = scaler.transform(X), scaler.transform(X_test)
+    as_rows = lambda A: np.ascontiguousarray(A, dtype=np.float32)  # noqa: E731
+    return Dataset(as_rows(X), data.y_train[chosen], as_rows(X_test), data.y_test)
+
+
+def real_sets():
+    return {"ijcnn1": scaled(load("ijcnn1"), 12_000), "mnist": scaled(load("mnist"), 6000, how="unit")}
+
+
+def calibration_sets():
+    return {
+        "ijcnn1": scaled(load("ijcnn1"), 6000),
+        "satimage": scaled(load("satimage"), 6000),
+        "usps": scaled(load("usps"), 6000, how="unit"),
+    }
+
+
+def quick_sets():
+    sets = {}
+    for name, n_classes, d in (("two classes", 2, 20), ("three classes", 3, 40)):
+        X, y = make_classification(1000, d, n_informative=10, n_classes=n_classes, class_sep=1.5, random_state=0)
+        sets[name] = scaled(Dataset(X[:400], y[:400], X[400:], y[400:]), 400)
+    return sets
+
+
+# ---- models --------------------------------------------------------------------------------
+
+
+def our_models(n_tiles):
+    return {
+        "LinearSVC": LinearSVC(tol=1e-3, random_state=0),
+        "KMeansSVC": KMeansSVC(n_tiles, tol=1e-2, random_state=0),
+        "ClusteredSVC": ClusteredSVC(n_tiles, tol=1e-2, random_state=0),
+        "LocallyLinearSVC": LocallyLinearSVC(n_tiles, tol=1e-2, random_state=0),
+    }
+
+
+def peer_models(X, y, quick):
+    """Fitted peers: name -> (predict of a batch, object for its size)."""
+    peers = {}
+    linear = sklearn.svm.LinearSVC(random_state=0).fit(X, y)
+    peers["scikit-learn LinearSVC"] = (linear.predict, linear)
+    kernel = sklearn.svm.SVC(C=10).fit(X, y)
+    peers["scikit-learn SVC"] = (kernel.predict, kernel)
+    intelex = installed("sklearnex.svm", "scikit-learn-intelex SVC")
+    if intelex:
+        fast = intelex.SVC(C=10).fit(X, y)
+        peers["scikit-learn-intelex SVC"] = (fast.predict, fast)
+    mapped = make_pipeline(Nystroem(n_components=100 if quick else 300, random_state=0), sklearn.svm.LinearSVC())
+    mapped.fit(X, y)
+    peers["Nystroem + LinearSVC"] = (mapped.predict, mapped)
+    lightgbm = installed("lightgbm", "LightGBM")
+    if lightgbm:
+        labels = np.unique(y, return_inverse=True)[1]
+        n_classes = int(labels.max()) + 1
+        options = {"objective": "binary"} if n_classes == 2 else {"objective": "multiclass", "num_class": n_classes}
+        booster = lightgbm.train(
+            {**options, "verbosity": -1, "num_threads": 1}, lightgbm.Dataset(X, labels), 10 if quick else 100
+        )
+        winner = (lambda p: p > 0.5) if n_classes == 2 else (lambda p: p.argmax(axis=1))
+        classes = np.unique(y)
+        peers["LightGBM native"] = (lambda A: classes[winner(booster.predict(A)).astype(int)], booster)
+        lleaves = installed("lleaves", "LightGBM compiled by lleaves")
+        if lleaves:
+            with tempfile.TemporaryDirectory() as folder:
+                path = str(Path(folder) / "model.txt")
+                booster.save_model(path)
+                compiled = lleaves.Model(model_file=path)
+                compiled.compile()
+            predict = lambda A: classes[winner(compiled.predict(A, n_jobs=1)).astype(int)]  # noqa: E731
+            peers["LightGBM by lleaves"] = (predict, booster)
+    return peers
+
+
+@cache
+def installed(module, what):
+    try:
+        return import_module(module)
+    except ImportError:
+        print(f"  {what}: not installed, left out")
+        return None
+
+
+def onnx_session(model):
+    """Our export in onnxruntime on one thread: a function of a batch, and the size of the file."""
+    runtime = installed("onnxruntime", "onnxruntime")
+    if runtime is None:
+        return None, None
+    data = model.to_onnx().SerializeToString()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    return (lambda X: session.run(["label"], {"X": X})[0]), len(data)
+
+
+# ---- costs --------------------------------------------------------------------------------
+
+
+def best_seconds(work, *, at_least, repeats=5):
+    """Processor seconds of one call: the best mean of several rounds that each take a while.
+
+    With one thread that is the time on an idle machine, whatever else runs.
+    """
+    work()
+    start = process_time()
+    work()
+    once = max(process_time() - start, 1e-7)
+    n = max(1, int(at_least / once))
+    best = np.inf
+    for _ in range(repeats):
+        start = process_time()
+        for _ in range(n):
+            work()
+        best = min(best, (process_time() - start) / n)
+    return best
+
+
+def row_cost(predict, X, quick):
+    """Microseconds of a call with one row, over different rows."""
+    some = [X[i : i + 1] for i in range(10 if quick else 50)]
+
+    def work():
+        for x in some:
+            predict(x)
+
+    return 1e6 * best_seconds(work, at_least=0.002 if quick else 0.2) / len(some)
+
+
+def batch_cost(predict, X, quick):
+    """Microseconds a row of a call with all of X."""
+    return 1e6 * best_seconds(lambda: predict(X), at_least=0.002 if quick else 0.3) / len(X)
+
+
+def bound(mosaic, rates):
+    """Microseconds a row that the multiply-adds or the bytes take at the least, and their numbers."""
+    n_tiles, n_outputs, d = mosaic.coef.shape
+    width = getattr(mosaic.gate, "width", 1)
+    gate = 0 if n_tiles == 1 else n_tiles * d + (width * d if width > 1 else 0)
+    macs = gate + width * n_outputs * d
+    bytes_read = 4 * d + 8 * n_outputs
+    return 1e6 * max(macs / rates["macs"], bytes_read / rates["bytes"]), macs, bytes_read
+
+
+def measure_costs(name, data, rates, quick):
+    X, y, X_test, y_test = data.X_train, data.y_train, data.X_test[:10_000], data.y_test[:10_000]
+    print(
+        f"\n{name}: {len(y)} rows to train, {len(y_test)} to test, {X.shape[1]} features, {len(np.unique(y))} classes"
+    )
+    records = []
+    for title, model in our_models(20 if quick else 100).items():
+        model.fit(X, y)
+        predictor = model.predictor()
+        run, onnx_bytes = onnx_session(model)
+        lower, macs, bytes_read = bound(model.mosaic_, rates)
+        rows = list(X_test[:50])
+        record = {
+            "model": title,
+            "accuracy": float((predictor(X_test) == y_test).mean()),
+            "row_us": 1e6 * best_seconds(lambda: [predictor(x) for x in rows], at_least=0.002 if quick else 0.2) / 50,  # noqa: B023
+            "batch_us": batch_cost(predictor, X_test, quick),
+            "estimator_row_us": row_cost(model.predict, X_test, quick),
+            "bound_us": lower,
+            "multiply_adds": macs,
+            "bytes_read": bytes_read,
+            **sizes(model, onnx_bytes),
+        }
+        if run is not None:
+            record["onnx_row_us"], record["onnx_batch_us"] = (
+                row_cost(run, X_test, quick),
+                batch_cost(run, X_test, quick),
+            )
+        records.append(record)
+        show(record)
+    for title, (predict, thing) in peer_models(X, y, quick).items():
+        record = {
+            "model": title,
+            "accuracy": float((predict(X_test) == y_test).mean()),
+            "row_us": row_cost(predict, X_test, quick),
+            "batch_us": batch_cost(predict, X_test[:2000], quick),
+            "pickle_bytes": len(pickle.dumps(thing)),
+        }
+        records.append(record)
+        show(record)
+    return records
+
+
+def sizes(model, onnx_bytes):
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model.svmosaic")
+        source, _ = model.to_c(Path(folder) / "model.c")
+        saved, c = (Path(folder) / "model.svmosaic").stat().st_size, source.stat().st_size
+    return {"saved_bytes": saved, "c_bytes": c, "onnx_bytes": onnx_bytes, "parameter_bytes": model.mosaic_.n_bytes}
+
+
+def show(record):
+    line = f"  {record['model']:<26}{record['accuracy']:>8.2%}  row {record['row_us']:>9.2f} us"
+    line += f"  batch {record['batch_us']:>9.3f} us/row"
+    if "bound_us" in record:
+        line += (
+            f" (bound {record['bound_us']:.3f}: {record['multiply_adds']} multiply-adds, {record['bytes_read']} bytes)"
+        )
+        line += f"  estimator row {record['estimator_row_us']:.0f} us"
+        line += f"  file {record['saved_bytes'] / 1e3:.0f} kB, C {record['c_bytes'] / 1e3:.0f} kB"
+        if "onnx_row_us" in record:
+            line += f", ONNX {record['onnx_bytes'] / 1e3:.0f} kB, row {record['onnx_row_us']:.1f} us"
+            line += f", batch {record['onnx_batch_us']:.3f} us"
+    else:
+        line += f"  pickle {record['pickle_bytes'] / 1e3:.0f} kB"
+    print(line, flush=True)
+
+
+def check_musts(costs, sets):
+    """The ratios that were promised, on whatever data was run."""
+    musts = {}
+    for name, records in costs.items():
+        by = {record["model"]: record for record in records}
+        linear = by["scikit-learn LinearSVC"]["row_us"]
+        tiled = ("KMeansSVC", "ClusteredSVC", "LocallyLinearSVC")
+        must = {
+            "row_us_of_100_tiles": {m: by[m]["row_us"] for m in tiled},
+            "row_times_faster_than_LinearSVC": {m: linear / by[m]["row_us"] for m in ("LinearSVC", *tiled)},
+            "clustered_over_two_products": clustered_ratio(sets[name], by["ClusteredSVC"]["batch_us"]),
+        }
+        fast = by.get("scikit-learn-intelex SVC")
+        if fast:
+            must["local_times_faster_than_intelex_batch"] = fast["batch_us"] / by["LocallyLinearSVC"]["batch_us"]
+        musts[name] = must
+        print(f"\n{name}:")
+        for key, value in must.items():
+            shown = ", ".join(f"{k} {v:.3g}" for k, v in value.items()) if isinstance(value, dict) else f"{value:.3g}"
+            print(f"  {key.replace('_', ' ')}: {shown}")
+    return musts
+
+
+def clustered_ratio(data, batch_us):
+    """CSVM's batch cost over that of X @ W.T of a linear model plus X @ centres.T of the gate, as numpy does them."""
+    X = data.X_test
+    n_classes = len(np.unique(data.y_train))
+    rng = np.random.default_rng(0)
+    n_centers = 100 if data_is_real(data) else 20
+    W = rng.standard_normal((1 if n_classes == 2 else n_classes, X.shape[1])).astype(np.float32)
+    centers = rng.standard_normal((n_centers, X.shape[1])).astype(np.float32)
+    seconds = best_seconds(lambda: (X @ W.T, X @ centers.T), at_least=0.1)
+    return batch_us / (1e6 * seconds / len(X))
+
+
+def data_is_real(data):
+    return len(data.y_train) > 5000
+
+
+# ---- probabilities --------------------------------------------------------------------------------
+
+
+def expected_calibration_error(probabilities, y_places, n_bins=15):
+    """Mean gap between confidence and accuracy, over equal bins of confidence."""
+    confidence = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == y_places
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    gaps = [abs(confidence[bins == b].mean() - right[bins == b].mean()) * (bins == b).mean() for b in np.unique(bins)]
+    return float(np.sum(gaps))
+
+
+def measure_probabilities(name, data, quick):
+    print(f"\nprobabilities, {name}: {len(data.y_train)} rows to train")
+    n_tiles = 8 if quick else 50
+    models = {}
+    for method in ("temperature", "sigmoid", "isotonic"):
+        models[f"LinearSVC, {method}"] = LinearSVC(tol=1e-3, calibration=method, random_state=0)
+        models[f"ClusteredSVC, {method}"] = ClusteredSVC(8, tol=1e-2, calibration=method, random_state=0)
+        models[f"LocallyLinearSVC, {method}"] = LocallyLinearSVC(n_tiles, tol=1e-2, calibration=method, random_state=0)
+        linear = sklearn.svm.LinearSVC(random_state=0)
+        models[f"CalibratedClassifierCV(LinearSVC), {method}"] = CalibratedClassifierCV(linear, method=method)
+    kernel = CalibratedClassifierCV(sklearn.svm.SVC(C=10), method="sigmoid", ensemble=False)
+    models["CalibratedClassifierCV(SVC), sigmoid"] = kernel
+    records = []
+    places = np.searchsorted(np.unique(data.y_train), data.y_test)
+    for title, model in models.items():
+        start = process_time()
+        model.fit(data.X_train, data.y_train)
+        seconds = process_time() - start
+        record = {"model": title, "fit_s": seconds}
+        if hasattr(model, "mosaic_"):
+            plain = model.__class__(**{**model.get_params(), "calibration": None})
+            start = process_time()
+            plain.fit(data.X_train, data.y_train)
+            record["fit_without_s"] = process_time() - start
+        p = model.predict_proba(data.X_test)
+        record["accuracy"] = float((p.argmax(axis=1) == places).mean())
+        record["log_loss"] = float(log_loss(places, p, labels=np.arange(p.shape[1])))
+        record["ece"] = expected_calibration_error(p, places)
+        records.append(record)
+        extra = f" (without calibration {record['fit_without_s']:.2f} s)" if "fit_without_s" in record else ""
+        print(
+            f"  {title:<50}{record['accuracy']:>8.2%}  log-loss {record['log_loss']:.4f}  ECE {record['ece']:.4f}"
+            f"  fit {seconds:.2f} s{extra}",
+            flush=True,
+        )
+    return records
+
+
+# ---- the machine --------------------------------------------------------------------------------
+
+
+def machine_rates(seconds):
+    """Multiply-adds a second of a float32 matrix product, and bytes a second of reading memory, on one thread."""
+    A = np.ones((1024, 1024), dtype=np.float32)
+    big = np.ones(32 * 2**20, dtype=np.float32)
+    macs = 1024**3 / best_seconds(lambda: A @ A, at_least=seconds / 5)
+    return {"macs": macs, "bytes": big.nbytes / best_seconds(lambda: big @ big, at_least=seconds / 5)}
+
+
+def machine():
+    packages = {}
+    for name in PACKAGES:
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = None
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return {
+        "processor": names[0] if names else platform.machine(),
+        "load": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+        "packages": packages,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""What all benchmarks share: runs in child processes, peak memory, tables, results as JSON.
+
+Import it before NumPy: it gives every library one thread, so that solvers are compared and not their threading.
+"""
+
+# ruff: noqa: E402
+
+import os
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+import ctypes
+import json
+import multiprocessing
+import platform
+import resource
+import warnings
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a child process measured, in processor seconds; `value` is None where it ran out of time."""
+
+    value: Any
+    seconds: float
+    peak_bytes: int | None
+
+
+def run_child(work, *, warm_up=None, limit=None, repeats=1) -> Run:
+    """Call `work()` in a forked child process, and time it there.
+
+    The child inherits the data of the parent without a copy. `warm_up()` is called before the clock starts. The clock
+    counts processor time, which with one thread is the time on an idle machine and does not count other load. The run
+    is ended after `limit` seconds on the wall. Work that takes less than a second is done `repeats` times, and the
+    fastest counts. Peak memory is what the child's resident memory grew by, at most, over the first call.
+    """
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    child = context.Process(target=_child, args=(there, work, warm_up, repeats))
+    before = _children_seconds()
+    child.start()
+    there.close()
+    answer = None
+    try:
+        if here.poll(limit):
+            answer = here.recv()
+    except EOFError:
+        raise RuntimeError("the child process died; see its output above") from None
+    finally:
+        child.kill()
+        child.join()
+    return answer or Run(None, _children_seconds() - before, None)
+
+
+def _children_seconds():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _child(pipe, work, warm_up, repeats):
+    warnings.simplefilter("ignore")
+    if warm_up is not None:
+        warm_up()
+    before = _reset_peak()
+    start = process_time()
+    value = work()
+    seconds = process_time() - start
+    peak = None if before is None else max(0, _memory("VmHWM") - before)
+    for _ in range(repeats - 1):
+        if seconds > 1.0:
+            break
+        start = process_time()
+        work()
+        seconds = min(seconds, process_time() - start)
+    pipe.send(Run(value, seconds, peak))
+
+
+def _reset_peak():
+    """Set the peak of resident memory back to now, and return now; None where the system has no such thing."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)  # what the parent has freed would be used again without being seen
+        Path("/proc/self/clear_refs").write_text("5")
+        return _memory("VmRSS")
+    except (OSError, AttributeError):
+        return None
+
+
+def _memory(field):
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return 1024 * int(line.split()[1])
+    raise OSError(f"no {field} in /proc/self/status")
+
+
+def machine() -> dict:
+    """Where and with what the numbers were made."""
+    packages = {}
+    for name in ("svmosaic", "scikit-learn", "numpy", "scipy", "rehline"):
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = None
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "packages": packages,
+    }
+
+
+def _processor():
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def write_results(name, part, records, summary):
+    """Put the records and the summary of one part into results/<name>.json, in place of what an earlier run put there.
+
+    One record a line; each part says on what machine it was run.
+    """
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    parts = json.loads(path.read_text()) if path.exists() else {}
+    parts[part] = {"machine": machine(), "summary": summary, "records": records}
+    pieces = []
+    for key in sorted(parts):
+        lines = ",\n".join("    " + json.dumps(record) for record in parts[key]["records"])
+        head = ",\n".join(f"   {json.dumps(k)}: {json.dumps(parts[key][k])}" for k in ("machine", "summary"))
+        pieces.append(f' {json.dumps(key)}: {{\n{head},\n   "records": [\n{lines}\n   ]\n }}')
+    path.write_text("{\n" + ",\n".join(pieces) + "\n}\n")
+
+
+def read_results(name) -> dict:
+    """The parts that were written, {} where there are none."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def print_table(title, columns, rows):
+    """A plain table; every cell is text."""
+    print(f"\n{title}")
+    widths = [max(len(str(row[c])) for row in [columns, *rows]) for c in range(len(columns))]
+    for row in [columns, *rows]:
+        cells = [str(row[0]).ljust(widths[0])]
+        cells += [str(cell).rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        print("  " + "  ".join(cells), flush=True)

@@ -1,0 +1,45 @@
+"""Anchors from unlabelled rows
+============================
+
+The gate of a locally linear SVM needs no labels: anchors are placed where rows are. When labels are few and rows are
+many, anchors learnt from the unlabelled rows, or from both together, cover the data better than those of the few
+labelled rows, as the paper suggests. Here: handwritten digits with 50 to 200 labels out of 1200 rows, means over five
+draws.
+"""
+
+# %%
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+
+from svmosaic import LocallyLinearSVC
+
+N_ANCHORS, N_POOL = 40, 1200
+X, y = load_digits(return_X_y=True)
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+
+
+# %%
+# Anything fitted with `cluster_centers_` can be passed as `anchors`, and is used as it is.
+def accuracies(n_labels, seed):
+    """Accuracy on held-out rows with anchors of the labelled, of the unlabelled and of all rows of the pool."""
+    order = np.random.RandomState(seed).permutation(len(y))
+    labelled, unlabelled, test = order[:n_labels], order[n_labels:N_POOL], order[N_POOL:]
+    sources = {
+        "labelled": "kmeans",
+        "unlabelled": KMeans(N_ANCHORS, n_init=1, random_state=seed).fit(X[unlabelled]),
+        "joint": KMeans(N_ANCHORS, n_init=1, random_state=seed).fit(X[order[:N_POOL]]),
+    }
+    return [
+        LocallyLinearSVC(N_ANCHORS, anchors=source, random_state=seed)
+        .fit(X[labelled], y[labelled])
+        .score(X[test], y[test])
+        for source in sources.values()
+    ]
+
+
+# %%
+print(f"{'labels':>7}{'anchors of':>14}: {'labelled':>9}{'unlabelled':>12}{'all rows':>10}")
+for n_labels in (50, 100, 200):
+    means = np.mean([accuracies(n_labels, seed) for seed in range(5)], axis=0)
+    print(f"{n_labels:>7}{'':>16}{means[0]:>9.2%}{means[1]:>12.2%}{means[2]:>10.2%}")

@@ -1,0 +1,132 @@
+"""Probabilities from scores, fitted by scikit-learn's calibrators to scores of rows held out.
+
+What is kept of a calibrator are plain numbers, so that a predictor, a file, an ONNX graph and a C file can hold them
+too. This module needs numpy alone until something is fitted.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+METHODS = ("temperature", "sigmoid", "isotonic")
+N_FOLDS = 5
+# On the steps of isotonic regression scores tie; this share of a sigmoid of the score keeps their order.
+TIE_BREAK = 1e-6
+
+
+def sigmoid(s):
+    """1 / (1 + exp(-s)) without overflow."""
+    small = np.exp(-np.abs(s))
+    return np.where(s >= 0, 1.0, small) / (1.0 + small)
+
+
+def _two_columns(positive):
+    return np.column_stack([1.0 - positive, positive])
+
+
+def _shares(values):
+    """Rows divided by their sums; equal shares where all are zero."""
+    total = values.sum(axis=1, keepdims=True)
+    return np.divide(values, total, out=np.full_like(values, 1.0 / values.shape[1]), where=total > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Temperature:
+    r"""Softmax of the scores times `beta`; for two classes of (-s, s). The largest score stays the most probable."""
+
+    method: ClassVar[str] = "temperature"
+    beta: float
+
+    def probabilities(self, scores):
+        """(n_samples, n_classes) from scores of shape (n_samples, n_outputs)."""
+        if scores.shape[1] == 1:
+            return _two_columns(sigmoid(2.0 * self.beta * scores[:, 0]))
+        logits = self.beta * scores
+        return _shares(np.exp(logits - logits.max(axis=1, keepdims=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoid:
+    r"""Platt's :math:`1 / (1 + \exp(a_c s_c + b_c))` for each output, then normalised over the classes."""
+
+    method: ClassVar[str] = "sigmoid"
+    slope: np.ndarray
+    offset: np.ndarray
+
+    def probabilities(self, scores):
+        """(n_samples, n_classes) from scores of shape (n_samples, n_outputs)."""
+        each = sigmoid(-(self.slope * scores + self.offset))
+        return _two_columns(each[:, 0]) if scores.shape[1] == 1 else _shares(each)
+
+
+@dataclass(frozen=True, eq=False)
+class Isotonic:
+    """A rising step function for each output, linear between `x` and constant beyond, then normalised."""
+
+    method: ClassVar[str] = "isotonic"
+    x: list
+    y: list
+
+    def probabilities(self, scores):
+        """(n_samples, n_classes) from scores of shape (n_samples, n_outputs)."""
+        each = np.column_stack([np.interp(s, x, y) for s, x, y in zip(scores.T, self.x, self.y, strict=True)])
+        return _two_columns(each[:, 0]) if scores.shape[1] == 1 else _shares(each + TIE_BREAK * sigmoid(scores))
+
+
+def fit_calibration(method, scores, label, sample_weight=None) -> Any:
+    """Fit scikit-learn's calibrator to scores of rows that their model has not seen.
+
+    Parameters
+    ----------
+    method : {"temperature", "sigmoid", "isotonic"}
+    scores : ndarray of shape (n_samples, n_outputs), one output for two classes
+    label : ndarray of int, places of the classes
+    sample_weight : ndarray, optional
+    """
+    from sklearn.calibration import _SigmoidCalibration, _TemperatureScaling
+    from sklearn.isotonic import IsotonicRegression
+
+    if method == "temperature":
+        return Temperature(float(_TemperatureScaling().fit(scores, label, sample_weight).beta_))
+    positive = [label == (1 if scores.shape[1] == 1 else c) for c in range(scores.shape[1])]
+    if method == "sigmoid":
+        fits = [_SigmoidCalibration().fit(s, p, sample_weight) for s, p in zip(scores.T, positive, strict=True)]
+        return Sigmoid(np.array([f.a_ for f in fits]), np.array([f.b_ for f in fits]))
+    fits = [
+        IsotonicRegression(out_of_bounds="clip").fit(s, p.astype(float), sample_weight)
+        for s, p in zip(scores.T, positive, strict=True)
+    ]
+    return Isotonic([f.X_thresholds_ for f in fits], [f.y_thresholds_ for f in fits])
+
+
+def cross_fit(method, target, scores_without, rng):
+    """Calibrate on scores of rows held out in turn.
+
+    Parameters
+    ----------
+    method : {"temperature", "sigmoid", "isotonic"}
+    target : Target
+    scores_without : callable
+        Takes weights of the rows, zero for those held out, and returns scores of shape (n_rows, n_outputs) of all rows
+        by tiles that were solved with these weights. The gate stays the one of the whole fit.
+    rng : RandomState
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    counts = np.bincount(target.label, minlength=len(target.classes))
+    rarest = int(counts.argmin())
+    if counts[rarest] < 2:
+        raise ValueError(
+            f"calibration={method!r} holds rows out in turn and needs at least two of each class, but class "
+            f"{str(target.classes[rarest])!r} has {counts[rarest]}; pass calibration=None"
+        )
+    folds = StratifiedKFold(
+        min(N_FOLDS, int(counts[rarest])), shuffle=True, random_state=rng.randint(2**31 - 1)
+    )  # fmt: skip
+    scores = np.empty((len(target.label), target.n_outputs))
+    for _, held_out in folds.split(scores, target.label):
+        weight = target.weight.copy()
+        weight[held_out] = 0.0
+        scores[held_out] = scores_without(weight)[held_out]
+    return fit_calibration(method, scores, target.label, target.sample_weight)

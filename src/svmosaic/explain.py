@@ -1,0 +1,247 @@
+"""Why a row was classified so, and what each tile is about. The model is piecewise linear, so the account is exact."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of equal length, by name.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray
+        What `polars.DataFrame`, `pandas.DataFrame` and `pyarrow.table` take as they are.
+    """
+
+    columns: dict
+
+    def to_frame(self):
+        """A pandas DataFrame where pandas is installed, else the dict of columns."""
+        try:
+            import pandas
+        except ImportError:
+            return self.columns
+        return pandas.DataFrame(self.columns)
+
+    def __getitem__(self, name):
+        return self.columns[name]
+
+    def __len__(self):
+        return len(next(iter(self.columns.values())))
+
+    def __repr__(self):
+        return f"Table of {len(self)} rows: {', '.join(self.columns)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    r"""The scores of some rows, taken apart.
+
+    Output c of row i is :math:`\sum_a g_{ia} \, \text{link}(m_{iac})` with the margins
+    :math:`m_{iac} = \sum_f w_f x_{if} + b` of the tiles that spoke. With the identity link the score is linear around
+    the row and `contributions` plus `intercept` sum to it. With the vote link the `votes` sum to it, and each tile's
+    `tile_contributions` and `tile_intercept` sum to its margin.
+
+    Attributes
+    ----------
+    tile : ndarray of int, shape (n_rows, width)
+    weight : ndarray of shape (n_rows, width)
+        What the gate gave each tile.
+    value : ndarray of shape (n_rows, n_features)
+        The rows as the tiles see them.
+    tile_contributions : ndarray of shape (n_rows, width, n_outputs, n_features)
+        :math:`w_f x_f` of each tile.
+    tile_intercept : ndarray of shape (n_rows, width, n_outputs)
+    decision : ndarray of shape (n_rows, n_outputs)
+        What `decision_function` says.
+    link : {"identity", "vote"}
+    output_names : list of str
+        The class that a positive score speaks for.
+    feature_names : list of str
+    """
+
+    tile: np.ndarray
+    weight: np.ndarray
+    value: np.ndarray
+    tile_contributions: np.ndarray
+    tile_intercept: np.ndarray
+    decision: np.ndarray
+    link: str
+    output_names: list
+    feature_names: list
+
+    @property
+    def margins(self):
+        """Margins of the tiles, of shape (n_rows, width, n_outputs)."""
+        return self.tile_contributions.sum(axis=3) + self.tile_intercept
+
+    @property
+    def votes(self):
+        """What each tile adds to the score, weight included, of shape (n_rows, width, n_outputs)."""
+        m = self.margins
+        linked = m if self.link == "identity" else np.exp(-np.maximum(0, 1 - m)) - np.exp(-np.maximum(0, 1 + m))
+        return self.weight[:, :, None] * linked
+
+    @property
+    def contributions(self):
+        """Of each feature to the score, of shape (n_rows, n_outputs, n_features); identity link only."""
+        self._check_linear("contributions")
+        return np.einsum("ia,iacf->icf", self.weight, self.tile_contributions)
+
+    @property
+    def intercept(self):
+        """What belongs to no feature, of shape (n_rows, n_outputs); identity link only."""
+        self._check_linear("intercept")
+        return np.einsum("ia,iac->ic", self.weight, self.tile_intercept)
+
+    def _check_linear(self, name):
+        if self.link != "identity":
+            raise AttributeError(
+                f"with the link {self.link!r} scores are no sum over features: instead of {name}, look at votes and, "
+                "for the margin of each tile, at tile_contributions"
+            )
+
+    def tiles(self) -> Table:
+        """One line for each row, output and tile that spoke: weight, margin, and what it added to the score."""
+        i, a, c = np.nonzero((self.weight != 0)[:, :, None] & np.ones(len(self.output_names), dtype=bool))
+        return Table(
+            {
+                "row": i,
+                "output": np.asarray(self.output_names)[c],
+                "tile": self.tile[i, a],
+                "weight": self.weight[i, a],
+                "margin": self.margins[i, a, c],
+                "vote": self.votes[i, a, c],
+            }
+        )
+
+    def features(self, top=None) -> Table:
+        """One line for each row, output and feature (for the vote link also tile), strongest first.
+
+        Parameters
+        ----------
+        top : int, optional
+            Only the so many strongest features; the rest is summed up as "(others)". The intercept has a line of its
+            own, so that the lines of a row and output sum to its score (vote link: of a tile to its margin).
+        """
+        if self.link == "identity":
+            groups = [(i, c, -1) for i in range(len(self.value)) for c in range(len(self.output_names))]
+            parts, rest = self.contributions, self.intercept
+            table = [(parts[i, c], rest[i, c]) for i, c, _ in groups]
+        else:
+            spoke = (self.weight != 0)[:, :, None] & np.ones(len(self.output_names), dtype=bool)
+            groups = [(i, c, a) for i, a, c in np.argwhere(spoke)]
+            table = [(self.tile_contributions[i, a, c], self.tile_intercept[i, a, c]) for i, c, a in groups]
+        lines: list[tuple] = []
+        for (i, c, a), (parts, rest) in zip(groups, table, strict=True):
+            order = np.argsort(-np.abs(parts), kind="stable")
+            shown = order if top is None else order[:top]
+            tile = -1 if a < 0 else self.tile[i, a]
+            here = [(self.feature_names[f], self.value[i, f], parts[f]) for f in shown]
+            if len(shown) < len(order):
+                here.append(("(others)", np.nan, parts[order[len(shown) :]].sum()))
+            here.append(("(intercept)", np.nan, rest))
+            lines.extend((i, self.output_names[c], tile, *line) for line in here)
+        names = ("row", "output", "tile", "feature", "value", "contribution")
+        columns = {name: np.array(values) for name, values in zip(names, zip(*lines, strict=True), strict=True)}
+        if self.link == "identity":
+            del columns["tile"]
+        return Table(columns)
+
+    def to_frame(self, top=None):
+        """`features(top)` as a pandas DataFrame, or a dict of columns without pandas."""
+        return self.features(top).to_frame()
+
+
+def explain(mosaic, X, classes, feature_names=None, n_jobs=None) -> Explanation:
+    """Take the scores of rows apart; see `Explanation`. Takes n_rows x width x n_outputs x n_features numbers.
+
+    Parameters
+    ----------
+    mosaic : Mosaic
+    X : validated ndarray or CSR matrix
+    classes : ndarray
+    feature_names : list of str, optional
+        Of the features as the tiles see them.
+    n_jobs : int, optional
+    """
+    gate_rows, tile_rows = (X, X) if mosaic.feature_map is None else mosaic.feature_map.rows(X)
+    tile, weight = mosaic.gate.code(gate_rows, n_jobs)
+    weight = np.ones(tile.shape) if weight is None else weight
+    rows = (tile_rows.toarray() if sparse.issparse(tile_rows) else tile_rows).astype(np.float64)
+    return Explanation(
+        tile=tile,
+        weight=weight,
+        value=rows,
+        tile_contributions=mosaic.coef[tile] * rows[:, None, None, :],
+        tile_intercept=mosaic.intercept[tile],
+        decision=mosaic.decision_function(X, n_jobs),
+        link=mosaic.link,
+        output_names=[str(c) for c in (classes[1:] if len(classes) == 2 else classes)],
+        feature_names=names_of(mosaic, feature_names),
+    )
+
+
+def names_of(mosaic, feature_names):
+    """Names of the features as the tiles see them."""
+    if mosaic.feature_map is not None:
+        transformer = mosaic.feature_map.transformer
+        try:
+            feature_names = transformer.get_feature_names_out()
+        except (AttributeError, ValueError):
+            feature_names = None
+    if feature_names is None:
+        return [f"x{f}" for f in range(mosaic.coef.shape[2])]
+    return [str(name) for name in feature_names]
+
+
+def count_regions(codes, n_tiles, label, n_classes, correct):
+    """Rows, rows of each class, and rows classified rightly, by the tile with the largest weight.
+
+    Parameters
+    ----------
+    codes : (tile, weight) of shape (n_rows, width)
+    n_tiles : int
+    label : ndarray of int, places of the classes
+    n_classes : int
+    correct : ndarray of bool
+
+    Returns
+    -------
+    dict of ndarray: "classes" of shape (n_tiles, n_classes), "correct" of shape (n_tiles,)
+    """
+    tile, weight = codes
+    home = tile[:, 0] if weight is None else tile[np.arange(len(tile)), np.argmax(weight, axis=1)]
+    counts = np.bincount(home.astype(np.int64) * n_classes + label, minlength=n_tiles * n_classes)
+    return {
+        "classes": counts.reshape(n_tiles, n_classes),
+        "correct": np.bincount(home[correct], minlength=n_tiles),
+    }
+
+
+def regions_table(mosaic, counts, classes, feature_names=None, top=3) -> Table:
+    """One line a tile, from its counts and weights; see `BaseMosaicClassifier.regions_`."""
+    n_rows = counts["classes"].sum(axis=1)
+    names = names_of(mosaic, feature_names)
+    strength = np.linalg.norm(mosaic.coef, axis=1)
+    strongest = []
+    for k in range(mosaic.n_tiles):
+        order = np.argsort(-strength[k], kind="stable")[:top]
+        # With one output a weight has a sign: for or against the second class.
+        shown = mosaic.coef[k, 0] if mosaic.coef.shape[1] == 1 else strength[k]
+        sign = "+" if mosaic.coef.shape[1] == 1 else ""
+        strongest.append(", ".join(f"{names[f]} ({shown[f]:{sign}.3g})" for f in order))
+    at_least_one = np.maximum(n_rows, 1)
+    columns = {
+        "tile": np.arange(mosaic.n_tiles),
+        "rows": n_rows,
+        "majority": np.array([str(c) for c in classes])[counts["classes"].argmax(axis=1)],
+        "accuracy": np.where(n_rows > 0, counts["correct"] / at_least_one, np.nan),
+    }
+    for c, name in enumerate(classes):
+        columns[f"share of {name}"] = np.where(n_rows > 0, counts["classes"][:, c] / at_least_one, np.nan)
+    columns["strongest features"] = np.array(strongest)
+    return Table(columns)

@@ -1,0 +1,1 @@
+"""Models that leave Python: ONNX, C, and files."""

@@ -1,0 +1,473 @@
+"""A model as C: one C99 file and its header, without malloc, and of libm only expf and sqrtf."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from svmosaic import __version__
+
+
+class CExportError(ValueError):
+    """A model that cannot be written as C."""
+
+
+def to_c(estimator, path, *, name=None):
+    """Write a fitted estimator as `path` (C99) and the header beside it.
+
+    The C functions take one row of float32. Products of rows with weights are accumulated in float32, as by the scoring
+    engine; what decides the weights of a gate once its tiles are chosen is accumulated in double.
+
+    Parameters
+    ----------
+    estimator : fitted classifier of this library
+        Without a feature map.
+    path : str or path
+        Of the C file; its header gets the suffix .h.
+    name : str, optional
+        Prefix of the functions; the name of the file if not given.
+
+    Returns
+    -------
+    source, header : Path
+    """
+    source = Path(path)
+    if source.suffix != ".c":
+        raise CExportError(f"path must end in .c, got {str(path)!r}")
+    name = re.sub(r"\W", "_", source.stem) if name is None else name
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise CExportError(f"name must be a C identifier, got {name!r}")
+    header = source.with_suffix(".h")
+    mosaic, classes = estimator.mosaic_, estimator.classes_
+    if mosaic.feature_map is not None:
+        raise CExportError(
+            f"the feature map {type(mosaic.feature_map.transformer).__name__} cannot be written as C: "
+            "apply it to the rows, and export a model fitted to them"
+        )
+    kind = type(mosaic.gate).__name__
+    if kind not in GATES:
+        raise CExportError(f"the gate {kind} cannot be written as C; known are {', '.join(GATES)}")
+    calibration = getattr(estimator, "calibration_", None)
+    n_tiles, n_outputs, n_features = mosaic.coef.shape
+    values = dict(
+        NAME=name, GUARD=f"{name.upper()}_H", HEADER=header.name, VERSION=__version__, MODEL=type(estimator).__name__,
+        CLASSES=len(classes), OUTPUTS=n_outputs, FEATURES=n_features, TILES=n_tiles,
+    )  # fmt: skip
+    gate = GATES[kind](mosaic.gate, n_features)
+    parts = [
+        _TOP,
+        _array("intercept", mosaic.intercept),
+        _array("coef", mosaic.coef),
+        _DOT,
+        gate,
+        _LINKS[mosaic.link],
+        _SCORES,
+        _PREDICT_BY_SCORE if calibration is None else CALIBRATIONS[type(calibration).__name__](calibration, n_outputs),
+    ]
+    labels = ", ".join(_c_string(label) for label in classes)
+    parts.append(f"const char *const @NAME@_classes[@CLASSES@] = {{{labels}}};\n")
+    source.write_text(_fill("\n".join(parts), values))
+    head = _HEADER if calibration is None else _HEADER.replace("@PROBABILITIES@", _PROBABILITIES_HEADER)
+    header.write_text(_fill(head.replace("@PROBABILITIES@", ""), values))
+    return source, header
+
+
+def _fill(text, values):
+    return re.sub(r"@([A-Z]+)@", lambda match: str(values[match[1]]), text)
+
+
+def _c_string(label):
+    # Everything but plain characters as three octal digits: no escape can run into what follows it.
+    plain = set(range(32, 127)) - set(b'"\\?@')
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in str(label).encode()) + '"'
+
+
+def _array(name, values, ctype="float"):
+    """A constant table of a numpy array, in as many digits as give the same numbers back."""
+    flat = np.asarray(values, dtype=np.float32 if ctype == "float" else np.float64).ravel()
+    if not np.isfinite(flat).all():
+        raise CExportError(f"{name} has values beyond the range of {ctype}")
+    suffix = "f" if ctype == "float" else ""
+    # repr of a numpy number is the shortest decimal that reads back as it.
+    words = [_number(str(v)) + suffix for v in flat]
+    lines = ["  " + ", ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
+    return f"static const {ctype} {name}[{len(words)}] = {{\n" + ",\n".join(lines) + "\n};\n"
+
+
+def _number(text):
+    return text if re.search(r"[.e]", text) else text + ".0"
+
+
+# ---- gates: each gives constants, and `static void choose(const float *x, int *tile, double *weight)` ----------------
+
+
+def _single_cell(gate, n_features):
+    return """#define WIDTH 1
+
+static void choose(const float *x, int *tile, double *weight) {
+  (void)x;
+  tile[0] = 0;
+  weight[0] = 1;
+}
+"""
+
+
+def _distance(gate, n_features):
+    centers = np.asarray(gate.centers, dtype=np.float64)
+    # As in the core: measured from the mean of the centres, in float32 throughout.
+    mean = centers.mean(axis=0).astype(np.float32)
+    shifted = centers.astype(np.float32) - mean
+    half_norms = 0.5 * (shifted.astype(np.float64) ** 2).sum(axis=1)
+    log_prior = np.zeros(len(centers)) if gate.log_prior is None else np.maximum(gate.log_prior, -1e300)
+    parts = [
+        f"#define WIDTH {gate.width}\n",
+        _array("mean", mean),
+        _array("centers", shifted),
+    ]
+    if gate.width < len(centers):
+        parts.append(_array("half_norms", half_norms))
+    if gate.coding == "softmax":
+        parts.append(_array("log_prior", log_prior, "double"))
+    if gate.factor is not None:
+        parts.append(_array("factor", gate.factor, "double"))
+    if gate.coding not in _WEIGHTS:
+        raise CExportError(f"the coding {gate.coding!r} cannot be written as C")
+    locality = "" if gate.coding != "llc" else _LOCALITY
+    weights = _WEIGHTS[gate.coding].replace("@SCALE@", _number(repr(float(gate.scale)))).replace("@LOCALITY@", locality)
+    factor = "" if gate.factor is None else "    weight[a] *= factor[tile[a]];\n"
+    parts.append(_NEAREST)
+    parts.append(weights + _CHOOSE.replace("@FACTOR@", factor))
+    return "\n".join(parts)
+
+
+GATES = {"SingleCell": _single_cell, "DistanceGate": _distance}
+
+# ---- calibrations: each gives `@NAME@_probabilities`, which decides `@NAME@_predict` ---------------------------------
+
+
+def _temperature(calibration, n_outputs):
+    beta = _number(repr(float(calibration.beta)))
+    if n_outputs == 1:
+        return _BINARY.replace("@EXPRESSION@", f"sigmoid(2.0 * {beta} * scores[0])")
+    return _SOFTMAX.replace("@BETA@", beta)
+
+
+def _sigmoid(calibration, n_outputs):
+    tables = _array("slope", calibration.slope, "double") + _array("offset", calibration.offset, "double")
+    if n_outputs == 1:
+        return tables + _BINARY.replace("@EXPRESSION@", "sigmoid(-(slope[0] * scores[0] + offset[0]))")
+    return tables + _EACH.replace("@EXPRESSION@", "sigmoid(-(slope[c] * scores[c] + offset[c]))")
+
+
+def _isotonic(calibration, n_outputs):
+    from svmosaic.calibration import TIE_BREAK
+
+    starts = np.concatenate([[0], np.cumsum([len(x) for x in calibration.x])])
+    tables = (
+        f"static const int step_start[{len(starts)}] = {{{', '.join(map(str, starts))}}};\n"
+        + _array("step_x", np.concatenate(calibration.x), "double")
+        + _array("step_y", np.concatenate(calibration.y), "double")
+        + _INTERPOLATE
+    )
+    if n_outputs == 1:
+        return tables + _BINARY.replace("@EXPRESSION@", "interpolate(0, scores[0])")
+    return tables + _EACH.replace("@EXPRESSION@", f"interpolate(c, scores[c]) + {TIE_BREAK!r} * sigmoid(scores[c])")
+
+
+CALIBRATIONS = {"Temperature": _temperature, "Sigmoid": _sigmoid, "Isotonic": _isotonic}
+
+# ---- the text ----------------------------------------------------------------------------------------------------
+
+_HEADER = """/* @MODEL@ of svmosaic @VERSION@: @TILES@ tiles, @FEATURES@ features, @CLASSES@ classes. */
+#ifndef @GUARD@
+#define @GUARD@
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { @NAME@_n_features = @FEATURES@, @NAME@_n_outputs = @OUTPUTS@, @NAME@_n_classes = @CLASSES@ };
+
+/* The names of the classes, in the order of predict. */
+extern const char *const @NAME@_classes[@CLASSES@];
+
+/* Scores of one row: one for two classes (positive: the second), else one a class. */
+void @NAME@_scores(const float *x, float *scores);
+@PROBABILITIES@
+/* The place of the winning class. */
+int @NAME@_predict(const float *x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+"""
+
+_PROBABILITIES_HEADER = """
+/* Calibrated probabilities of the classes. */
+void @NAME@_probabilities(const float *x, float *probabilities);
+"""
+
+_TOP = """/* @MODEL@ written by svmosaic @VERSION@. C99; needs expf and sqrtf, and no memory but the stack. */
+#include "@HEADER@"
+
+#include <math.h>
+
+#define FEATURES @FEATURES@
+#define OUTPUTS @OUTPUTS@
+#define TILES @TILES@
+"""
+
+_DOT = """/* Eight partial sums: more exact than one, and a compiler can keep them in vectors. */
+static float dot(const float *u, const float *v) {
+  float s[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+  int f = 0;
+  for (; f + 8 <= FEATURES; f += 8)
+    for (int l = 0; l < 8; ++l) s[l] += u[f + l] * v[f + l];
+  for (int l = 0; f < FEATURES; ++f, ++l) s[l] += u[f] * v[f];
+  return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+"""
+
+_NEAREST = """/* The WIDTH centres nearest to z, best first; of equals, the first. */
+static void nearest(const float *z, int *tile) {
+#if WIDTH == TILES
+  (void)z;
+  for (int j = 0; j < TILES; ++j) tile[j] = j;
+#else
+  float closeness[WIDTH];
+  int n = 0;
+  for (int j = 0; j < TILES; ++j) {
+    const float close = dot(z, centers + (long)j * FEATURES) - half_norms[j];
+    int at;
+    if (n == WIDTH && !(close > closeness[WIDTH - 1])) continue;
+    at = n < WIDTH ? n++ : WIDTH - 1;
+    for (; at > 0 && close > closeness[at - 1]; --at) {
+      closeness[at] = closeness[at - 1];
+      tile[at] = tile[at - 1];
+    }
+    closeness[at] = close;
+    tile[at] = j;
+  }
+#endif
+}
+"""
+
+_WEIGHTS = {
+    "nearest": """static void weigh(const float *z, const int *tile, double *weight) {
+  (void)z;
+  (void)tile;
+  weight[0] = 1;
+}
+""",
+    "softmax": """static void weigh(const float *z, const int *tile, double *weight) {
+  const float *from = centers + (long)tile[0] * FEATURES;
+  double largest = 0;
+  for (int a = 0; a < WIDTH; ++a) {
+    /* |z - c|^2 less that of the first centre, which keeps its digits far from all of them */
+    const float *c = centers + (long)tile[a] * FEATURES;
+    double beyond = 0;
+    for (int f = 0; f < FEATURES; ++f)
+      beyond += (((double)z[f] - from[f]) + ((double)z[f] - c[f])) * ((double)from[f] - c[f]);
+    weight[a] = log_prior[tile[a]] - @SCALE@ * beyond;
+    if (a == 0 || weight[a] > largest) largest = weight[a];
+  }
+  for (int a = 0; a < WIDTH; ++a) weight[a] = expf((float)(weight[a] - largest));
+}
+""",
+    "inverse": """static void weigh(const float *z, const int *tile, double *weight) {
+  double smallest = 0;
+  for (int a = 0; a < WIDTH; ++a) {
+    const float *c = centers + (long)tile[a] * FEATURES;
+    weight[a] = 0;
+    for (int f = 0; f < FEATURES; ++f) weight[a] += ((double)z[f] - c[f]) * ((double)z[f] - c[f]);
+    if (a == 0 || weight[a] < smallest) smallest = weight[a];
+  }
+  /* on a centre it takes all; ties share */
+  for (int a = 0; a < WIDTH; ++a)
+    weight[a] = smallest > 0 ? sqrtf((float)(smallest / weight[a])) : (weight[a] > 0 ? 0.0 : 1.0);
+}
+""",
+}
+_WEIGHTS["llc"] = _WEIGHTS[
+    "lle"
+] = """/* The weights that rebuild z from its centres: (D D^T + ridge) w = 1, by elimination. */
+static void weigh(const float *z, const int *tile, double *weight) {
+  double system[WIDTH][WIDTH];
+  double average = 0, farthest = 0;
+  for (int a = 0; a < WIDTH; ++a) {
+    const float *p = centers + (long)tile[a] * FEATURES;
+    for (int b = 0; b <= a; ++b) {
+      const float *q = centers + (long)tile[b] * FEATURES;
+      double sum = 0;
+      for (int f = 0; f < FEATURES; ++f) sum += ((double)z[f] - p[f]) * ((double)z[f] - q[f]);
+      system[a][b] = system[b][a] = sum;
+    }
+    average += system[a][a] / WIDTH;
+    if (system[a][a] > farthest) farthest = system[a][a];
+  }
+  for (int a = 0; a < WIDTH; ++a) {
+    double ridge = @SCALE@ * average;
+@LOCALITY@    system[a][a] += ridge > 0 ? ridge : 1e-12;
+    weight[a] = 1;
+  }
+  for (int k = 0; k < WIDTH; ++k)
+    for (int a = k + 1; a < WIDTH; ++a) {
+      const double share = system[a][k] / system[k][k];
+      for (int b = k; b < WIDTH; ++b) system[a][b] -= share * system[k][b];
+      weight[a] -= share * weight[k];
+    }
+  for (int k = WIDTH - 1; k >= 0; --k) {
+    for (int b = k + 1; b < WIDTH; ++b) weight[k] -= system[k][b] * weight[b];
+    weight[k] /= system[k][k];
+  }
+}
+"""
+_LOCALITY = """    if (farthest > 0) {
+      const double locality = expf(sqrtf((float)(system[a][a] / farthest)) - 1);
+      ridge *= locality * locality;
+    }
+"""
+
+_CHOOSE = """
+static void choose(const float *x, int *tile, double *weight) {
+  float z[FEATURES];
+  double total = 0;
+  for (int f = 0; f < FEATURES; ++f) z[f] = x[f] - mean[f];
+  nearest(z, tile);
+  weigh(z, tile, weight);
+  for (int a = 0; a < WIDTH; ++a) total += weight[a];
+  for (int a = 0; a < WIDTH; ++a) {
+    weight[a] /= total;
+@FACTOR@  }
+}
+"""
+
+_LINKS = {
+    "identity": """static double score_of(double s) { return s; }
+""",
+    "vote": """static double score_of(double s) {
+  const float against = s < 1 ? (float)(1 - s) : 0, in_favour = s > -1 ? (float)(1 + s) : 0;
+  return (double)expf(-against) - (double)expf(-in_favour);
+}
+""",
+}
+
+_SCORES = """static void scores_of(const float *x, double *scores) {
+  int tile[WIDTH];
+  double weight[WIDTH];
+  choose(x, tile, weight);
+  for (int c = 0; c < OUTPUTS; ++c) scores[c] = 0;
+  for (int a = 0; a < WIDTH; ++a)
+    for (int c = 0; c < OUTPUTS; ++c) {
+      const long k = (long)tile[a] * OUTPUTS + c;
+      scores[c] += weight[a] * score_of((double)dot(x, coef + k * FEATURES) + intercept[k]);
+    }
+}
+
+void @NAME@_scores(const float *x, float *scores) {
+  double exact[OUTPUTS];
+  scores_of(x, exact);
+  for (int c = 0; c < OUTPUTS; ++c) scores[c] = (float)exact[c];
+}
+"""
+
+_PREDICT_BY_SCORE = """int @NAME@_predict(const float *x) {
+  double scores[OUTPUTS];
+  int best = 0;
+  scores_of(x, scores);
+#if OUTPUTS == 1
+  best = scores[0] > 0;
+#else
+  for (int c = 1; c < OUTPUTS; ++c)
+    if (scores[c] > scores[best]) best = c;
+#endif
+  return best;
+}
+"""
+
+_PROBABILITIES = """
+void @NAME@_probabilities(const float *x, float *probabilities) {
+  double exact[@CLASSES@];
+  probabilities_of(x, exact);
+  for (int c = 0; c < @CLASSES@; ++c) probabilities[c] = (float)exact[c];
+}
+
+int @NAME@_predict(const float *x) {
+  double p[@CLASSES@];
+  int best = 0;
+  probabilities_of(x, p);
+  for (int c = 1; c < @CLASSES@; ++c)
+    if (p[c] > p[best]) best = c;
+  return best;
+}
+"""
+
+_SIGMOID = """
+static double sigmoid(double s) {
+  const double small = expf((float)(s < 0 ? s : -s));
+  return (s < 0 ? small : 1.0) / (1.0 + small);
+}
+"""
+
+_BINARY = (
+    _SIGMOID
+    + """
+static void probabilities_of(const float *x, double *p) {
+  double scores[OUTPUTS];
+  scores_of(x, scores);
+  (void)sigmoid;
+  p[1] = @EXPRESSION@;
+  p[0] = 1.0 - p[1];
+}
+"""
+    + _PROBABILITIES
+)
+
+_EACH = (
+    _SIGMOID
+    + """
+static void probabilities_of(const float *x, double *p) {
+  double scores[OUTPUTS], total = 0;
+  scores_of(x, scores);
+  for (int c = 0; c < OUTPUTS; ++c) {
+    p[c] = @EXPRESSION@;
+    total += p[c];
+  }
+  for (int c = 0; c < OUTPUTS; ++c) p[c] = total > 0 ? p[c] / total : 1.0 / OUTPUTS;
+}
+"""
+    + _PROBABILITIES
+)
+
+_SOFTMAX = (
+    """static void probabilities_of(const float *x, double *p) {
+  double scores[OUTPUTS], largest, total = 0;
+  scores_of(x, scores);
+  largest = scores[0];
+  for (int c = 1; c < OUTPUTS; ++c)
+    if (scores[c] > largest) largest = scores[c];
+  for (int c = 0; c < OUTPUTS; ++c) {
+    p[c] = expf((float)(@BETA@ * (scores[c] - largest)));
+    total += p[c];
+  }
+  for (int c = 0; c < OUTPUTS; ++c) p[c] /= total;
+}
+"""
+    + _PROBABILITIES
+)
+
+_INTERPOLATE = """
+/* The steps of class c at s: linear between, constant beyond. */
+static double interpolate(int c, double s) {
+  int low = step_start[c], high = step_start[c + 1] - 1;
+  if (s <= step_x[low]) return step_y[low];
+  if (s >= step_x[high]) return step_y[high];
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    if (step_x[middle] <= s) low = middle;
+    else high = middle;
+  }
+  return step_y[low] + (step_y[high] - step_y[low]) * ((s - step_x[low]) / (step_x[high] - step_x[low]));
+}
+"""

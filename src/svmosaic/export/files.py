@@ -1,0 +1,166 @@
+"""Models in files that can be opened without trusting whoever sent them.
+
+A file is the archive that skops writes (a zip of plain arrays and of a description in JSON, never a pickle) with one
+more entry, `svmosaic.json`, which names the version that wrote it. Nothing in it is run: types outside a fixed list are
+refused before anything is built.
+"""
+
+import inspect
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+
+import svmosaic
+
+# Raise when older versions could not make sense of a new file; files of all lower formats stay readable.
+FORMAT = 1
+HEADER = "svmosaic.json"
+
+# All of our own types that a model may hold. One line for each new estimator or gate; skops itself vouches for numpy's
+# and scikit-learn's.
+TRUSTED = (
+    "svmosaic.calibration.Isotonic",
+    "svmosaic.calibration.Sigmoid",
+    "svmosaic.calibration.Temperature",
+    "svmosaic.gates.cells.SingleCell",
+    "svmosaic.gates.distance.DistanceGate",
+    "svmosaic.models.clustered.ClusteredSVC",
+    "svmosaic.models.clustered.KMeansSVC",
+    "svmosaic.models.linear.LinearSVC",
+    "svmosaic.models.local_coding.LocallyLinearSVC",
+    "svmosaic.mosaic.FeatureMap",
+    "svmosaic.mosaic.Mosaic",
+)
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model, or not one that this version may open."""
+
+
+def save(estimator, path):
+    """Write a fitted estimator, or a pipeline that holds one, to a file.
+
+    The file appears under its name only when it is complete: a crash leaves what was there before.
+
+    Parameters
+    ----------
+    estimator : estimator
+    path : str or path
+    """
+    import sklearn
+    import skops.io
+
+    path = Path(path)
+    unknown = _unknown_types(skops.io.dumps(estimator))
+    if unknown:
+        raise ModelFileError(
+            f"{type(estimator).__name__} holds objects that could not be loaded again, of type {', '.join(unknown)}: "
+            "give it scikit-learn's own transformers and clusterers, or arrays"
+        )
+    header = {"format": FORMAT, "svmosaic": svmosaic.__version__, "scikit-learn": sklearn.__version__}
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            skops.io.dump(estimator, file)
+            file.flush()
+            os.fsync(file.fileno())
+        with zipfile.ZipFile(temporary, "a") as archive:
+            archive.writestr(HEADER, json.dumps(header))
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path):
+    """Read an estimator that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    estimator
+        As it was saved, with parameters that its version did not know yet at their defaults.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no model, is damaged, comes from a newer version, or holds types that are not trusted. Nothing
+        of it has been run then.
+    """
+    import skops.io
+
+    path = Path(path)
+    _check_archive(path)
+    try:
+        unknown = _unknown_types(path.read_bytes())
+    except Exception as error:
+        raise ModelFileError(f"{path} is damaged: its description makes no sense ({error})") from error
+    if unknown:
+        raise ModelFileError(f"{path} holds types that are not trusted, so it was not opened: {', '.join(unknown)}")
+    try:
+        estimator = skops.io.load(path, trusted=list(TRUSTED))
+    except Exception as error:
+        raise ModelFileError(f"{path} is damaged: it could not be put together ({error})") from error
+    _fill_in_defaults(estimator)
+    return estimator
+
+
+def _check_archive(path):
+    """Refuse everything but an undamaged archive of ours, from this version or before."""
+    with path.open("rb") as file:
+        start = file.read(2)
+    if start[:1] == b"\x80":
+        raise ModelFileError(f"{path} is a pickle, which can run any code when opened; only files of save() are read")
+    if start != b"PK":
+        raise ModelFileError(f"{path} is not a model saved by svmosaic")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            # save() does not compress, so no entry can be larger than the file.
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+                raise ModelFileError(f"{path} is not a model saved by svmosaic: its entries are compressed")
+            broken = archive.testzip()
+            if broken is not None:
+                raise ModelFileError(f"{path} is damaged: entry {broken} has a wrong checksum")
+            if HEADER not in archive.namelist():
+                raise ModelFileError(f"{path} is not a model saved by svmosaic: it has no entry {HEADER}")
+            header = json.loads(archive.read(HEADER))
+            written, version = header["format"], header["svmosaic"]
+    except zipfile.BadZipFile as error:
+        raise ModelFileError(f"{path} is truncated or damaged ({error})") from error
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{path} is damaged: its entry {HEADER} makes no sense") from error
+    if not isinstance(written, int) or written > FORMAT:
+        raise ModelFileError(
+            f"{path} was written by svmosaic {version} in format {written}, newer than the format {FORMAT} of this "
+            f"version ({svmosaic.__version__}): upgrade svmosaic to open it"
+        )
+
+
+def _unknown_types(data):
+    import skops.io
+
+    return [name for name in skops.io.get_untrusted_types(data=data) if name not in TRUSTED]
+
+
+def _fill_in_defaults(estimator):
+    """Parameters that came after the version that wrote the file."""
+    for step in [estimator, *(step for _, step in getattr(estimator, "steps", []))]:
+        if type(step).__module__.startswith("svmosaic."):
+            for name, parameter in inspect.signature(type(step)).parameters.items():
+                if name not in vars(step):
+                    setattr(step, name, parameter.default)
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,30 @@
+"""All classes in one problem."""
+
+from dataclasses import replace
+
+from joblib import effective_n_jobs
+
+from svmosaic.rows import Rows
+from svmosaic.solvers import Problem, solve_crammer_singer
+
+
+def solve_jointly(estimator, X, target, codes, coupling, rng):
+    """The Crammer-Singer problem of an estimator, as `BaseMosaicClassifier._solve` gives its answers: one an output.
+
+    For two classes the output is the difference of the two.
+    """
+    name = type(estimator).__name__
+    if estimator.loss != "hinge":
+        raise ValueError(f"{name}: multi_class='crammer_singer' needs loss='hinge', got {estimator.loss!r}")
+    if estimator.solver == "sgd" or not estimator.penalize_intercept:
+        raise ValueError(f"{name}: multi_class='crammer_singer' needs solver='dual' and a penalised intercept")
+    bias = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+    problem = Problem(Rows(X, bias), *codes, coupling, target.signs(0), estimator.C * target.weight)
+    solution = solve_crammer_singer(
+        problem, target.label, len(target.classes), tol=estimator.tol, max_iter=estimator.max_iter,
+        seed=rng.randint(2**31 - 1), n_threads=effective_n_jobs(estimator.n_jobs),
+    )  # fmt: skip
+    estimator._report([solution])
+    weights = solution.weights
+    outputs = [weights[1] - weights[0]] if len(weights) == 2 else weights
+    return [replace(solution, certificate=replace(solution.certificate, weights=w)) for w in outputs], bias

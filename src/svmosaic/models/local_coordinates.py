@@ -1,0 +1,183 @@
+"""The linear SVM on local coordinates (Yu, Zhang and Gong, NIPS 2009), LL-SVM without its linear part."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from svmosaic._validation import check_choice, check_real
+from svmosaic.couplings import Coupling
+from svmosaic.gates import place_centers
+from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models.local_coding import CODINGS, code_gate
+
+
+class LocalCodingSVC(BaseMosaicClassifier):
+    r"""Linear SVM on local coordinates: a constant an anchor, blended by the codes.
+
+    With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
+
+    .. math:: H(x) = \langle b, \gamma(x) \rangle
+
+    and b minimises (one against the rest for more than two classes, all on the same codes)
+
+    .. math:: \tfrac12 \lVert b / \beta \rVert^2 + C \sum_i s_i \, \text{loss}(y_i H(x_i)) .
+
+    It is `LocallyLinearSVC` with the weights held at zero (equation 15 of the LL-SVM paper), and needs more anchors for
+    the same accuracy: its scores vary only as the codes do. There is no other intercept, as the codes sum to one.
+
+    Parameters
+    ----------
+    n_anchors : int, default=100
+        Number of anchors.
+    n_neighbors : int, default=8
+        Anchors that share a row.
+    coding : {"softmax", "inverse", "llc", "lle", "soft"}, default="softmax"
+        How the nearest anchors share a row, as in `LocallyLinearSVC`. "soft": softmax over all anchors.
+    code_scale : float or None, default=None
+        Sharpness of the softmax codes, or ridge of "llc" and "lle"; None: found from the data.
+    anchors : {"kmeans", "class", "random"}, array or clusterer, default="kmeans"
+        As in `LocallyLinearSVC`.
+    C : float, default=10.0
+        Weight of the losses.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    solver : {"auto", "dual", "sgd"}, default="auto"
+        "dual" (and "auto"): dual coordinate descent. "sgd": averaged stochastic gradient descent, which has no
+        certificate: `dual_gap_` is nan.
+    tol : float, default=1e-3
+        Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights.
+    max_iter : int, default=1000
+        Largest number of epochs.
+    rows_per_anchor : int or None, default=256
+        k-means looks at a sample of this many rows an anchor; None for all rows.
+    kmeans_iter : int, default=10
+        Lloyd steps of k-means.
+    intercept_scaling : float, default=1.0
+        The :math:`\beta` above: the coordinates are multiplied by it.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for each class.
+    n_jobs : int or None, default=None
+        Threads, over classes in `fit` and over rows in coding and prediction. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        For the anchors and the order of the coordinates.
+    verbose : int, default=0
+        1 prints the objective and the gap of each output.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    anchors_ : ndarray of shape (n_tiles, n_features)
+    intercept_ : ndarray of shape (n_tiles, 1 or n_classes)
+        The b above.
+    code_scale_ : float
+    mosaic_ : Mosaic
+        The fitted form, with tiles of weight zero.
+    objective_ : ndarray of shape (1 or n_classes,)
+    dual_gap_ : ndarray of shape (1 or n_classes,)
+        The certificate: no weights have an objective lower by more than this.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    References
+    ----------
+    K. Yu, T. Zhang and Y. Gong, Nonlinear Learning using Local Coordinate Coding, NIPS 2009.
+
+    Examples
+    --------
+    >>> from svmosaic import LocalCodingSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> model = LocalCodingSVC(n_anchors=32, n_neighbors=4, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.97)
+    True
+    """
+
+    _solvers = ("auto", "dual", "sgd")
+    fit_intercept = True  # the intercepts are all there is
+
+    def __init__(
+        self,
+        n_anchors=100,
+        *,
+        n_neighbors=8,
+        coding="softmax",
+        code_scale=None,
+        anchors="kmeans",
+        C=10.0,
+        loss="hinge",
+        solver="auto",
+        tol=1e-3,
+        max_iter=1000,
+        rows_per_anchor=256,
+        kmeans_iter=10,
+        intercept_scaling=1.0,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_anchors = n_anchors
+        self.n_neighbors = n_neighbors
+        self.coding = coding
+        self.code_scale = code_scale
+        self.anchors = anchors
+        self.C = C
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.rows_per_anchor = rows_per_anchor
+        self.kmeans_iter = kmeans_iter
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def anchors_(self):
+        return self.mosaic_.gate.centers
+
+    @property
+    def intercept_(self):
+        return self.mosaic_.intercept
+
+    @property
+    def code_scale_(self):
+        return self.mosaic_.gate.scale
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_real("n_anchors", self.n_anchors, at_least=1, integer=True)
+        check_real("n_neighbors", self.n_neighbors, at_least=1, integer=True)
+        check_choice("coding", self.coding, CODINGS)
+        check_real("code_scale", self.code_scale, above=0, optional=True)
+        check_real("rows_per_anchor", self.rows_per_anchor, at_least=1, integer=True, optional=True)
+        check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
+
+    def _fit_gate(self, X, target, rng):
+        anchors = place_centers(
+            X, self.n_anchors, source=self.anchors, label=target.label, sample_weight=target.weight,
+            rows_per_center=self.rows_per_anchor, max_iter=self.kmeans_iter, rng=rng, name="anchors",
+        )  # fmt: skip
+        return code_gate(X, anchors, self.coding, self.n_neighbors, self.code_scale, rng)
+
+    def _couple(self, n_tiles):
+        return Coupling.independent(n_tiles)
+
+    def _solve(self, X, target, codes, coupling, rng, start=None):
+        # Rows without features, but for the bias, which a row's codes share out.
+        rows = sparse.csr_array((X.shape[0], 0), dtype=X.dtype)
+        return super()._solve(rows, target, codes, coupling, rng, start)
+
+    def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
+        n_features = self.n_features_in_
+        wide = [_with_zero_weights(solution, n_features) for solution in solutions]
+        super()._keep(classes, gate, coupling, wide, bias, feature_map)
+
+
+def _with_zero_weights(solution, n_features):
+    bias = solution.weights
+    weights = np.hstack([np.zeros((len(bias), n_features)), bias])
+    return replace(solution, certificate=replace(solution.certificate, weights=weights))

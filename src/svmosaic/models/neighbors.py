@@ -1,0 +1,210 @@
+"""SVM-KNN (Zhang, Berg, Maire and Malik, CVPR 2006): a linear SVM around each query."""
+
+import warnings
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from svmosaic import _core
+from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
+from svmosaic.models._base import LOSSES
+from svmosaic.rows import Rows
+
+# Queries whose neighbours are looked up at a time: bounds the memory, and lets an interrupt through.
+QUERIES_AT_ONCE = 4096
+
+
+class NeighborsSVC(ClassifierMixin, BaseEstimator):
+    r"""SVM-KNN: for each query, a linear SVM on its nearest training rows.
+
+    `fit` only keeps the rows. To predict x, the k training rows N(x) nearest to it are looked up. If they are of one
+    class, that is the answer. Otherwise it is the sign of :math:`\langle w, (x, \beta) \rangle` (for more than two
+    classes among them the largest of several, one against the rest) where w minimises
+
+    .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_{i \in N(x)} s_i \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle) .
+
+    There is no fixed set of tiles: w changes with every change of the neighbours, and there are far more sets of
+    neighbours than rows. So this model alone has no `mosaic_` that could be scored, exported or drawn; it keeps the
+    training rows, and a prediction costs a search and a training. It is the method that locally linear SVMs were
+    proposed to replace, and is here to be compared with.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=50
+        Training rows in each SVM; all of them where there are fewer.
+    C : float, default=1.0
+        Weight of the losses.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    tol : float, default=1e-3
+        Each SVM stops when its duality gap is below `tol` times its objective at zero.
+    max_iter : int, default=10000
+        Largest number of epochs of dual coordinate descent for each SVM.
+    metric : str or callable, default="euclidean"
+        Distance for the search, as in `sklearn.neighbors.NearestNeighbors`.
+    algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
+        How to search.
+    fit_intercept : bool, default=True
+    intercept_scaling : float, default=1.0
+        The constant :math:`\beta` appended to each row for the bias, which is penalised like the other weights.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for each class; "balanced" by the classes of the training set, not of the neighbours.
+    n_jobs : int or None, default=None
+        Threads, over queries. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Orders the coordinates of descent, for every query alike.
+    verbose : int, default=0
+        1 prints how many queries needed an SVM.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    neighbors_ : NearestNeighbors
+        The fitted search, with the training rows.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    Notes
+    -----
+    Scores of the classes present among the neighbours are those of the SVMs, or 1 where they are of one class; absent
+    classes are put one below the lowest of these, and at most at -1. A row of weight k is not k copies of it:
+    copies would take the places of other neighbours. Only rows of weight zero are left out of the search.
+
+    References
+    ----------
+    H. Zhang, A. C. Berg, M. Maire and J. Malik, SVM-KNN: Discriminative Nearest Neighbor Classification for Visual
+    Category Recognition, CVPR 2006.
+
+    Examples
+    --------
+    >>> from svmosaic import NeighborsSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> model = NeighborsSVC(n_neighbors=20).fit(X[:300], y[:300])
+    >>> bool(model.score(X[300:], y[300:]) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        n_neighbors=50,
+        *,
+        C=1.0,
+        loss="hinge",
+        tol=1e-3,
+        max_iter=10_000,
+        metric="euclidean",
+        algorithm="auto",
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_neighbors = n_neighbors
+        self.C = C
+        self.loss = loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.metric = metric
+        self.algorithm = algorithm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y, sample_weight=None):
+        """Keep the training rows, and build the search over them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Multiplies C for each row.
+
+        Returns
+        -------
+        self
+        """
+        check_real("n_neighbors", self.n_neighbors, at_least=1, integer=True)
+        check_real("C", self.C, above=0)
+        check_real("tol", self.tol, above=0)
+        check_real("max_iter", self.max_iter, at_least=1, integer=True)
+        check_real("intercept_scaling", self.intercept_scaling, above=0)
+        check_choice("loss", self.loss, LOSSES)
+        X, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        self._seed = check_random_state(self.random_state).randint(2**31 - 1)
+        k = min(self.n_neighbors, X.shape[0])
+        search = NearestNeighbors(n_neighbors=k, metric=self.metric, algorithm=self.algorithm, n_jobs=self.n_jobs)
+        self.neighbors_ = search.fit(X)
+        self.classes_ = target.classes
+        self._rows, self._label, self._weight = X, target.label.astype(np.int32), target.weight
+        self._squared_norms = Rows(X, 0.0).squared_norms
+        return self
+
+    def decision_function(self, X):
+        """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        check_is_fitted(self)
+        X = _stored_as(validate_rows(self, X), self._rows)
+        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        n_classes, n_queries = len(self.classes_), X.shape[0]
+        rows = Rows(self._rows, bias)
+        cost, squared_norms = self.C * self._weight, self._squared_norms + bias**2
+        seed = np.random.SeedSequence(self._seed).generate_state(4, np.uint64)
+        scores = np.empty((n_queries, 1 if n_classes == 2 else n_classes))
+        reports = []
+        for begin in range(0, n_queries, QUERIES_AT_ONCE):
+            queries = X[begin : begin + QUERIES_AT_ONCE]
+            found = self.neighbors_.kneighbors(queries, return_distance=False)
+            # In the order of the training rows, so that equal distances do not change the descent.
+            index = np.ascontiguousarray(np.sort(found, axis=1), dtype=np.int32)
+            reports.append(
+                _core.score_by_neighbors(
+                    rows.core, Rows(queries, bias).core, index, self._label, cost, squared_norms, n_classes,
+                    self.loss == "squared_hinge", self.tol, self.max_iter, seed,
+                    scores[begin : begin + QUERIES_AT_ONCE], effective_n_jobs(self.n_jobs),
+                )
+            )  # fmt: skip
+        self._report(reports, n_queries)
+        return scores.ravel() if n_classes == 2 else scores
+
+    def predict(self, X):
+        """The class with the largest score."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def _report(self, reports, n_queries):
+        n_problems, n_late = sum(r[0] for r in reports), sum(r[1] for r in reports)
+        if self.verbose:
+            epochs = max(r[2] for r in reports)
+            print(f"[{type(self).__name__}] {n_queries} queries: {n_problems} SVMs, at most {epochs} epochs")
+        if n_late:
+            warnings.warn(
+                f"{type(self).__name__}: {n_late} of {n_problems} SVMs stopped after max_iter={self.max_iter} epochs; "
+                f"the worst has a relative duality gap of {max(r[3] for r in reports):.3g} where tol={self.tol:.3g} "
+                "was asked for. Standardise the features, increase max_iter, raise tol, or lower C.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _stored_as(X, rows):
+    """X in the storage and precision of the training rows."""
+    X = X.astype(rows.dtype, copy=False)
+    if sparse.issparse(rows):
+        return sparse.csr_array(X)
+    return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X)

@@ -1,0 +1,201 @@
+"""Prediction without ceremony: a fitted mosaic packed for many small calls.
+
+This module needs numpy and the core only; so does unpickling a `Predictor` whose gate the core knows.
+"""
+
+import numpy as np
+
+from svmosaic import _core
+
+_GATES = {np.dtype(np.float32): _core.GateF32, np.dtype(np.float64): _core.GateF64}
+_SCORERS = {np.dtype(np.float32): _core.ScorerF32, np.dtype(np.float64): _core.ScorerF64}
+
+
+class Predictor:
+    """A compiled mosaic: packed parameters, one row or a batch, no checks beyond shape and dtype.
+
+    Rows are not searched for NaN or infinity, and feature names are not looked at: what the scikit-learn estimator
+    checks on each call, the caller answers for. Calls may come from many threads at once. Pickles hold plain arrays.
+
+    Obtain one from `estimator.predictor()` or `Mosaic.compile()`.
+
+    Parameters
+    ----------
+    mosaic : Mosaic
+        A gate that is evaluated in Python, or a feature map, is carried along as it is: then a single row costs what
+        they cost.
+    classes : ndarray of shape (n_classes,), optional
+        What `predict` answers with; the places of the outputs if not given.
+    calibration : Calibration, optional
+        Turns scores into probabilities, and decides `predict` where given.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+    n_features : int
+
+    Examples
+    --------
+    >>> from svmosaic import ClusteredSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> predictor = ClusteredSVC(n_clusters=4, random_state=0).fit(X, y).predictor()
+    >>> int(predictor(X[0])) == int(y[0])
+    True
+    >>> predictor(X).shape
+    (400,)
+    """
+
+    def __init__(self, mosaic, classes=None, calibration=None):
+        n_outputs = mosaic.coef.shape[1]
+        n_classes = 2 if n_outputs == 1 else n_outputs
+        classes = np.arange(n_classes) if classes is None else np.asarray(classes)
+        if classes.shape != (n_classes,):
+            raise ValueError(f"classes must have one entry for each of {n_classes} classes, got shape {classes.shape}")
+        packed = mosaic.feature_map is None and hasattr(mosaic.gate, "core_arguments")
+        self.__setstate__(
+            {
+                "classes": classes,
+                "calibration": calibration,
+                "gate": mosaic.gate.core_arguments() if packed else None,
+                "tiles": (
+                    np.ascontiguousarray(mosaic.coef, dtype=np.float64),
+                    np.ascontiguousarray(mosaic.intercept, dtype=np.float64),
+                    mosaic.link == "vote",
+                ),
+                "mosaic": None if packed else mosaic,
+            }
+        )
+
+    def __getstate__(self):
+        return self._state
+
+    def __setstate__(self, state):
+        self._state = state
+        self.classes = state["classes"]
+        self._labels = list(self.classes)
+        self._calibration = state["calibration"]
+        self._mosaic = state["mosaic"]
+        coef = state["tiles"][0]
+        self._n_outputs = coef.shape[1]
+        self.n_features = coef.shape[2]
+        # The cores by dtype, each packed when first asked for.
+        self._scorers = {}
+        # For `predict` of a row without more ado.
+        self._direct = {}
+
+    def __call__(self, X):
+        """The same as `predict`."""
+        return self.predict(X)
+
+    def predict(self, X, n_threads=1):
+        """The class of one row (a scalar), or of each row of a batch.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_features,) or (n_samples, n_features), or CSR matrix
+            float32 or float64 (other numbers are converted to float64). Each is scored in its own precision.
+        n_threads : int, default=1
+            For a batch.
+        """
+        if type(X) is np.ndarray and X.ndim == 1:
+            scorer = self._direct.get(X.dtype)
+            if scorer is not None:
+                return self._labels[scorer.best_of_row(X)]
+        scores = self._scores(X, n_threads)
+        if self._calibration is not None:
+            best = self._calibration.probabilities(scores).argmax(axis=1)
+        else:
+            best = (scores[:, 0] > 0).astype(np.intp) if self._n_outputs == 1 else scores.argmax(axis=1)
+        return self._labels[best[0]] if _is_row(X) else self.classes[best]
+
+    def decision_function(self, X, n_threads=1):
+        """Scores of one row (a float for two classes, else an array), or of each row of a batch.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        if type(X) is np.ndarray and X.ndim == 1:
+            scorer = self._scorers.get(X.dtype)
+            if scorer is not None:
+                if self._n_outputs == 1:
+                    return scorer.first_score(X)
+                out = np.empty(self._n_outputs)
+                scorer.score_row(X, out)
+                return out
+        scores = self._scores(X, n_threads)
+        if _is_row(X):
+            return float(scores[0, 0]) if self._n_outputs == 1 else scores[0]
+        return scores[:, 0] if self._n_outputs == 1 else scores
+
+    def predict_proba(self, X, n_threads=1):
+        """Probabilities of the classes: (n_classes,) of a row, (n_samples, n_classes) of a batch.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        if self._calibration is None:
+            raise AttributeError(
+                "this predictor has no calibration, so no probabilities: fit the estimator with "
+                "calibration='temperature', 'sigmoid' or 'isotonic'"
+            )
+        probabilities = self._calibration.probabilities(self._scores(X, n_threads))
+        return probabilities[0] if _is_row(X) else probabilities
+
+    def _scores(self, X, n_threads):
+        """Scores of shape (n_rows, n_outputs); one row counts as a batch of one."""
+        X = _checked(X, self.n_features if self._mosaic is None else None)
+        if self._mosaic is not None:
+            return self._mosaic.decision_function(X, n_threads)
+        scorer = self._scorer(X.dtype)
+        if hasattr(X, "indptr"):
+            indices, indptr = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
+            rows = _core.Rows.sparse(X.data, indices, indptr, X.shape[1], 0.0)
+        else:
+            rows = _core.Rows.dense(X, 0.0)
+        out = np.empty((X.shape[0], self._n_outputs))
+        if self._state["gate"] is None:
+            scorer.score_codes(rows, np.zeros((X.shape[0], 1), dtype=np.int32), None, out, n_threads)
+        else:
+            scorer.score(rows, out, n_threads)
+        return out
+
+    def _scorer(self, dtype):
+        scorer = self._scorers.get(dtype)
+        if scorer is None:
+            gate = self._state["gate"]
+            gate = None if gate is None else _GATES[dtype](*gate)
+            # Two threads may both come here first: they build the same, and one is kept.
+            scorer = self._scorers.setdefault(dtype, _SCORERS[dtype](gate, *self._state["tiles"]))
+            if self._calibration is None:
+                self._direct[dtype] = scorer
+        return scorer
+
+
+def _is_row(X):
+    return np.ndim(X) == 1 if not hasattr(X, "indptr") else False
+
+
+def _checked(X, n_features):
+    """X as a batch that the core can read, or an error that says why not."""
+    if hasattr(X, "indptr"):
+        if getattr(X, "format", None) != "csr":
+            raise TypeError(f"sparse rows must be in CSR format, got {getattr(X, 'format', type(X).__name__)}")
+        X = X if X.dtype in _SCORERS else X.astype(np.float64)
+    else:
+        X = np.asarray(X)
+        if X.dtype not in _SCORERS:
+            if X.dtype.kind not in "biuf":
+                raise TypeError(f"rows must be numbers, got an array of dtype {X.dtype}")
+            X = X.astype(np.float64)
+        if X.ndim == 1:
+            X = X[None, :]
+        X = np.ascontiguousarray(X)
+    if X.ndim != 2 or (n_features is not None and X.shape[1] != n_features):
+        wanted = "n_features" if n_features is None else n_features
+        raise ValueError(f"X must have shape ({wanted},) or (n_samples, {wanted}), got {X.shape}")
+    return X

@@ -1,0 +1,51 @@
+"""Data rows as the core reads them."""
+
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from svmosaic import _core
+
+
+class Rows:
+    """Data rows (x_i, bias) as the core reads them: dense or CSR, float32 or float64, not copied.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    bias : float
+        The constant appended to each row; 0 for a model without intercept.
+    """
+
+    def __init__(self, X, bias: float = 1.0):
+        if X.dtype not in (np.float32, np.float64):
+            raise ValueError(f"rows must be float32 or float64, got {X.dtype}")
+        if sparse.issparse(X):
+            X = X.tocsr()
+            if not X.has_canonical_format:  # an entry stored in two parts would spoil the norms
+                X = X.copy()
+                X.sum_duplicates()
+            indices = X.indices.astype(np.int32, copy=False)
+            indptr = X.indptr.astype(np.int64, copy=False)
+            self.core = _core.Rows.sparse(X.data, indices, indptr, X.shape[1], bias)
+            self.n_stored = X.nnz
+        else:
+            self.core = _core.Rows.dense(np.ascontiguousarray(X), bias)
+            self.n_stored = X.size
+        self.X = X
+        self.dtype = X.dtype
+        self.n_rows, self.n_features = X.shape
+        self.bias = bias
+
+    @cached_property
+    def squared_norms(self):
+        out = np.empty(self.n_rows)
+        _core.squared_norms(self.core, out)
+        return out
+
+    def augmented(self, index=None):
+        """Rows (x_i, bias) as a dense float64 array."""
+        X = self.X if index is None else self.X[index]
+        X = X.toarray() if sparse.issparse(X) else X
+        return np.hstack([X, np.full((X.shape[0], 1), self.bias)], dtype=np.float64)

@@ -1,0 +1,101 @@
+r"""The multiclass SVM of Crammer and Singer over blocks: certificates in NumPy, and the driver.
+
+.. math:: P(V) = \tfrac12 \sum_m \lVert V_m \rVert^2 + \sum_r c_r \max_m (e_{rm} + f_{rm} - f_{r y_r}) ,
+          \qquad e_{rm} = [m \ne y_r]
+
+and for any duals with :math:`\sum_m \alpha_{rm} = 0`, :math:`\alpha_{rm} \le c_r [m = y_r]`,
+
+.. math:: D(\alpha) = -\tfrac12 \sum_m \lVert V_m(\alpha) \rVert^2 - \sum_{rm} e_{rm} \alpha_{rm} ,
+          \qquad V_m(\alpha) = \sum_r \alpha_{rm} (\text{coef}_r \otimes x_r)
+
+bounds the optimum from below.
+"""
+
+import numpy as np
+
+from svmosaic import _core
+from svmosaic.solvers.certificates import Certificate
+from svmosaic.solvers.dual_descent import FLOAT32_TOL, SECONDS_A_CALL
+from svmosaic.solvers.solution import Solution
+
+
+def primal(weights, scores, label, cost) -> float:
+    """P(V), from V and the scores of shape (n_rows, n_classes) it gives."""
+    rows = np.arange(len(label))
+    reached = scores + 1.0
+    reached[rows, label] -= 1.0
+    return float(0.5 * np.vdot(weights, weights) + np.dot(cost, reached.max(axis=1) - scores[rows, label]))
+
+
+def dual(weights, alpha, label) -> float:
+    """D(alpha), from alpha and V(alpha)."""
+    own = alpha[np.arange(len(label)), label]
+    return float(-0.5 * np.vdot(weights, weights) - (alpha.sum() - own.sum()))
+
+
+def infeasibility(alpha, label, cost) -> float:
+    """How far the duals are outside their bounds, and their sums over the classes from zero."""
+    upper = np.zeros_like(alpha)
+    upper[np.arange(len(label)), label] = cost
+    return float(max(np.abs(alpha.sum(axis=1)).max(initial=0.0), (alpha - upper).max(initial=0.0)))
+
+
+def certify(problem, alpha, label, n_threads=1) -> Certificate:
+    """The certificate of a dual point, with V recomputed from it; weights of shape (n_classes, n_blocks, size)."""
+    plus = np.ones(problem.n_rows, dtype=np.int8)
+    weights = np.empty((alpha.shape[1], *problem.shape))
+    scores = np.empty(alpha.shape[::-1])
+    for m, weight in enumerate(weights):
+        column = np.ascontiguousarray(alpha[:, m])
+        _core.accumulate(problem.rows.core, problem.design, plus, column, weight, n_threads)
+        _core.margins(problem.rows.core, problem.design, plus, weight, scores[m], n_threads)
+    return Certificate(weights, primal(weights, scores.T, label, problem.cost), dual(weights, alpha, label))
+
+
+def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_threads=1) -> Solution:
+    """Solve by dual descent over the rows (core/crammer_singer.hpp) to a duality gap of tol * P(0).
+
+    Parameters
+    ----------
+    problem : Problem
+        Its signs are not used, and its loss is the hinge.
+    label : ndarray of int32, shape (n_rows,)
+    n_classes : int
+    tol : float
+    max_iter : int
+        The largest number of epochs.
+    seed : int
+        Orders the rows.
+    n_threads : int
+        For the certificates; descent itself is sequential.
+
+    Returns
+    -------
+    Solution
+        With weights of shape (n_classes, n_blocks, n_features + 1) and duals of shape (n_rows, n_classes).
+    """
+    label = np.ascontiguousarray(label, dtype=np.int32)
+    order = np.flatnonzero(problem.cost > 0).astype(np.int32)
+    alpha = np.zeros((problem.n_rows, n_classes))
+    narrow = problem.rows.dtype == np.float32 and tol >= FLOAT32_TOL
+    weights = np.zeros((n_classes, *problem.shape), dtype=np.float32 if narrow else np.float64)
+    random = np.random.SeedSequence(seed).generate_state(4, np.uint64)
+    target = aim = tol * problem.primal_at_zero
+    n_iter = failures = 0
+    while True:
+        epochs, estimate = _core.crammer_singer(
+            problem.rows.core, problem.design, label, problem.cost, problem.curvature, order, random, alpha, weights,
+            aim, max_iter - n_iter, SECONDS_A_CALL,
+        )  # fmt: skip
+        n_iter += epochs
+        if estimate > aim and n_iter < max_iter:
+            continue
+        certificate = certify(problem, alpha, label, n_threads)
+        if certificate.gap <= target or n_iter >= max_iter:
+            return Solution(certificate, alpha, n_iter, target, "crammer_singer")
+        # The estimate was too rosy: aim lower, and after a second failure stop trusting float32.
+        failures += 1
+        aim *= 0.5
+        if failures == 2 and weights.dtype == np.float32:
+            weights = np.empty(weights.shape)
+        weights[...] = certificate.weights

@@ -1,0 +1,149 @@
+"""Models and rows on which everything that scores must agree: the engine, ONNX and C."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_classification
+
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
+from svmosaic.gates import CODINGS, DistanceGate
+from svmosaic.mosaic import LINKS, Mosaic
+
+GRID = "on a grid, where distances tie"
+
+
+@dataclass
+class Fitted:
+    """As much of a fitted estimator as scoring and exporting look at."""
+
+    mosaic_: Mosaic
+    classes_: np.ndarray
+    calibration_: Any = None
+
+    @property
+    def n_features_in_(self):
+        return self.mosaic_.coef.shape[2]
+
+
+def synthetic():
+    """A mosaic for every coding, link and number of outputs, with centres and weights that float32 holds exactly.
+
+    Coordinates are small multiples of 1/4, so that distances tie exactly, and are computed exactly.
+    """
+    models = {}
+    for coding in CODINGS:
+        for link in LINKS:
+            for n_classes in (2, 3):
+                rng = np.random.default_rng(len(models))
+                centers = np.unique(rng.integers(-6, 7, size=(8, 4)) / 4.0, axis=0)
+                # A mean of zero: subtracting it rounds nothing.
+                centers = np.concatenate([centers, -centers])
+                n_tiles, n_outputs = len(centers), 1 if n_classes == 2 else n_classes
+                gate = DistanceGate(
+                    centers, coding, 1 if coding == "nearest" else 4, 0.75,
+                    log_prior=rng.integers(-3, 3, n_tiles) / 2.0 if coding == "softmax" else None,
+                    factor=rng.integers(1, 5, n_tiles) / 2.0 if link == "vote" else None,
+                )  # fmt: skip
+                coef = rng.integers(-8, 9, size=(n_tiles, n_outputs, 4)) / 8.0
+                mosaic = Mosaic(gate, coef, rng.integers(-8, 9, size=(n_tiles, n_outputs)) / 8.0, link)
+                models[f"{coding}-{link}-{n_classes}"] = Fitted(mosaic, np.arange(n_classes) * 10)
+    everywhere = DistanceGate(centers, "softmax", n_tiles, 0.5)
+    models["soft-vote-3"] = Fitted(Mosaic(everywhere, coef, mosaic.intercept, "vote"), np.arange(3))
+    return models
+
+
+def training_set(n_classes):
+    X, y = make_classification(
+        300, 7, n_informative=5, n_redundant=0, n_classes=n_classes, n_clusters_per_class=1, random_state=2
+    )  # fmt: skip
+    return X.astype(np.float32), np.array(["ant", 'b"e?e', "cät"])[y]
+
+
+def estimators():
+    """Every estimator, some with each calibration."""
+    return {
+        "linear": LinearSVC(tol=1e-3, random_state=0),
+        "linear-temperature": LinearSVC(tol=1e-3, calibration="temperature", random_state=0),
+        "kmeans-sigmoid": KMeansSVC(4, tol=1e-2, calibration="sigmoid", random_state=0),
+        "clustered": ClusteredSVC(4, tol=1e-2, random_state=0),
+        "clustered-isotonic": ClusteredSVC(4, tol=1e-2, calibration="isotonic", random_state=0),
+        "local-temperature": LocallyLinearSVC(12, n_neighbors=4, tol=1e-2, calibration="temperature", random_state=0),
+        "local-inverse": LocallyLinearSVC(12, n_neighbors=4, coding="inverse", tol=1e-2, random_state=0),
+        "local-llc": LocallyLinearSVC(12, n_neighbors=4, coding="llc", tol=1e-2, random_state=0),
+        "local-lle": LocallyLinearSVC(12, n_neighbors=4, coding="lle", tol=1e-2, random_state=0),
+        "local-soft": LocallyLinearSVC(12, coding="soft", tol=1e-2, random_state=0),
+    }
+
+
+def rows_for(model, seed=0):
+    """Random rows and adversarial ones, as float32: {kind: rows}."""
+    rng = np.random.default_rng(seed)
+    d = model.n_features_in_
+    centers = getattr(model.mosaic_.gate, "centers", np.ones((2, d)))
+    kinds = {
+        "random": rng.standard_normal((200, d)),
+        "on an anchor": centers,
+        "between two anchors": (centers[:-1] + centers[1:]) / 2,
+        GRID: rng.integers(-4, 5, size=(200, d)) / 4.0,
+        "zero": np.zeros((1, d)),
+        "tiny": rng.standard_normal((20, d)) * 1e-30,
+        "large": rng.standard_normal((50, d)) * 1e4,
+        "huge": rng.standard_normal((50, d)) * 1e15,
+        "mixed": rng.standard_normal((50, d)) * 10.0 ** rng.integers(-20, 12, size=(50, d)),
+    }
+    return {kind: np.ascontiguousarray(X, dtype=np.float32) for kind, X in kinds.items()}
+
+
+def scale_of(model, X):
+    """What rounding is relative to: the sum of |w_f x_f| + |b| of a row, at most over tiles, times its weights."""
+    mosaic = model.mosaic_
+    coef, intercept = mosaic.coef.reshape(-1, X.shape[1]), mosaic.intercept.ravel()
+    reach = (np.abs(X.astype(float)) @ np.abs(coef).T + np.abs(intercept)).max(axis=1)
+    _, weight = mosaic.gate.code(X)
+    spread = 1.0 if weight is None else np.abs(weight).sum(axis=1)
+    if mosaic.link == "vote":
+        # Votes of large margins are settled; those of small ones feel the rounding of the margin.
+        settled = (np.abs(X.astype(float) @ coef.T + intercept) > 20 + 1e-5 * reach[:, None]).all(axis=1)
+        reach = np.where(settled, 1.0, reach)
+    return np.maximum(1.0, reach * spread)
+
+
+def choice_is_clear(model, X):
+    """Rows whose choice of tiles does not hang on the last digits of float32 products."""
+    gate = model.mosaic_.gate
+    if not hasattr(gate, "centers") or gate.width == gate.n_tiles:
+        return np.ones(len(X), dtype=bool)
+    z = X.astype(float) - gate.centers.mean(axis=0)
+    c = gate.centers - gate.centers.mean(axis=0)
+    terms = z[:, None, :] * c - c**2 / 2
+    closeness = np.sort(terms.sum(axis=2), axis=1)[:, ::-1]
+    rounding = 4e-7 * (np.abs(z[:, None, :] * c).sum(axis=2) + (c**2).sum(axis=1)).max(axis=1)
+    return closeness[:, gate.width - 1] - closeness[:, gate.width] > rounding
+
+
+def check_agreement(model, X, labels, scores, *, kind):
+    """Scores within 1e-5, relative to the terms that are added, and the same labels but for ties in rounding."""
+    from numpy.testing import assert_array_less
+
+    # On multiples of 1/4 nothing is rounded: there even a tie is decided the same way, for the first.
+    exact = isinstance(model, Fitted) and kind in ("on an anchor", "between two anchors", GRID, "zero")
+    if not exact:
+        chosen = choice_is_clear(model, X)
+        assert chosen.mean() > 0.9 or kind in ("between two anchors", GRID, "zero", "tiny", "mixed"), kind
+        X, labels, scores = X[chosen], np.asarray(labels)[chosen], scores[chosen]
+    if not len(X):
+        return
+    predictor = model.mosaic_.compile(model.classes_, model.calibration_)
+    expected = predictor.decision_function(X).reshape(len(X), -1)
+    slack = 1e-5 * scale_of(model, X)
+    worst = np.abs(scores.reshape(expected.shape) - expected).max(axis=1)
+    assert_array_less(worst, slack + 1e-30, err_msg=kind)
+    if model.calibration_ is None:
+        ordered = np.sort(np.column_stack([-expected, expected]) if expected.shape[1] == 1 else expected, axis=1)
+        clear = ordered[:, -1] - ordered[:, -2] > 2 * slack
+    else:
+        ordered = np.sort(predictor.predict_proba(X), axis=1)
+        clear = ordered[:, -1] - ordered[:, -2] > 1e-4
+    assert clear.mean() > 0.5 or kind != "random"
+    np.testing.assert_array_equal(np.asarray(labels)[clear], predictor.predict(X)[clear], err_msg=kind)

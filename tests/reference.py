@@ -1,0 +1,147 @@
+"""Slow, obvious NumPy versions of every formula; the tests compare the package with these.
+
+Everything is written on the explicitly expanded matrix Z of a block problem: row r holds, at each block it
+touches, its coefficient times (x, bias). The package never forms it.
+"""
+
+import numpy as np
+from scipy import sparse
+
+
+def dense(X):
+    """X as a float64 array."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+def augment(X, bias):
+    """(x_i, bias) of every row."""
+    X = dense(X)
+    return np.hstack([X, np.full((len(X), 1), float(bias))])
+
+
+def expand(X, bias, tile, weight, own, shared, index=None):
+    """Z for tiles W_k = own V_k + sum_s shared[k, s] V_{K+s} and rows coded over tiles."""
+    rows = augment(X, bias)
+    n_tiles, n_shared = shared.shape
+    size = rows.shape[1]
+    Z = np.zeros((len(tile), n_tiles + n_shared, size))
+    for r in range(len(tile)):
+        x = rows[r if index is None else index[r]]
+        for a in range(tile.shape[1]):
+            k = tile[r, a]
+            g = 1.0 if weight is None else weight[r, a]
+            Z[r, k] += g * own * x
+            for s in range(n_shared):
+                Z[r, n_tiles + s] += g * shared[k, s] * x
+    return Z.reshape(len(tile), -1)
+
+
+def expand_problem(problem, X):
+    """Z of a `Problem` whose rows are X."""
+    coupling = problem.coupling
+    return expand(X, problem.rows.bias, problem.tile, problem.weight, coupling.own, coupling.shared, problem.index)
+
+
+def expand_csvm(X, bias, cell, n_cells, global_reg):
+    """Z of the clustered SVM, eq. 7 of the paper: own cell, and x / sqrt(lambda) at the global block (last)."""
+    rows = augment(X, bias)
+    Z = np.zeros((len(rows), n_cells + 1, rows.shape[1]))
+    Z[np.arange(len(rows)), cell] = rows
+    Z[:, n_cells] = rows / np.sqrt(global_reg)
+    return Z.reshape(len(rows), -1)
+
+
+def loss(margin, squared):
+    """max(0, 1 - m), or its square."""
+    return np.array([max(0.0, 1.0 - m) ** (2 if squared else 1) for m in margin])
+
+
+def primal(Z, y, cost, v, squared):
+    """1/2 |v|^2 + sum_r c_r loss(y_r <z_r, v>)."""
+    v = np.ravel(v)
+    return 0.5 * v @ v + cost @ loss(y * (Z @ v), squared)
+
+
+def weights(Z, y, alpha):
+    """V(alpha) = sum_r alpha_r y_r z_r."""
+    return Z.T @ (alpha * y)
+
+
+def dual(Z, y, cost, alpha, squared):
+    """sum_r alpha_r - 1/2 |V(alpha)|^2, less sum_r alpha_r^2 / 4 c_r for the squared hinge."""
+    v = weights(Z, y, alpha)
+    value = alpha.sum() - 0.5 * v @ v
+    if squared:
+        value -= sum(a * a / (4 * c) for a, c in zip(alpha, cost, strict=True) if c > 0)
+    return value
+
+
+def is_feasible(alpha, cost, squared):
+    """Whether every dual is in its box; a row that costs nothing has none."""
+    upper = np.where(cost > 0, np.inf, 0.0) if squared else cost
+    return bool(((alpha >= 0) & (alpha <= upper)).all())
+
+
+def kkt_residual(Z, y, cost, alpha, squared):
+    """Largest violation of: margin 1 (less alpha / 2c) inside the box, at least 1 at 0, at most 1 at the cost."""
+    margin = y * (Z @ weights(Z, y, alpha))
+    worst = 0.0
+    for m, a, c in zip(margin, alpha, cost, strict=True):
+        if c == 0:
+            continue
+        gradient = m - 1 + (a / (2 * c) if squared else 0.0)
+        if a == 0:
+            worst = max(worst, -gradient)
+        elif not squared and a == c:
+            worst = max(worst, gradient)
+        else:
+            worst = max(worst, abs(gradient))
+    return worst
+
+
+def tile_matrix(own, shared, size):
+    """B with stacked tiles W = B stacked blocks V."""
+    n_tiles = len(shared)
+    return np.kron(np.hstack([own * np.eye(n_tiles), shared]), np.eye(size))
+
+
+def newton_matrix(hessians, own, shared):
+    """I + B^T diag(S_1 .. S_K) B as one dense matrix."""
+    n_tiles, size, _ = hessians.shape
+    B = tile_matrix(own, shared, size)
+    S = np.zeros((n_tiles * size, n_tiles * size))
+    for k in range(n_tiles):
+        S[k * size : (k + 1) * size, k * size : (k + 1) * size] = hessians[k]
+    return np.eye(B.shape[1]) + B.T @ S @ B
+
+
+def vote(s):
+    """exp(-hinge(s)) - exp(-hinge(-s))."""
+    return np.exp(-max(0.0, 1 - s)) - np.exp(-max(0.0, 1 + s))
+
+
+def scores(X, tile, weight, coef, intercept, link):
+    """f_c(x) = sum_k g_k(x) link(<w_kc, x> + b_kc)."""
+    X = dense(X)
+    out = np.zeros((len(X), coef.shape[1]))
+    for i in range(len(X)):
+        for a in range(tile.shape[1]):
+            g = 1.0 if weight is None else weight[i, a]
+            for c in range(coef.shape[1]):
+                s = coef[tile[i, a], c] @ X[i] + intercept[tile[i, a], c]
+                out[i, c] += g * (vote(s) if link == "vote" else s)
+    return out
+
+
+def csvm_objective(X, bias, cell, signs, cost, w_global, w_cells, global_reg, squared):
+    """The paper's eq. 4: lambda/2 |w|^2 + 1/2 sum_l |w_l - w|^2 + sum_i c_i loss(y_i <w_l(i), (x_i, bias)>)."""
+    rows = augment(X, bias)
+    value = 0.5 * global_reg * w_global @ w_global
+    value += sum(0.5 * (w - w_global) @ (w - w_global) for w in w_cells)
+    margin = [s * (w_cells[k] @ x) for s, k, x in zip(signs, cell, rows, strict=True)]
+    return value + cost @ loss(margin, squared)
+
+
+def nearest(X, centers):
+    """Index of the nearest centre by the plain distance; the first of equals."""
+    return np.array([np.argmin([np.sum((x - c) ** 2) for c in centers]) for x in dense(X)])

@@ -1,0 +1,159 @@
+"""Bad input gives a ValueError that names the argument and the value."""
+
+import inspect
+
+import numpy as np
+import pytest
+from problems import hard_data
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+import svmosaic
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC
+
+ESTIMATORS = [
+    getattr(svmosaic, name)
+    for name in svmosaic.__all__
+    if inspect.isclass(getattr(svmosaic, name)) and issubclass(getattr(svmosaic, name), BaseEstimator)
+]
+each = pytest.mark.parametrize("estimator", ESTIMATORS)
+X, Y, _ = hard_data(0)
+
+
+def spoilt(value):
+    bad = X.copy()
+    bad[3, 1] = value
+    return bad
+
+
+@each
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+def test_nan_and_infinity(value, name, storage, estimator):
+    with pytest.raises(ValueError, match=f"X contains .*{name}"):
+        estimator().fit(storage(spoilt(value)), Y)
+    model = estimator().fit(storage(X), Y)
+    with pytest.raises(ValueError, match="X contains"):
+        model.predict(storage(spoilt(value)))
+
+
+@each
+def test_nan_in_y(estimator):
+    y = Y.astype(float)
+    y[2] = np.nan
+    with pytest.raises(ValueError, match="y contains NaN"):
+        estimator().fit(X, y)
+
+
+@each
+def test_one_class_only(estimator):
+    with pytest.raises(ValueError, match=r"at least two classes.*one class: .*'only'"):
+        estimator().fit(X, np.full(len(X), "only"))
+
+
+@each
+def test_one_class_left_by_the_weights(estimator):
+    with pytest.raises(ValueError, match=r"two classes with positive sample_weight, got only array\(\[1\]"):
+        estimator().fit(X, Y, sample_weight=(Y == 1).astype(float))
+
+
+@each
+def test_weights_negative_zero_nan_or_too_few(estimator):
+    weight = np.ones(len(Y))
+    weight[4] = -2.5
+    with pytest.raises(ValueError, match=r"sample_weight must not be negative, got -2.5 for row 4"):
+        estimator().fit(X, Y, sample_weight=weight)
+    with pytest.raises(ValueError, match=r"sample_weight .* is zero for every row"):
+        estimator().fit(X, Y, sample_weight=np.zeros(len(Y)))
+    weight[4] = np.nan
+    with pytest.raises(ValueError, match="sample_weight contains NaN"):
+        estimator().fit(X, Y, sample_weight=weight)
+    with pytest.raises(ValueError, match=r"sample_weight.shape == \(7,\)"):
+        estimator().fit(X, Y, sample_weight=np.ones(7))
+
+
+@each
+def test_wrong_feature_count(estimator):
+    model = estimator().fit(X, Y)
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 7 features"):
+        model.predict(X[:, :2])
+
+
+@each
+def test_not_numeric(estimator):
+    words = np.full((len(Y), 2), "word", dtype=object)
+    with pytest.raises(ValueError, match=r"X must be numeric: .*'word'"):
+        estimator().fit(words, Y)
+    with pytest.raises(ValueError, match=r"X must be numeric: .*'word'"):
+        estimator().fit(X, Y).predict(words)
+
+
+@each
+def test_three_dimensions(estimator):
+    with pytest.raises(ValueError, match=r"X must have two dimensions, got an array of shape \(120, 7, 1\)"):
+        estimator().fit(X[:, :, None], Y)
+    with pytest.raises(ValueError, match=r"X must have two dimensions, got an array of shape \(120, 7, 1\)"):
+        estimator().fit(X, Y).predict(X[:, :, None])
+
+
+@each
+def test_lengths_and_kinds_of_y(estimator):
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[120, 5\]"):
+        estimator().fit(X, Y[:5])
+    with pytest.raises(ValueError, match=r"y should be a 1d array, got an array of shape \(120, 2\)"):
+        estimator().fit(X, np.stack([Y, Y], axis=1))
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        estimator().fit(X, X[:, 1])
+
+
+@each
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("C", value) for value in (0, -1.0, np.nan, np.inf, "1", None, True, 10**400)],
+        *[("n_clusters", value) for value in (0, -3, 2.5, "4", None)],
+        *[("global_reg", value) for value in (0.0, -1.0, np.inf)],
+        *[("tol", value) for value in (0, -1e-3, "small")],
+        *[("max_iter", value) for value in (0, 10.5)],
+        *[("intercept_scaling", value) for value in (0, -1)],
+        *[("rows_per_cluster", value) for value in (0, 1.5)],
+        ("kmeans_iter", 0),
+        ("loss", "logistic"),
+        ("loss", ["hinge"]),
+        ("solver", "lbfgs"),
+        ("class_weight", "even"),
+        ("class_weight", [1, 2]),
+        ("class_weight", {1: -1.0, -1: 1.0}),
+        ("class_weight", {1: np.nan, -1: 1.0}),
+        ("clusterer", "spectral"),
+        ("clusterer", 3),
+    ],
+)
+def test_parameters(name, value, estimator):
+    if name not in inspect.signature(estimator).parameters:
+        pytest.skip("not a parameter of it")
+    with pytest.raises(ValueError, match=f"^{name} must ") as caught:
+        estimator(**{name: value}).fit(X, Y)
+    assert repr(value) in str(caught.value)
+
+
+def test_rows_that_overflow():
+    with pytest.raises(ValueError, match=r"X is too large.*scale the features"):
+        LinearSVC().fit(X * 1e200, Y)
+    with pytest.raises(ValueError, match=r"costs are too large.*lower C"):
+        LinearSVC(C=1e308).fit(X, Y)
+
+
+@pytest.mark.parametrize("estimator", [ClusteredSVC, KMeansSVC])
+def test_centres_of_another_width(estimator):
+    with pytest.raises(ValueError, match="clusterer has centres of 3 features, but X has 7"):
+        estimator(clusterer=np.ones((2, 3))).fit(X, Y)
+
+
+@each
+def test_validation_leaves_the_arguments_alone(estimator):
+    data, labels, weight = X.copy(), Y.copy(), np.arange(len(Y), dtype=float)
+    estimator().fit(data, labels, sample_weight=weight)
+    np.testing.assert_array_equal(data, X)
+    np.testing.assert_array_equal(labels, Y)
+    np.testing.assert_array_equal(weight, np.arange(len(Y)))

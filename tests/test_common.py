@@ -1,0 +1,102 @@
+"""The contract of scikit-learn, over everything the package exports."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from problems import hard_data
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import load_iris
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import svmosaic
+
+ESTIMATORS = [
+    getattr(svmosaic, name)
+    for name in svmosaic.__all__
+    if inspect.isclass(getattr(svmosaic, name)) and issubclass(getattr(svmosaic, name), BaseEstimator)
+]
+
+
+# The check of weight equivalence asks for equal scores to 1e-7: the default gap is no match for it.
+TIGHT = {"tol": 1e-12, "max_iter": 100_000}
+# Fewer tiles than the default: the checks have a few dozen rows.
+SMALL = {"n_anchors": 8, "n_neighbors": 4}
+SETTINGS = {
+    "LinearSVC": [TIGHT],
+    "KMeansSVC": [TIGHT],
+    "ClusteredSVC": [TIGHT],
+    "LocallyLinearSVC": [
+        SMALL,
+        SMALL | {"solver": "sgd", "max_iter": 20},
+        SMALL | {"multi_class": "crammer_singer", "loss": "hinge"},
+    ],
+    "LocalCodingSVC": [SMALL],
+    "NeighborsSVC": [{"n_neighbors": 10}],
+}
+# Checks that may fail, each with its reason.
+WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+SAMPLED = "anchors come from k-means++, whose draws differ between a weighted row and copies of it"
+STOCHASTIC = "one step on a row of weight k is not k steps on copies of it"
+NEIGHBOURS = "copies of a row take the places of other neighbours"
+EXPECTED = {
+    "LocallyLinearSVC": dict.fromkeys(WEIGHTS, SAMPLED),
+    "LocalCodingSVC": dict.fromkeys(WEIGHTS, SAMPLED),
+    "NeighborsSVC": dict.fromkeys(WEIGHTS, NEIGHBOURS)
+    | {"check_non_transformer_estimators_n_iter": "fit does not iterate: max_iter is for the SVM of each query"},
+}
+
+
+def expected_failures(estimator):
+    if getattr(estimator, "solver", None) == "sgd":
+        return dict.fromkeys(WEIGHTS, STOCHASTIC)
+    return EXPECTED.get(type(estimator).__name__, {})
+
+
+def instances():
+    for estimator in ESTIMATORS:
+        for settings in SETTINGS.get(estimator.__name__, [{}]):
+            yield estimator(**settings)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(list(instances()), expected_failed_checks=expected_failures)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def test_there_are_estimators():
+    assert {"LinearSVC", "KMeansSVC", "ClusteredSVC"} <= {estimator.__name__ for estimator in ESTIMATORS}
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("estimator", [svmosaic.KMeansSVC, svmosaic.ClusteredSVC])
+def test_weights_are_copies_once_the_centres_are_fixed(estimator, loss, storage):
+    X, y, _ = hard_data(0)
+    copies = np.random.RandomState(0).randint(0, 4, len(y))
+    model = estimator(clusterer=X[5:9], loss=loss, tol=1e-12, max_iter=100_000, random_state=0)
+    weighted = clone(model).fit(storage(X), y, sample_weight=copies)
+    copied = clone(model).fit(storage(np.repeat(X, copies, axis=0)), np.repeat(y, copies))
+    assert_allclose(weighted.decision_function(X), copied.decision_function(X), atol=1e-5)
+    assert_allclose(weighted.coef_, copied.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_pickle_and_clone_keep_the_model(estimator):
+    X, y = load_iris(return_X_y=True)
+    seed = {"random_state": 0} if "random_state" in inspect.signature(estimator).parameters else {}
+    model = estimator(**seed).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(model.predict(X), again.predict(X))
+    assert_array_equal(clone(model).fit(X, y).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_parameter_is_described(estimator):
+    described = estimator.__doc__.split("Attributes\n")[0]
+    for name in inspect.signature(estimator).parameters:
+        assert f"\n    {name} : " in described, f"{name} is missing in the docstring"

@@ -1,0 +1,258 @@
+"""The C++ core against the reference; bad arguments give an error, never a crash."""
+
+import gc
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import reference
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from svmosaic import _core
+
+N, D = 6, 3
+
+
+def dense_rows(n=N, d=D):
+    return _core.Rows.dense(np.arange(n * d, dtype=np.float64).reshape(n, d), 1.0)
+
+
+def design(rows, n_blocks=2, width=1, n=N):
+    return _core.Design(rows, np.zeros((n, width), np.int32), None, None, n_blocks)
+
+
+def sparse_rows(data=(1.0, 2.0), indices=(0, 2), indptr=(0, 1, 2), n_features=3):
+    return _core.Rows.sparse(np.array(data), np.array(indices, np.int32), np.array(indptr, np.int64), n_features, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"indptr": ()}, "indptr must not be empty"),
+        ({"indptr": (0, 1)}, "indptr must run from 0"),
+        ({"indptr": (1, 1, 2)}, "indptr must run from 0"),
+        ({"indptr": (0, 3, 2)}, "indptr must not decrease"),
+        ({"indices": (0,)}, "same length"),
+        ({"indices": (0, 3)}, "column index is out of range"),
+        ({"indices": (-1, 0)}, "column index is out of range"),
+        ({"data": (), "indices": (), "indptr": (0,), "n_features": -1}, "n_features must not be negative"),
+    ],
+)
+def test_bad_sparse_rows(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sparse_rows(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("block", "coef", "index", "n_blocks", "message"),
+    [
+        (np.full((N, 1), 2), None, None, 2, "block is out of range"),
+        (np.full((N, 1), -1), None, None, 2, "block is out of range"),
+        (np.zeros((N, 1)), np.ones((N, 2)), None, 2, "coef and block must have the same shape"),
+        (np.zeros((N + 1, 1)), None, None, 2, "one line a data row"),
+        (np.zeros((2, 1)), None, [0, N], 2, "row index is out of range"),
+        (np.zeros((2, 1)), None, [-1, 0], 2, "row index is out of range"),
+        (np.zeros((2, 1)), None, [0], 2, "index must have one entry"),
+        (np.zeros((N, 0)), None, None, 0, "n_blocks must be at least 1"),
+    ],
+)
+def test_bad_design(block, coef, index, n_blocks, message):
+    index = None if index is None else np.array(index, np.int32)
+    with pytest.raises(ValueError, match=message):
+        _core.Design(dense_rows(), np.asarray(block, np.int32), coef, index, n_blocks)
+
+
+def descend(right, **changes):
+    """A call of dual descent that is right but for the changes."""
+    order = np.arange(N, dtype=np.int32)
+    arguments = {
+        "rows": right, "design": design(right), "y": np.ones(N, np.int8), "cost": np.ones(N), "curvature": np.ones(N),
+        "squared": False, "order": order, "state": _core.DescentState(np.arange(4, dtype=np.uint64), N),
+        "alpha": np.zeros(N), "weights": np.zeros((2, D + 1)), "target": 0.0, "max_epochs": 2, "max_seconds": 1.0,
+    }  # fmt: skip
+    return _core.dual_descent(**{**arguments, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y": np.ones(N - 1, np.int8)}, "y must"),
+        ({"cost": np.ones(N + 1)}, "cost must"),
+        ({"curvature": np.ones(1)}, "curvature must"),
+        ({"alpha": np.ones(1)}, "alpha must"),
+        ({"weights": np.zeros((1, D + 1))}, "weights must have shape"),
+        ({"weights": np.zeros((2, D))}, "weights must have shape"),
+        ({"weights": np.zeros((2, D + 1), np.float32)}, "float64 rows need float64 weights"),
+        ({"order": np.arange(2, dtype=np.int32)}, "state and order"),
+        ({"order": np.full(N, N, dtype=np.int32)}, "order names a row"),
+        ({"order": np.full(N, -1, dtype=np.int32)}, "order names a row"),
+        ({"state": _core.DescentState(np.arange(4, dtype=np.uint64), -1)}, "state and order"),
+        ({"design": design(dense_rows(9), n=9)}, "y must"),
+        ({"rows": dense_rows(2)}, "made for other rows"),
+    ],
+)
+def test_bad_descent(changes, message):
+    rows = dense_rows()
+    assert descend(rows)[0] == 2
+    with pytest.raises(ValueError, match=message):
+        descend(rows, **changes)
+
+
+def test_bad_seed():
+    with pytest.raises(ValueError, match="four words"):
+        _core.DescentState(np.arange(3, dtype=np.uint64), 1)
+
+
+def test_bad_passes():
+    rows, other = dense_rows(), dense_rows(2)
+    d = design(rows)
+    y, weights = np.ones(N, np.int8), np.zeros((2, D + 1))
+    for bad in (
+        lambda: _core.margins(other, d, y, weights, np.empty(N)),
+        lambda: _core.margins(rows, d, y[1:], weights, np.empty(N)),
+        lambda: _core.margins(rows, d, y, weights[:1], np.empty(N)),
+        lambda: _core.margins(rows, d, y, weights, np.empty(N + 1)),
+        lambda: _core.accumulate(other, d, y, np.ones(N), weights),
+        lambda: _core.accumulate(rows, d, y, np.ones(2), weights),
+        lambda: _core.accumulate(rows, d, y, np.ones(N), weights[:1]),
+        lambda: _core.squared_norms(rows, np.empty(N - 1)),
+    ):
+        with pytest.raises(ValueError, match=r"must|made for other rows"):
+            bad()
+
+
+def hessians(rows, d, members=(0, 5), offsets=(0, 1, 2), weight=None, out=None):
+    _core.tile_hessians(
+        rows, d, np.array(members, np.int32), np.array(offsets, np.int64),
+        np.ones(N) if weight is None else weight, np.empty((2, D + 1, D + 1)) if out is None else out,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"members": (0, N)}, "member is out of range"),
+        ({"members": (-1, 0)}, "member is out of range"),
+        ({"offsets": (0, 3, 2)}, "offsets must not decrease"),
+        ({"offsets": (0, 1)}, "offsets must run from 0"),
+        ({"offsets": ()}, "offsets must run from 0"),
+        ({"weight": np.ones(2)}, "weight must have one entry"),
+        ({"out": np.empty((1, D + 1, D + 1))}, "out must have shape"),
+    ],
+)
+def test_bad_hessians(changes, message):
+    rows = dense_rows()
+    hessians(rows, design(rows))
+    with pytest.raises(ValueError, match=message):
+        hessians(rows, design(rows), **changes)
+    with pytest.raises(ValueError, match="made for other rows"):
+        hessians(dense_rows(2), design(rows))
+
+
+def test_bad_response():
+    ones = np.ones(4)
+    for position in range(6):
+        arrays = [ones, ones, ones, ones, np.empty(4), np.empty(4)]
+        arrays[position] = np.empty(3)
+        with pytest.raises(ValueError, match="one entry a row"):
+            _core.respond(*arrays[:4], 0.0, *arrays[4:])
+    with pytest.raises(ValueError, match="change must"):
+        _core.pull(ones, ones, ones, ones, np.ones(3), 1.0)
+
+
+def test_results_are_never_written_to_a_copy():
+    """An output of the wrong type would be converted, filled and thrown away: it is refused."""
+    rows = dense_rows()
+    with pytest.raises(TypeError):
+        _core.squared_norms(rows, np.empty(N, np.float32))
+    with pytest.raises(TypeError):
+        _core.squared_norms(rows, np.empty(2 * N)[::2])
+    with pytest.raises(TypeError):
+        descend(rows, alpha=np.zeros(N, np.float32))
+    with pytest.raises(TypeError):
+        _core.Rows.dense(np.ones((2, 2), int), 1.0)
+
+
+def test_arrays_outlive_their_owner():
+    X = np.random.RandomState(0).standard_normal((50, 4))
+    norms = (X**2).sum(axis=1) + 1.0
+    made = sparse.csr_array(X)
+    rows = _core.Rows.sparse(made.data.copy(), made.indices.astype(np.int32), made.indptr.astype(np.int64), 4, 1.0)
+    d = _core.Design(rows, np.zeros((50, 1), np.int32), np.ones((50, 1)), np.arange(50, dtype=np.int32), 1)
+    del made
+    gc.collect()
+    np.random.RandomState(1).standard_normal(10_000)  # something else in the freed memory
+    out = np.empty(50)
+    _core.squared_norms(rows, out)
+    assert_allclose(out, norms)
+    _core.margins(rows, d, np.ones(50, np.int8), np.ones((1, 5)), out)
+    assert_allclose(out, X.sum(axis=1) + 1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_features", [1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 65, 130])
+def test_vector_loops_at_every_remainder(n_features, dtype):
+    """Products and Hessians where the vector width does not divide the number of features."""
+    rng = np.random.RandomState(n_features)
+    X = rng.standard_normal((40, n_features)).astype(dtype)
+    augmented = reference.augment(X, 0.5)
+    v, weight = rng.standard_normal((1, n_features + 1)), rng.uniform(0, 2, 40)
+    made = sparse.csr_array(X)
+    for rows in (
+        _core.Rows.dense(X, 0.5),
+        _core.Rows.sparse(made.data, made.indices.astype(np.int32), made.indptr.astype(np.int64), n_features, 0.5),
+    ):
+        d = _core.Design(rows, np.zeros((40, 1), np.int32), None, None, 1)
+        y = np.where(rng.uniform(size=40) > 0.5, 1, -1).astype(np.int8)
+        out = np.empty(40)
+        _core.margins(rows, d, y, v, out)
+        assert_allclose(out, y * (augmented @ v[0]), atol=1e-12)
+        total = np.empty_like(v)
+        _core.accumulate(rows, d, y, weight, total)
+        assert_allclose(total[0], augmented.T @ (weight * y), atol=1e-12)
+        hessian = np.empty((1, n_features + 1, n_features + 1))
+        _core.tile_hessians(rows, d, np.arange(40, dtype=np.int32), np.array([0, 40], np.int64), weight, hessian)
+        assert_allclose(hessian[0], augmented.T @ (weight[:, None] * augmented), atol=1e-11)
+
+
+def test_response_is_the_clipped_step():
+    rng = np.random.RandomState(0)
+    center, sigma, upper = rng.uniform(0, 1, 200), rng.uniform(0.1, 2, 200), np.ones(200)
+    margin = rng.uniform(-1, 3, 200)
+    alpha, curvature = np.empty(200), np.empty(200)
+    _core.respond(center, sigma, upper, margin, 0.0, alpha, curvature)
+    free = center + sigma * (1 - margin)
+    assert_allclose(alpha, np.clip(free, 0, 1), rtol=1e-13)
+    assert_array_equal(curvature, np.where((free >= 0) & (free <= 1), sigma, 0.0))
+    _core.respond(None, sigma, None, margin, 0.5, alpha, curvature)
+    free = sigma * (1 - margin)
+    assert_allclose(alpha, np.maximum(free, 0), rtol=1e-13)
+    assert_array_equal(curvature, np.where(margin <= 1.5, sigma, 0.0))
+    change = rng.standard_normal(200)
+    expected = np.clip(center + sigma * (1 - margin - 0.3 * change), 0, 1) @ change
+    assert_allclose(_core.pull(center, sigma, upper, margin, change, 0.3), expected)
+
+
+def test_no_room_for_threads_is_not_fatal():
+    """Where the system refuses another thread, the ones that run do all the work."""
+    script = """
+        import resource
+        import numpy as np
+        from svmosaic import _core
+        n = 400_000
+        X = np.ones((n, 8))
+        rows = _core.Rows.dense(X, 1.0)
+        out = np.empty(n)
+        held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (held + 20_000_000, held + 20_000_000))
+        _core.squared_norms(rows, out, 64)
+        assert (out == 9.0).all()
+        print("done")
+    """
+    if not sys.platform.startswith("linux"):
+        pytest.skip("limits the address space the Linux way")
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+    assert run.stdout.strip() == "done", run.stderr

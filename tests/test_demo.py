@@ -1,0 +1,41 @@
+"""`svmosaic demo` prints its table."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from svmosaic import cli
+
+
+def test_demo_prints_one_table_a_set(capsys):
+    cli.main(["demo"])
+    out = capsys.readouterr().out
+    line = re.compile(r"^  (\S.*?)\s+([\d.]+)%\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)$", re.M)
+    rows = line.findall(out)
+    for title in ("digits", "XOR"):
+        assert re.search(f"^{title}.* rows", out, re.M)
+    names = [row[0] for row in rows]
+    assert names[: len(names) // 2] == names[len(names) // 2 :]
+    for name in ("scikit-learn LinearSVC", "scikit-learn SVC (RBF)", "svmosaic LinearSVC", "svmosaic ClusteredSVC"):
+        assert name in names
+    for heading in ("accuracy", "fit s", "us/row", "model kB"):
+        assert out.count(heading) == 2
+    xor = {name: float(accuracy) for name, accuracy, *_ in rows[len(rows) // 2 :]}
+    assert xor["svmosaic ClusteredSVC"] > 97 > 85 > xor["svmosaic LinearSVC"]
+
+
+def test_usage_without_a_command(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([])
+    assert stopped.value.code == 2
+    assert "demo" in capsys.readouterr().err
+
+
+def test_installed_command_answers():
+    run = subprocess.run(
+        [sys.executable, "-c", "from svmosaic.cli import main; main(['--help'])"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "demo" in run.stdout

@@ -1,0 +1,114 @@
+"""Models as C: compiled, and compared with the engine."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from exported import Fitted, check_agreement, estimators, rows_for, synthetic, training_set
+from numpy.testing import assert_allclose
+from sklearn.kernel_approximation import Nystroem
+
+from svmosaic import LinearSVC, LocallyLinearSVC
+from svmosaic.export.c import CExportError, to_c
+from svmosaic.mosaic import Mosaic
+
+SYNTHETIC = synthetic()
+ESTIMATORS = estimators()
+STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-overlength-strings"]
+
+
+class Compiled:
+    """The functions of a C file, called on arrays."""
+
+    def __init__(self, source, n_classes):
+        library = source.with_suffix(".so")
+        compiler = shutil.which("cc")
+        subprocess.run([compiler, *STRICT, "-fPIC", "-shared", str(source), "-o", str(library), "-lm"], check=True)
+        self.library, self.name, self.n_classes = ctypes.CDLL(str(library)), source.stem, n_classes
+
+    def table(self, function, X, n):
+        out = np.empty((len(X), n), dtype=np.float32)
+        call = getattr(self.library, f"{self.name}_{function}")
+        for x, o in zip(X, out, strict=True):
+            call(x.ctypes.data_as(ctypes.c_void_p), o.ctypes.data_as(ctypes.c_void_p))
+        return out
+
+    def scores(self, X):
+        return self.table("scores", X, 1 if self.n_classes == 2 else self.n_classes)
+
+    def probabilities(self, X):
+        return self.table("probabilities", X, self.n_classes)
+
+    def places(self, X):
+        call = getattr(self.library, f"{self.name}_predict")
+        return np.array([call(x.ctypes.data_as(ctypes.c_void_p)) for x in X])
+
+    def names(self):
+        table = (ctypes.c_char_p * self.n_classes).in_dll(self.library, f"{self.name}_classes")
+        return [name.decode() for name in table]
+
+
+def check(model, folder):
+    source, _ = to_c(model, folder / "model.c")
+    compiled = Compiled(source, len(model.classes_))
+    for kind, X in rows_for(model).items():
+        check_agreement(model, X, model.classes_[compiled.places(X)], compiled.scores(X), kind=kind)
+    return compiled
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_every_coding_and_link_agrees_with_the_engine(name, tmp_path):
+    check(SYNTHETIC[name], tmp_path)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_agrees_with_the_engine(name, tmp_path):
+    X, y = training_set(3)
+    model = ESTIMATORS[name].fit(X, y)
+    compiled = check(model, tmp_path)
+    assert compiled.names() == list(model.classes_)
+    if model.calibration is not None:
+        assert_allclose(compiled.probabilities(X), model.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["temperature", "sigmoid", "isotonic"])
+def test_probabilities_of_two_classes(method, tmp_path):
+    X, y = training_set(2)
+    model = LinearSVC(calibration=method, random_state=0).fit(X, y)
+    assert_allclose(check(model, tmp_path).probabilities(X), model.predict_proba(X), atol=1e-5)
+
+
+def test_the_file_needs_no_memory_and_little_of_libm(tmp_path):
+    for name in ("softmax-vote-3", "llc-identity-2"):
+        source, header = to_c(SYNTHETIC[name], tmp_path / "model.c", name="m")
+        text = source.read_text()
+        assert re.findall(r"#include (\S+)", text) == ['"model.h"', "<math.h>"]
+        subprocess.run([shutil.which("cc"), *STRICT, "-c", str(source), "-o", str(tmp_path / "m.o")], check=True)
+        done = subprocess.run(["nm", "-u", str(tmp_path / "m.o")], capture_output=True, text=True, check=True)
+        needed = set(done.stdout.split()) - {"U", "_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"}
+        assert needed <= {"expf", "sqrtf", "memset", "memcpy"}
+        assert "m_predict" in header.read_text()
+
+
+def test_what_cannot_be_written_is_named(tmp_path):
+    X, y = training_set(2)
+    mapped = LocallyLinearSVC(5, feature_map=Nystroem(n_components=5), tol=1e-1, random_state=0).fit(X, y)
+    with pytest.raises(CExportError, match="feature map Nystroem"):
+        mapped.to_c(tmp_path / "model.c")
+
+    @dataclass
+    class OtherGate:
+        n_tiles: int = 1
+
+    other = Fitted(Mosaic(OtherGate(), np.ones((1, 1, 2)), np.ones((1, 1))), np.arange(2))
+    with pytest.raises(CExportError, match="gate OtherGate cannot be written as C; known are SingleCell, DistanceGate"):
+        to_c(other, tmp_path / "model.c")
+    with pytest.raises(CExportError, match=r"must end in \.c, got"):
+        to_c(mapped, tmp_path / "model.h")
+    with pytest.raises(CExportError, match="identifier"):
+        to_c(LinearSVC(random_state=0).fit(X, y), tmp_path / "model.c", name="two words")
+    assert list(tmp_path.iterdir()) == []

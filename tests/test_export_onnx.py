@@ -1,0 +1,138 @@
+"""Models as ONNX: run by onnxruntime, and compared with the engine."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from exported import Fitted, check_agreement, estimators, rows_for, synthetic, training_set
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from svmosaic import LinearSVC, LocallyLinearSVC
+from svmosaic.export.onnx import OnnxExportError, register, to_onnx
+from svmosaic.mosaic import Mosaic
+
+SYNTHETIC = synthetic()
+ESTIMATORS = estimators()
+
+
+def run(model, X):
+    """The outputs by name."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, {session.get_inputs()[0].name: X}), strict=True))
+
+
+def check(model):
+    exported = to_onnx(model)
+    for kind, X in rows_for(model).items():
+        out = run(exported, X)
+        check_agreement(model, X, out["label"], out["scores"], kind=kind)
+    return exported
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_every_coding_and_link_agrees_with_the_engine(name):
+    check(SYNTHETIC[name])
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_agrees_with_the_engine(name):
+    X, y = training_set(3)
+    model = ESTIMATORS[name].fit(X, y)
+    out = run(check(model), X)
+    if model.calibration is None:
+        assert set(out) == {"label", "scores"}
+    else:
+        assert_allclose(out["probabilities"], model.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["temperature", "sigmoid", "isotonic"])
+def test_probabilities_of_two_classes(method):
+    X, y = training_set(2)
+    model = LinearSVC(calibration=method, random_state=0).fit(X, y)
+    assert_allclose(run(check(model), X)["probabilities"], model.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["clustered-isotonic", "local-llc", "local-temperature"])
+def test_double_precision_is_exact(name):
+    X, y = training_set(3)
+    X = X.astype(np.float64)
+    model = ESTIMATORS[name].fit(X, y)
+    out = run(model.to_onnx(dtype=np.float64), X)
+    assert_allclose(out["scores"], model.decision_function(X), rtol=1e-9, atol=1e-9)
+    assert_array_equal(out["label"], model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        ([0, 1], [0, 1]),
+        ([-1.0, 1.0], [-1, 1]),
+        ([0.5, 1.5], ["0.5", "1.5"]),
+        ([False, True], [0, 1]),
+        (["a", "b"],) * 2,
+    ],
+)
+def test_labels_are_integers_or_text(classes, expected):
+    X, y = training_set(2)
+    places = np.unique(y, return_inverse=True)[1]
+    model = Fitted(LinearSVC(random_state=0).fit(X, places).mosaic_, np.array(classes))
+    answers = run(to_onnx(model), X)["label"]
+    assert_array_equal(answers, np.array(expected)[LinearSVC(random_state=0).fit(X, places).predict(X)])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("calibration", [None, "sigmoid"])
+def test_a_pipeline_converts_with_skl2onnx(n_classes, calibration):
+    from skl2onnx import to_onnx as convert
+
+    register()
+    X, y = training_set(n_classes)
+    model = LocallyLinearSVC(8, n_neighbors=3, tol=1e-2, calibration=calibration, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
+    converted = convert(pipeline, X[:1], options={id(model): {"zipmap": False}}, target_opset=15)
+    onnx.checker.check_model(converted)
+    out = run(converted, X)
+    assert list(out) == ["label", "probabilities"]
+    ours = run(to_onnx(pipeline), X)
+    assert_array_equal(ours["label"], out["label"])
+    assert_array_equal(ours["probabilities"], out["probabilities"])
+    assert_array_equal(out["label"], pipeline.predict(X))
+    if calibration:
+        assert_allclose(out["probabilities"], pipeline.predict_proba(X), atol=1e-5)
+    else:
+        scores = pipeline.decision_function(X)
+        expected = np.column_stack([-scores, scores]) if n_classes == 2 else scores
+        assert_allclose(out["probabilities"], expected, atol=1e-4)
+
+
+def test_what_cannot_be_written_is_named():
+    X, y = training_set(2)
+    mapped = LocallyLinearSVC(5, feature_map=Nystroem(n_components=5), tol=1e-1, random_state=0).fit(X, y)
+    with pytest.raises(OnnxExportError, match="feature map Nystroem"):
+        mapped.to_onnx()
+
+    @dataclass
+    class OtherGate:
+        n_tiles: int = 1
+
+    other = Fitted(Mosaic(OtherGate(), np.ones((1, 1, 2)), np.ones((1, 1))), np.arange(2))
+    with pytest.raises(OnnxExportError, match=r"gate OtherGate cannot .* known are SingleCell, DistanceGate"):
+        to_onnx(other)
+    with pytest.raises(OnnxExportError, match="float16"):
+        to_onnx(SYNTHETIC["soft-vote-3"], dtype=np.float16)
+
+
+def test_onnx_is_imported_when_it_is_needed_only():
+    code = "import sys, svmosaic; svmosaic.LinearSVC; print([m for m in ('onnx', 'skops') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,219 @@
+"""Files: what goes in comes out, and nothing else is let in."""
+
+import json
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import skops.io
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_classification
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import svmosaic
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
+from svmosaic.export import files
+from svmosaic.export.files import ModelFileError, save
+
+X, y = make_classification(200, 6, n_informative=4, n_classes=3, random_state=0)
+X = X.astype(np.float32)
+NAMES = np.array(["one", "two", "three"], dtype=object)[y]
+
+ESTIMATORS = [
+    LinearSVC(random_state=0),
+    KMeansSVC(4, tol=1e-2, random_state=np.random.RandomState(0)),
+    ClusteredSVC(4, tol=1e-2, clusterer=KMeans(4, random_state=0), calibration="isotonic", random_state=0),
+    LocallyLinearSVC(9, n_neighbors=3, tol=1e-2, calibration="temperature", random_state=0),
+    LocallyLinearSVC(
+        9, n_neighbors=3, coding="llc", tol=1e-2, feature_map=Nystroem(n_components=8, random_state=0),
+        calibration="sigmoid", random_state=0,
+    ),
+]  # fmt: skip
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "model.svmosaic"
+    LinearSVC(random_state=0).fit(X, y).save(path)
+    return path
+
+
+@pytest.mark.parametrize("target", [y, NAMES])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_model_comes_back_as_it_was(tmp_path, estimator, target):
+    model = clone(estimator).fit(X, target)
+    model.save(tmp_path / "model.svmosaic")
+    again = svmosaic.load(tmp_path / "model.svmosaic")
+    assert type(again) is type(model)
+    assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert_array_equal(again.predict(X), model.predict(X))
+    if model.calibration is not None:
+        assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert {k: str(type(v)) for k, v in again.get_params().items()} == {
+        k: str(type(v)) for k, v in model.get_params().items()
+    }
+    assert os.listdir(tmp_path) == ["model.svmosaic"]
+
+
+def test_a_pipeline_comes_back_too(tmp_path):
+    model = make_pipeline(StandardScaler(), LinearSVC(random_state=0)).fit(X, y)
+    save(model, str(tmp_path / "pipeline"))
+    assert_array_equal(svmosaic.load(str(tmp_path / "pipeline")).predict(X), model.predict(X))
+
+
+def test_the_version_is_recorded(saved):
+    with zipfile.ZipFile(saved) as archive:
+        header = json.loads(archive.read(files.HEADER))
+    assert header["svmosaic"] == svmosaic.__version__
+    assert header["format"] == files.FORMAT
+
+
+def test_a_file_of_the_first_release_is_still_read():
+    """Written once by version 0.1.0, with a parameter less than today's; never write it anew."""
+    folder = Path(__file__).parent / "files"
+    model = svmosaic.load(folder / "clustered-0.1.0.svmosaic")
+    stored = json.loads((folder / "clustered-0.1.0.json").read_text())
+    np.testing.assert_allclose(model.decision_function(np.array(stored["X"])), stored["scores"], rtol=1e-6)
+    assert model.calibration is None
+    assert model.get_params() == clone(model).get_params()
+
+
+class Bomb:
+    """Leaves a trace when it is unpickled or built."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return (os.mkdir, (self.trace,))
+
+
+def test_a_pickle_renamed_is_refused_and_not_run(tmp_path):
+    trace = tmp_path / "trace"
+    path = tmp_path / "model.svmosaic"
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        path.write_bytes(pickle.dumps(Bomb(str(trace)), protocol=protocol))
+        with pytest.raises(ModelFileError, match="pickle" if protocol >= 2 else "not a model"):
+            svmosaic.load(path)
+        assert not trace.exists()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_a_truncated_file_is_refused(saved, share):
+    data = saved.read_bytes()
+    saved.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(ModelFileError, match="truncated or damaged" if share else "not a model"):
+        svmosaic.load(saved)
+
+
+def test_a_flipped_bit_is_noticed(saved):
+    data = bytearray(saved.read_bytes())
+    with zipfile.ZipFile(saved) as archive:
+        entry = next(e for e in archive.infolist() if e.filename.endswith(".npy"))
+    data[entry.header_offset + 30 + len(entry.filename) + entry.file_size - 1] ^= 1
+    saved.write_bytes(data)
+    with pytest.raises(ModelFileError, match=r"checksum|truncated or damaged"):
+        svmosaic.load(saved)
+
+
+def rewrite(path, name, change, *, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path) as archive:
+        entries = {entry: archive.read(entry) for entry in archive.namelist()}
+    entries[name] = change(entries[name])
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for entry, content in entries.items():
+            archive.writestr(entry, content)
+
+
+def test_a_file_from_a_newer_version_is_refused(saved):
+    newer = json.dumps({"format": files.FORMAT + 1, "svmosaic": "9.9"}).encode()
+    rewrite(saved, files.HEADER, lambda _: newer)
+    with pytest.raises(ModelFileError, match=r"svmosaic 9\.9 in format 2, newer .* upgrade"):
+        svmosaic.load(saved)
+
+
+class Stranger(TransformerMixin, BaseEstimator):
+    """A type on no list, which leaves a trace when it is built again."""
+
+    trace = None
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+    def __setstate__(self, state):
+        os.mkdir(state["trace"])
+
+
+def test_an_unknown_type_is_refused_and_not_built(tmp_path):
+    stranger = Stranger()
+    stranger.trace = str(tmp_path / "trace")
+    model = make_pipeline(stranger, LinearSVC(random_state=0)).fit(X, y)
+    path = tmp_path / "model.svmosaic"
+    with pytest.raises(ModelFileError, match=r"could not be loaded again, of type .*Stranger"):
+        save(model, path)
+    assert os.listdir(tmp_path) == []
+    skops.io.dump(model, path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(files.HEADER, json.dumps({"format": 1, "svmosaic": "0.1.0"}))
+    with pytest.raises(ModelFileError, match=r"not trusted, so it was not opened: .*Stranger"):
+        svmosaic.load(path)
+    assert not (tmp_path / "trace").exists()
+
+
+def test_a_description_that_calls_a_function_is_refused(saved, tmp_path):
+    """The schema of a good file, with its class replaced by a function that leaves a trace."""
+
+    def change(schema):
+        return schema.replace(b'"LinearSVC"', b'"system"').replace(b'"svmosaic.models.linear"', b'"os"')
+
+    rewrite(saved, "schema.json", change)
+    with pytest.raises(ModelFileError, match=r"not trusted, so it was not opened: .*system|makes no sense"):
+        svmosaic.load(saved)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": "x", "svmosaic": 1}'])
+def test_a_header_without_sense_is_refused(saved, content):
+    rewrite(saved, files.HEADER, lambda _: content)
+    with pytest.raises(ModelFileError):
+        svmosaic.load(saved)
+
+
+@pytest.mark.parametrize("content", [b"", b"[1, 2]", b'{"__class__": "str"}'])
+def test_a_description_without_sense_is_refused(saved, content):
+    rewrite(saved, "schema.json", lambda _: content)
+    with pytest.raises(ModelFileError, match="damaged"):
+        svmosaic.load(saved)
+
+
+def test_other_files_are_refused(saved, tmp_path):
+    skops.io.dump(LinearSVC(random_state=0).fit(X, y), tmp_path / "plain.skops")
+    with pytest.raises(ModelFileError, match=r"no entry svmosaic\.json"):
+        svmosaic.load(tmp_path / "plain.skops")
+    rewrite(saved, "schema.json", lambda schema: schema, compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(ModelFileError, match="compressed"):
+        svmosaic.load(saved)
+    with pytest.raises(FileNotFoundError):
+        svmosaic.load(tmp_path / "nowhere")
+
+
+def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        LinearSVC(C=0.1, random_state=0).fit(X, y).save(saved)
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]

@@ -1,0 +1,93 @@
+"""Imports point one way: down the list of packages, to the core."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import svmosaic
+
+ROOT = Path(svmosaic.__file__).parent
+
+# From the top down. A module may import from its own package and from those further down.
+LAYERS = [
+    "cli",
+    "dask",
+    "display",
+    "experiments",
+    "export",
+    "models",
+    "explain",
+    "calibration",
+    "mosaic",
+    "predictor",
+    "solvers",
+    "couplings",
+    "gates",
+    "datasets",
+    "_validation",
+    "rows",
+    "_core",
+]
+# The public names, which the top of the list uses as a user does, and which only name the models.
+PUBLIC = "svmosaic"
+USERS = LAYERS[: LAYERS.index("models")]
+
+
+def modules():
+    return sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def layer_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported(path):
+    """The layers a module imports; `svmosaic` for the public names."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            if node.module == "svmosaic":
+                for name in node.names:
+                    yield name.name if name.name in LAYERS else PUBLIC
+            elif node.module.startswith("svmosaic."):
+                yield node.module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            for name in node.names:
+                if name.name.split(".")[0] == "svmosaic":
+                    yield [*name.name.split("."), PUBLIC][1]
+
+
+def faults(layer, targets):
+    for target in targets:
+        if target == PUBLIC:
+            if layer not in USERS:
+                yield f"{layer} imports the public names"
+        elif target not in LAYERS:
+            yield f"{layer} imports {target}, which has no place in LAYERS"
+        elif target != layer and LAYERS.index(target) < LAYERS.index(layer):
+            yield f"{layer} imports {target}, which is above it"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_down(path):
+    assert layer_of(path) in LAYERS, f"give {layer_of(path)} its place in LAYERS"
+    assert not list(faults(layer_of(path), imported(path)))
+
+
+def test_the_check_itself():
+    assert list(faults("models", ["gates", "couplings", "solvers", "mosaic", "_core", "models"])) == []
+    assert list(faults("gates", ["models"])) == ["gates imports models, which is above it"]
+    assert list(faults("solvers", [PUBLIC])) == ["solvers imports the public names"]
+    assert list(faults("models", ["misc"])) == ["models imports misc, which has no place in LAYERS"]
+    assert {"couplings", "gates", "models"} <= set(imported(ROOT / "models" / "clustered.py"))
+
+
+def test_public_names_come_from_the_models():
+    assert set(imported(ROOT / "__init__.py")) == {"models"}
+    assert all(hasattr(svmosaic, name) for name in svmosaic.__all__)
+
+
+def test_files_stay_short():
+    for path in modules():
+        assert len(path.read_text().splitlines()) <= 500, f"{path} has grown past 500 lines: split it"

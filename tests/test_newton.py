@@ -1,0 +1,121 @@
+"""The pieces of the second-order solver."""
+
+import numpy as np
+import pytest
+import reference
+from numpy.testing import assert_allclose, assert_array_equal
+from problems import coupling_of, hard_problem
+
+from svmosaic import _core
+from svmosaic.couplings import Coupling
+from svmosaic.solvers import newton, solve
+
+
+def positive_matrices(rng, n, size, rank):
+    roots = rng.standard_normal((n, rank, size))
+    return np.einsum("kri,krj->kij", roots, roots)
+
+
+@pytest.mark.parametrize("rank", [0, 2, 9])
+@pytest.mark.parametrize("n_tiles", [1, 2, 5])
+@pytest.mark.parametrize("shape", ["cells", "global", "groups"])
+def test_arrow_solve_equals_a_dense_solve(shape, n_tiles, rank):
+    rng = np.random.RandomState(n_tiles)
+    coupling = coupling_of(shape, n_tiles, rng)
+    hessians = 10.0 * positive_matrices(rng, n_tiles, 4, rank)
+    residual = rng.standard_normal((coupling.n_blocks, 4))
+    matrix = reference.newton_matrix(hessians, coupling.own, coupling.shared)
+    expected = np.linalg.solve(matrix, -residual.ravel())
+    assert_allclose(newton.arrow_solve(hessians, coupling, residual).ravel(), expected, rtol=1e-8, atol=1e-12)
+
+
+def test_arrow_solve_of_independent_tiles_with_own_weight():
+    rng = np.random.RandomState(0)
+    coupling = Coupling(3.0, np.zeros((2, 0)))
+    hessians, residual = positive_matrices(rng, 2, 3, 5), rng.standard_normal((2, 3))
+    matrix = reference.newton_matrix(hessians, 3.0, coupling.shared)
+    expected = np.linalg.solve(matrix, -residual.ravel())
+    assert_allclose(newton.arrow_solve(hessians, coupling, residual).ravel(), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", ["linear", "global", "groups"])
+def test_hessian_is_the_derivative_of_the_gradient(shape):
+    """I + B^T S B from the core against finite differences of V - sum_r a_r(m_r) y_r z_r."""
+    problem, X = hard_problem(0, shape=shape, loss="squared_hinge")
+    Z = reference.expand_problem(problem, X)
+    v = 0.3 * np.random.RandomState(0).standard_normal(Z.shape[1])
+
+    def gradient(point):
+        slack = np.maximum(0.0, 1.0 - problem.y * (Z @ point))
+        return point - Z.T @ (2.0 * problem.cost * slack * problem.y)
+
+    curvature = np.where(problem.y * (Z @ v) < 1.0, 2.0 * problem.cost, 0.0)
+    members, offsets = newton._TileMembers(problem).active(curvature)
+    hessians = np.empty((problem.coupling.n_tiles, problem.shape[1], problem.shape[1]))
+    _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians)
+    matrix = reference.newton_matrix(hessians, problem.coupling.own, problem.coupling.shared)
+    h = 1e-6
+    numeric = np.array([(gradient(v + h * e) - gradient(v - h * e)) / (2 * h) for e in np.eye(len(v))])
+    assert_allclose(matrix, numeric, atol=1e-4 * np.abs(matrix).max())
+
+
+def test_active_members_are_sorted_by_tile():
+    problem, _ = hard_problem(1, shape="global")
+    curvature = np.random.RandomState(1).uniform(size=problem.n_rows) * (problem.cost > 0)
+    members, offsets = newton._TileMembers(problem).active(curvature)
+    assert sorted(members) == list(np.flatnonzero(curvature))
+    for k in range(problem.coupling.n_tiles):
+        assert (problem.tile[members[offsets[k] : offsets[k + 1]], 0] == k).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_line_search_ends_near_the_minimum(seed):
+    """On 1/2 |w + t p|^2 + sum c max(0, 1 - m - t u)^2 / 2, convex and piecewise quadratic."""
+    rng = np.random.RandomState(seed)
+    margin, change, cost = rng.standard_normal(30), 10 ** rng.uniform(-3, 3) * rng.standard_normal(30), 2.0
+    along, square = -(10 ** rng.uniform(-2, 2)), 10 ** rng.uniform(-3, 1)
+
+    def pull(step):
+        return np.maximum(0.0, 1 - margin - step * change) @ change * cost
+
+    start = along - pull(0.0)
+    if start > 0:
+        change = -change
+        start = along - pull(0.0)
+    if start > 0:
+        pytest.skip("not a descent direction either way")
+    t = newton._line_search(along, square, pull)
+    assert t > 0
+    assert abs(along + t * square - pull(t)) <= newton.SLOPE_TOL * -start
+
+
+def test_line_search_refuses_to_climb():
+    assert newton._line_search(1.0, 1.0, lambda step: 0.0) == 0.0
+    assert newton._line_search(float("nan"), 1.0, lambda step: 0.0) == 0.0
+
+
+def test_solve_positive_mends_rounding_and_gives_up_on_nan():
+    singular = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-16]])
+    assert np.isfinite(newton._solve_positive(singular, np.ones(2))).all()
+    assert np.isnan(newton._solve_positive(np.full((2, 2), np.nan), np.ones(2))).all()
+    assert_allclose(newton._solve_positive(np.diag([2.0, 4.0]), np.ones(2)), [0.5, 0.25])
+
+
+def test_reach_follows_the_step_length():
+    assert newton._adapt_reach(0.0, 1e-3) == 1e-3
+    assert newton._adapt_reach(1e-3, 1e-3) == 4e-3
+    assert newton._adapt_reach(1e-3, 0.2) == 1e-3
+    assert newton._adapt_reach(1e-3, 1.0) == 5e-4
+    assert newton._adapt_reach(1e-7, 1.0) == 0.0
+
+
+def test_squared_hinge_takes_few_steps():
+    """Newton's method on a piecewise quadratic ends in finitely many steps."""
+    problem, _ = hard_problem(2, loss="squared_hinge")
+    assert solve([problem], solver="newton", tol=1e-12)[0].n_iter <= 10
+
+
+def test_best_point_is_returned_when_stopped():
+    problem, _ = hard_problem(3)
+    gaps = [solve([problem], solver="newton", tol=1e-12, max_iter=n)[0].gap for n in range(1, 15)]
+    assert_array_equal(gaps, np.minimum.accumulate(gaps))

@@ -1,0 +1,203 @@
+"""The compiled predictor, and the scoring engine under it."""
+
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.kernel_approximation import RBFSampler
+
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
+from svmosaic.gates import CODINGS, DistanceGate, SingleCell
+from svmosaic.mosaic import LINKS, Mosaic
+
+
+def random_mosaic(rng, *, coding="softmax", n_tiles=6, n_outputs=3, n_features=5, width=3, link="identity"):
+    width = 1 if coding == "nearest" else width
+    gate = DistanceGate(
+        rng.standard_normal((n_tiles, n_features)), coding, width, 0.3,
+        log_prior=rng.standard_normal(n_tiles) if coding == "softmax" else None, factor=rng.uniform(0.5, 2.0, n_tiles),
+    )  # fmt: skip
+    coef = rng.standard_normal((n_tiles, n_outputs, n_features))
+    return Mosaic(gate, coef, rng.standard_normal((n_tiles, n_outputs)), link)
+
+
+def reference_scores(mosaic, X):
+    """sum_a weight link(<w, x> + b), term by term, with the codes of the gate."""
+    tile, weight = mosaic.gate.code(X)
+    out = np.zeros((len(X), mosaic.coef.shape[1]))
+    for i in range(len(X)):
+        for a in range(tile.shape[1]):
+            s = mosaic.coef[tile[i, a]] @ X[i].astype(float) + mosaic.intercept[tile[i, a]]
+            if mosaic.link == "vote":
+                s = np.exp(-np.maximum(0, 1 - s)) - np.exp(-np.maximum(0, 1 + s))
+            out[i] += (1.0 if weight is None else weight[i, a]) * s
+    return out
+
+
+def reference_weights(gate, X):
+    """The gate's weights of each row over all tiles, from the formulas of its docstring."""
+    X = X.astype(float)
+    dense = np.zeros((len(X), gate.n_tiles))
+    for i, x in enumerate(X):
+        squared = ((x - gate.centers) ** 2).sum(axis=1)
+        chosen = np.argsort(squared, kind="stable")[: gate.width]
+        if gate.coding == "nearest":
+            w = np.ones(1)
+        elif gate.coding == "inverse":
+            w = 1 / np.sqrt(squared[chosen])
+        elif gate.coding == "softmax":
+            w = np.exp(-gate.scale * squared[chosen] + gate.log_prior[chosen])
+        else:
+            d = np.sqrt(squared[chosen])
+            locality = np.exp((d - d.max()) / d.max()) if gate.coding == "llc" else np.ones(len(d))
+            offset = x - gate.centers[chosen]
+            ridge = gate.scale * squared[chosen].mean() * locality**2
+            w = np.linalg.solve(offset @ offset.T + np.diag(ridge), np.ones(len(d)))
+        dense[i, chosen] = w / w.sum() * (1 if gate.factor is None else gate.factor[chosen])
+    return dense
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("coding", CODINGS)
+def test_codes_are_those_of_the_formulas(coding, dtype):
+    rng = np.random.default_rng(0)
+    gate = random_mosaic(rng, coding=coding).gate
+    X = rng.standard_normal((40, 5)).astype(dtype)
+    tile, weight = gate.code(X)
+    dense = np.zeros((40, gate.n_tiles))
+    np.put_along_axis(dense, tile, np.ones(tile.shape) if weight is None else weight, axis=1)
+    assert_allclose(dense, reference_weights(gate, X), atol=1e-12 if dtype == np.float64 else 2e-5)
+
+
+# Shapes on both sides of the choice between all tiles and the selected ones, and of that between dots and panels.
+SHAPES = [
+    dict(n_tiles=6, n_outputs=1, n_features=5, width=6),
+    dict(n_tiles=6, n_outputs=7, n_features=5, width=6),
+    dict(n_tiles=90, n_outputs=2, n_features=70, width=2),
+    dict(n_tiles=40, n_outputs=9, n_features=33, width=3),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("coding", ["nearest", "softmax"])
+def test_engine_row_batch_sparse_and_reference_agree(coding, link, shape, dtype):
+    rng = np.random.default_rng(1)
+    mosaic = random_mosaic(rng, coding=coding, link=link, **shape)
+    X = rng.standard_normal((120, shape["n_features"])).astype(dtype)
+    expected = reference_scores(mosaic, X)
+    tolerance = dict(atol=1e-11, rtol=1e-11) if dtype == np.float64 else dict(atol=3e-5, rtol=1e-5)
+    assert_allclose(mosaic.decision_function(X), expected, **tolerance)
+    assert_allclose(mosaic.decision_function(sparse.csr_array(X)), expected, **tolerance)
+    assert_array_equal(mosaic.decision_function(X, n_jobs=2), mosaic.decision_function(X))
+    predictor = mosaic.compile()
+    batch = predictor.decision_function(X)
+    assert_array_equal(batch.reshape(len(X), -1), mosaic.decision_function(X))
+    # A single row is added up in the same order as a batch, but not through the same kernels for many rows at once.
+    rows = np.array([predictor.decision_function(x) for x in X])
+    assert_allclose(rows, batch, **tolerance)
+    strided = np.asfortranarray(X)
+    assert_array_equal([predictor.decision_function(x) for x in strided], rows)
+
+
+ESTIMATORS = [
+    LinearSVC(random_state=0),
+    KMeansSVC(5, tol=1e-2, random_state=0),
+    ClusteredSVC(5, tol=1e-2, random_state=0),
+    LocallyLinearSVC(12, n_neighbors=4, random_state=0),
+    LocallyLinearSVC(12, n_neighbors=4, feature_map=RBFSampler(n_components=20, random_state=0), random_state=0),
+]
+
+
+def training_set(n_classes, dtype=np.float64):
+    X, y = make_classification(
+        300, 8, n_informative=5, n_classes=n_classes, n_clusters_per_class=1, random_state=0
+    )  # fmt: skip
+    return X.astype(dtype), np.array(["ant", "bee", "cat", "dog"])[y]
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_predictor_answers_as_the_estimator(estimator, n_classes):
+    X, y = training_set(n_classes)
+    model = estimator.fit(X, y)
+    predictor = model.predictor()
+    assert_array_equal(predictor(X), model.predict(X))
+    assert_array_equal(predictor.predict(X.tolist()), model.predict(X))
+    assert_array_equal([predictor(x) for x in X], model.predict(X))
+    assert_array_equal(predictor.decision_function(X), model.decision_function(X))
+    assert_allclose(predictor.decision_function(X[0]), model.decision_function(X[:1])[0], rtol=1e-12)
+    assert_array_equal(predictor(sparse.csr_array(X)), model.predict(sparse.csr_array(X)))
+    again = pickle.loads(pickle.dumps(predictor))
+    assert_array_equal(again(X), predictor(X))
+
+
+def test_rows_of_integers_are_converted_and_a_first_call_may_be_a_row():
+    X, y = training_set(2)
+    model = LinearSVC(random_state=0).fit(X, y)
+    row = np.arange(8)
+    assert model.predictor()(row) == model.predict([row])[0]
+    assert model.predictor().decision_function(row) == pytest.approx(model.decision_function([row])[0])
+
+
+def test_errors_name_shape_and_dtype():
+    X, y = training_set(2)
+    predictor = LinearSVC(random_state=0).fit(X, y).predictor()
+    predictor(X[0])
+    with pytest.raises(ValueError, match="the row has 3 features, the model 8"):
+        predictor(X[0, :3].copy())
+    with pytest.raises(ValueError, match=r"\(8,\) or \(n_samples, 8\), got \(300, 3\)"):
+        predictor(X[:, :3])
+    with pytest.raises(ValueError, match=r"got \(2, 2, 2\)"):
+        predictor(np.zeros((2, 2, 2)))
+    with pytest.raises(TypeError, match="dtype <U1"):
+        predictor(np.array(["a"] * 8))
+    with pytest.raises(TypeError, match="CSR"):
+        predictor(sparse.csc_array(X))
+    with pytest.raises(AttributeError, match="calibration="):
+        predictor.predict_proba(X[0])
+    with pytest.raises(ValueError, match="2 classes"):
+        Mosaic(SingleCell(), np.ones((1, 1, 2)), np.ones((1, 1))).compile([1, 2, 3])
+
+
+def test_many_threads_may_call_at_once():
+    X, y = training_set(4)
+    model = LocallyLinearSVC(12, n_neighbors=4, random_state=0).fit(X, y)
+    predictor = model.predictor()
+    expected = model.predict(X)
+    with ThreadPoolExecutor(8) as pool:
+        for answer in pool.map(lambda _: np.array([predictor(x) for x in X]), range(16)):
+            assert_array_equal(answer, expected)
+
+
+def test_a_pickled_predictor_needs_numpy_and_the_core_only(tmp_path):
+    X, y = training_set(4)
+    model = ClusteredSVC(5, tol=1e-2, random_state=0).fit(X, y)
+    path = tmp_path / "predictor.pickle"
+    path.write_bytes(pickle.dumps(model.predictor()))
+    code = (
+        "import pickle, sys, numpy as np\n"
+        f"predictor = pickle.load(open({str(path)!r}, 'rb'))\n"
+        "predictor(np.zeros(8))\n"
+        "print(sorted(m for m in ('scipy', 'sklearn', 'joblib') if m in sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_row_on_a_centre_and_rows_out_of_all_reach_stay_finite():
+    rng = np.random.default_rng(0)
+    for coding in CODINGS:
+        mosaic = random_mosaic(rng, coding=coding)
+        X = np.concatenate([mosaic.gate.centers, [np.zeros(5), np.full(5, 1e30), np.full(5, -1e-30)]])
+        for dtype in (np.float32, np.float64):
+            scores = mosaic.decision_function(X.astype(dtype))
+            assert np.isfinite(scores).all()
+            assert_allclose(scores, mosaic.decision_function(X), rtol=2e-4, atol=2e-4)
