@@ -35,6 +35,7 @@ SETTINGS = {
         SMALL | {"multi_class": "crammer_singer", "loss": "hinge"},
     ],
     "LocalCodingSVC": [SMALL],
+    "LearnedGateSVC": [{"n_tiles": 8, "n_neighbors": 4, "max_iter": 20}],
     "NeighborsSVC": [{"n_neighbors": 10}],
 }
 # Checks that may fail, each with its reason.
@@ -45,6 +46,7 @@ NEIGHBOURS = "copies of a row take the places of other neighbours"
 EXPECTED = {
     "LocallyLinearSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "LocalCodingSVC": dict.fromkeys(WEIGHTS, SAMPLED),
+    "LearnedGateSVC": dict.fromkeys(WEIGHTS, STOCHASTIC),
     "NeighborsSVC": dict.fromkeys(WEIGHTS, NEIGHBOURS)
     | {"check_non_transformer_estimators_n_iter": "fit does not iterate: max_iter is for the SVM of each query"},
 }

@@ -140,7 +140,14 @@ def _distance(gate, n_features):
     return "\n".join(parts)
 
 
-GATES = {"SingleCell": _single_cell, "DistanceGate": _distance}
+def _projected(gate, n_features):
+    n_components = len(gate.projection)
+    inner = _distance(gate.inner, n_components).replace("FEATURES", "COMPONENTS").replace("void choose(", "void share(")
+    table = _array("projection", np.asarray(gate.projection, dtype=np.float32))
+    return f"#define COMPONENTS {n_components}\n\n{table}\n{inner}{_PROJECT}"
+
+
+GATES = {"SingleCell": _single_cell, "DistanceGate": _distance, "ProjectedGate": _projected}
 
 # ---- calibrations: each gives `@NAME@_probabilities`, which decides `@NAME@_predict` ---------------------------------
 
@@ -340,6 +347,18 @@ static void choose(const float *x, int *tile, double *weight) {
   for (int a = 0; a < WIDTH; ++a) {
     weight[a] /= total;
 @FACTOR@  }
+}
+"""
+
+_PROJECT = """
+static void choose(const float *x, int *tile, double *weight) {
+  float z[COMPONENTS];
+  for (int q = 0; q < COMPONENTS; ++q) {
+    float sum = 0;
+    for (int f = 0; f < FEATURES; ++f) sum += projection[(size_t)q * FEATURES + f] * x[f];
+    z[q] = sum;
+  }
+  share(z, tile, weight);
 }
 """
 

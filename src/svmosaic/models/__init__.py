@@ -4,6 +4,7 @@ from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
 from svmosaic.models.conversion import ConvertedMixture, ConvertedSVM, mixture_to_svm, svm_to_mixture
 from svmosaic.models.fusion import FusedSVC
 from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier
+from svmosaic.models.learned_gate import LearnedGateSVC
 from svmosaic.models.linear import LinearSVC
 from svmosaic.models.local_coding import LocallyLinearSVC
 from svmosaic.models.local_coordinates import LocalCodingSVC
@@ -16,6 +17,7 @@ __all__ = [
     "FusedSVC",
     "GaussianMixtureClassifier",
     "KMeansSVC",
+    "LearnedGateSVC",
     "LinearSVC",
     "LocalCodingSVC",
     "LocallyLinearSVC",

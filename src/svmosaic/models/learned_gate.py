@@ -3,21 +3,22 @@
 import numpy as np
 from joblib import effective_n_jobs
 from scipy import sparse
-from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import Target, check_real, validate_training
+from svmosaic._validation import Target, check_real, validate_batch, validate_training
 from svmosaic.couplings import Coupling
-from svmosaic.gates import DistanceGate, ProjectedGate, place_centers
+from svmosaic.gates import DistanceGate, ProjectedGate, place_centers, principal_components
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models.local_coding import code_gate
 from svmosaic.mosaic import Mosaic
-from svmosaic.solvers import Rows
+from svmosaic.solvers import Problem, Rows, solve, warn_if_unconverged
 from svmosaic.solvers.learner import GateLearner, one_cycle
 
-# Rows that the starting projection is computed from.
-PROJECTION_SAMPLE = 20_000
+# The fewest steps in an epoch; batches are made smaller for it.
+FEWEST_STEPS = 16
+# Epochs of the solver that polishes.
+POLISH_EPOCHS = 1000
 
 
 class LearnedGateSVC(BaseMosaicClassifier):
@@ -30,10 +31,14 @@ class LearnedGateSVC(BaseMosaicClassifier):
     learnt together by minibatches of the squared hinge loss
     :math:`\sum_i s_i \sum_c \max(0, 1 - y_{ic} f_c(x_i))^2`, one against the rest, with Adam, a one-cycle schedule and
     weight decay on the tiles. Start: principal components, k-means in them, zero tiles. The problem is not convex, and
-    there is no certificate for the gate; with `polish`, the tiles are then solved for with the gate frozen, to the
-    certificate of `LocallyLinearSVC`, and the better of the two on a held-out part is kept.
+    there is no certificate for the gate. With `polish`, the tiles are then solved for with the gate frozen; they
+    minimise
 
-    Standardise the features first. Computations are in float32.
+    .. math:: \tfrac12 \sum_j \lVert (w_{jc}, b_{jc}) \rVert^2 + C \sum_i s_i \max(0, 1 - y_{ic} f_c(x_i))^2
+
+    for each output c, to a certified gap, and what is better on a held-out part is kept.
+
+    Standardise the features first. Learning is in float32.
 
     Parameters
     ----------
@@ -47,6 +52,8 @@ class LearnedGateSVC(BaseMosaicClassifier):
         Share of itself that a tile loses a step, times the learning rate.
     C : float, default=10.0
         Weight of the losses when the tiles are polished.
+    learn_gate : bool, default=True
+        False keeps projection, anchors and sharpness as they start, and learns the tiles only.
     max_iter : int, default=40
         Epochs.
     learning_rate : float, default=0.01
@@ -57,16 +64,19 @@ class LearnedGateSVC(BaseMosaicClassifier):
         Score a held-out part after each epoch, stop after `n_iter_no_change` epochs without a better score, and keep
         the best.
     n_iter_no_change : int, default=10
+        Epochs without a better score after which `early_stopping` stops.
     validation_fraction : float, default=0.1
-        Size of the held-out part for `early_stopping` and `polish`.
+        Size of the part held out from training for `early_stopping` and `polish`.
     polish : bool, default=False
         Solve for the tiles with the gate frozen, and keep what is better on the held-out part. Worth its time where
         features are many and rows few.
     tol : float, default=1e-3
         Duality gap of the polished tiles, as a share of the objective at zero.
     warm_start : bool, default=False
-        Start `fit` from the last fit's gate and tiles, where their shapes still fit.
+        Start `fit` from the gate and tiles of the last one; anew where classes, features, `n_tiles`, `n_components` or
+        `n_neighbors` are not the same any more.
     class_weight : dict, "balanced" or None, default=None
+        Multiplies the sample weight of the rows of each class.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -82,8 +92,12 @@ class LearnedGateSVC(BaseMosaicClassifier):
         Mean loss met during each epoch.
     validation_scores_ : list of float
         Accuracy on the held-out part after each epoch, with `early_stopping`.
+    polish_scores_ : tuple of float
+        With `polish`: accuracy on the held-out part of the learnt and of the polished tiles.
     polished_ : bool
         Whether the tiles are the polished ones.
+    dual_gap_ : ndarray of shape (n_outputs,)
+        With `polish`: certified gap of the polished tiles.
     n_iter_ : int
         Epochs.
     n_features_in_ : int
@@ -107,6 +121,7 @@ class LearnedGateSVC(BaseMosaicClassifier):
         n_neighbors=8,
         weight_decay=0.01,
         C=10.0,
+        learn_gate=True,
         max_iter=40,
         learning_rate=0.01,
         batch_size=512,
@@ -126,6 +141,7 @@ class LearnedGateSVC(BaseMosaicClassifier):
         self.n_neighbors = n_neighbors
         self.weight_decay = weight_decay
         self.C = C
+        self.learn_gate = learn_gate
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.batch_size = batch_size
@@ -139,12 +155,6 @@ class LearnedGateSVC(BaseMosaicClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    # What the shared solver asks of an estimator when the tiles are polished.
-    loss = "squared_hinge"
-    solver = "auto"
-    fit_intercept = True
-    intercept_scaling = 1.0
 
     def fit(self, X, y, sample_weight=None):
         """Learn the gate and the tiles.
@@ -162,56 +172,59 @@ class LearnedGateSVC(BaseMosaicClassifier):
         """
         self._check_parameters()
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        X = _single_precision(X)
         rng = check_random_state(self.random_state)
-        X = X.astype(np.float32, copy=False)
-        if not np.isfinite(X.data if sparse.issparse(X) else X).all():
-            raise ValueError("X has values too large for float32; scale the features")
-        parts = self._hold_out(X, target, rng) if self.early_stopping or self.polish else (X, target, None, None)
-        learner = self._start(parts[0], target.n_outputs, rng)
-        self._learn(learner, *parts, rng)
+        train, held = (X, target), None
+        if self.early_stopping or self.polish:
+            train, held = self._hold_out(X, target, rng)
+        learner = self._start(*train, rng)
+        self._learn(learner, *train, held, rng)
         self.classes_ = target.classes
         self.mosaic_ = _mosaic(learner)
+        self.polished_ = False
+        if self.polish:
+            self._polish(learner, *train, *held, rng)
         self._learner = learner
-        self.polished_ = self.polish and self._polish(X, target, *parts, rng)
+        self.region_counts_ = self._count_regions(X, target.label, self.mosaic_.gate.code(X, self.n_jobs))
         return self
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """One pass over a batch of a stream, at a constant learning rate.
+        """One pass over a batch of a stream, in minibatches at a constant learning rate.
+
+        The first batch, unless `fit` came before, places the projection and the anchors.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-        classes : array-like, needed at the first call
-            All classes that may ever come.
+        classes : array-like of shape (n_classes,), optional
+            All classes that the stream will bring; needed in the first call.
         sample_weight : array-like of shape (n_samples,), optional
+            Weighs the loss of each row.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        first = not hasattr(self, "classes_")
-        if first and classes is None:
-            raise ValueError("classes must be given at the first call of partial_fit")
-        known = np.unique(classes) if first else self.classes_
-        if not first and classes is not None and not np.array_equal(known, np.unique(classes)):
-            raise ValueError(f"classes={classes!r} differs from the classes of the first call, {known!r}")
-        X, target = validate_training(
-            self, X, y, sample_weight, self.class_weight, classes=known, reset=first
+        first = not hasattr(self, "mosaic_")
+        X, target = validate_batch(
+            self, X, y, None if first else self.classes_, classes, sample_weight, self.class_weight
         )
+        X = _single_precision(X)
         rng = check_random_state(self.random_state)
-        X = X.astype(np.float32, copy=False)
-        if first:
-            self._learner = self._start(X, target.n_outputs, rng)
-            self.classes_ = known
-        batch = self._batch(X.shape[0])
+        learner = self._start(X, target, rng) if first else self._learner
         order = rng.permutation(X.shape[0]).astype(np.int32)
+        batch = self._batch(X.shape[0])
         rates = np.full(-(-len(order) // batch), float(self.learning_rate))
-        self._epoch(self._learner, Rows(X), target, order, batch, rates)
-        self.mosaic_ = _mosaic(self._learner)
+        loss = self._epoch(learner, Rows(X), target, order, batch, rates)
+        if first:
+            self.loss_curve_ = []
+        self.loss_curve_.append(loss)
+        self._check_loss()
+        self.classes_, self._learner, self.mosaic_ = target.classes, learner, _mosaic(learner)
         self.polished_ = False
-        self.n_iter_ = 1
+        self.n_iter_ = len(self.loss_curve_)
         return self
 
     def _check_parameters(self):
@@ -228,96 +241,105 @@ class LearnedGateSVC(BaseMosaicClassifier):
         check_real("tol", self.tol, above=0)
 
     def _hold_out(self, X, target, rng):
-        n_rows = X.shape[0]
-        counts = np.bincount(target.label)
-        stratify = target.label if counts[counts > 0].min() >= 2 and n_rows * self.validation_fraction >= len(counts) else None
-        train, held = train_test_split(
-            np.arange(n_rows), test_size=self.validation_fraction, random_state=rng, stratify=stratify
+        """Training part and held-out part, each with the same shares of the classes where there are enough rows."""
+        n_rows, counts = X.shape[0], np.bincount(target.label, minlength=len(target.classes))
+        n_held = max(1, round(self.validation_fraction * n_rows))
+        enough = counts.min() >= 2 and len(counts) <= n_held <= n_rows - len(counts)
+        parts = train_test_split(
+            np.arange(n_rows), test_size=n_held, random_state=rng, stratify=target.label if enough else None
         )
-        return X[train], _take(target, train), X[held], _take(target, held)
+        return [(X[rows], _take(target, rows)) for rows in map(np.sort, parts)]
 
-    def _start(self, X, n_outputs, rng) -> GateLearner:
+    def _start(self, X, target, rng) -> GateLearner:
         """The start: principal components, k-means in them, zero tiles; or the last fit."""
-        if self.warm_start and hasattr(self, "_learner"):
-            last = self._learner
-            if last.tiles[0].shape[1] == n_outputs * (X.shape[1] + 1) and last.n_outputs == n_outputs:
-                return last
-        projection = self._projection(X, rng)
-        z = X if projection is None else np.ascontiguousarray(X @ projection.T.astype(np.float32))
-        anchors = place_centers(z, self.n_tiles, rng=rng)
+        settings = (self.n_tiles, self.n_components, self.n_neighbors, X.shape[1], target.classes.tolist())
+        if self.warm_start and getattr(self, "_settings", None) == settings:
+            learner = self._learner.copy()
+            learner.set_decay(float(self.weight_decay))
+            return learner
+        self._settings = settings
+        projection = None if self.n_components is None else principal_components(X, self.n_components, rng)
+        z = X if projection is None else np.ascontiguousarray(X @ projection.T)
+        anchors = place_centers(z, self.n_tiles, sample_weight=target.weight, rng=rng)
         gate = code_gate(z, anchors, "softmax", self.n_neighbors, None, rng)
         return GateLearner(
-            anchors, gate.scale, projection, n_features=X.shape[1], n_outputs=n_outputs, width=gate.width,
-            decay=self.weight_decay,
+            anchors, gate.scale, projection, n_features=X.shape[1], n_outputs=target.n_outputs, width=gate.width,
+            decay=float(self.weight_decay),
         )  # fmt: skip
 
-    def _projection(self, X, rng):
-        if self.n_components is None:
-            return None
-        sample = X
-        if X.shape[0] > PROJECTION_SAMPLE:
-            sample = X[np.sort(rng.choice(X.shape[0], PROJECTION_SAMPLE, replace=False))]
-        n_components = min(self.n_components, *sample.shape)
-        if sparse.issparse(X):
-            if n_components >= X.shape[1]:
-                return np.eye(X.shape[1])
-            return TruncatedSVD(n_components, random_state=rng).fit(sample).components_
-        return PCA(n_components, random_state=rng).fit(sample).components_
-
     def _batch(self, n_rows):
-        return max(1, min(self.batch_size, n_rows // 16))
+        return max(1, min(self.batch_size, n_rows // FEWEST_STEPS))
 
-    def _learn(self, learner, X, target, X_held, held, rng):
+    def _learn(self, learner, X, target, held, rng):
+        """All epochs; with early stopping the learner ends as it was after its best one."""
         rows, n_rows = Rows(X), X.shape[0]
         batch = self._batch(n_rows)
         n_batches = -(-n_rows // batch)
         rates = one_cycle(self.learning_rate, n_batches * self.max_iter)
         self.loss_curve_, self.validation_scores_ = [], []
-        best = (-np.inf, None)
+        best, best_epoch, kept = -np.inf, 0, None
         for epoch in range(self.max_iter):
             order = rng.permutation(n_rows).astype(np.int32)
             here = rates[epoch * n_batches : (epoch + 1) * n_batches]
-            self.loss_curve_.append(self._epoch(learner, rows, target, order, batch, here) / target.weight.sum())
-            if not np.isfinite(self.loss_curve_[-1]):
-                raise ValueError(
-                    f"the loss diverged in epoch {epoch + 1} (learning_rate={self.learning_rate}); standardise the "
-                    "features or lower learning_rate"
-                )
+            self.loss_curve_.append(self._epoch(learner, rows, target, order, batch, here))
+            self._check_loss()
             if self.verbose:
                 print(f"[LearnedGateSVC] epoch {epoch + 1}/{self.max_iter}: mean loss {self.loss_curve_[-1]:.6g}")
             if self.early_stopping:
-                score = _accuracy(_mosaic(learner), X_held, held, self.n_jobs)
+                score = _accuracy(_mosaic(learner), *held, self.n_jobs)
                 self.validation_scores_.append(score)
-                if score > best[0]:
-                    best = (score, learner.copy())
-                recent = self.validation_scores_[-self.n_iter_no_change :]
-                if len(self.validation_scores_) > self.n_iter_no_change and max(recent) < best[0]:
+                if score > best:
+                    best, best_epoch, kept = score, epoch, learner.copy()
+                elif epoch - best_epoch >= self.n_iter_no_change:
                     break
         self.n_iter_ = len(self.loss_curve_)
-        if best[1] is not None:
-            learner.restore(best[1])
+        if kept is not None:
+            learner.restore(kept)
 
-    def _epoch(self, learner, rows, target, order, batch, rates):
-        return learner.epoch(
-            rows, target.label.astype(np.int32), target.weight, order, batch, rates,
+    def _epoch(self, learner, rows, target, order, batch, rates) -> float:
+        """One pass; the mean loss on the way."""
+        loss = learner.epoch(
+            rows, target.label.astype(np.int32), target.weight, order, batch, rates, learn_gate=bool(self.learn_gate),
             n_threads=effective_n_jobs(self.n_jobs),
         )  # fmt: skip
+        return loss / float(target.weight.sum())
 
-    def _polish(self, X, target, X_train, train, X_held, held, rng) -> bool:
-        """Solve for the tiles with the gate frozen; keep them, refitted to all rows, if the held-out part agrees."""
-        gate, learnt = self.mosaic_.gate, self.mosaic_
-        coupling = Coupling.independent(gate.n_tiles)
-        trained = self._solved(X_train, train, gate, coupling, rng)
-        if _accuracy(trained, X_held, held, self.n_jobs) <= _accuracy(learnt, X_held, held, self.n_jobs):
-            return False
-        self.mosaic_ = self._solved(X, target, gate, coupling, rng)
-        return True
+    def _check_loss(self):
+        if not np.isfinite(self.loss_curve_[-1]):
+            raise ValueError(
+                f"the loss diverged in epoch {len(self.loss_curve_)} with learning_rate={self.learning_rate}: "
+                "standardise the features, or lower learning_rate"
+            )
 
-    def _solved(self, X, target, gate, coupling, rng):
-        epochs, self.max_iter_ = self.max_iter, 1000
-        solutions, bias = self._solve(X, target, gate.code(X, self.n_jobs), coupling, rng)
+    def _polish(self, learner, X, target, X_held, held, rng):
+        """Solve for the tiles with the gate frozen, and keep them if the held-out part agrees."""
+        gate = self.mosaic_.gate
+        cost = self.C * target.weight
+        first = Problem(
+            Rows(X), *gate.code(X, self.n_jobs), Coupling.independent(gate.n_tiles), target.signs(0), cost,
+            "squared_hinge",
+        )  # fmt: skip
+        solutions = solve(
+            [first.with_target(target.signs(c), cost) for c in range(target.n_outputs)], tol=self.tol,
+            max_iter=POLISH_EPOCHS, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs,
+        )  # fmt: skip
+        warn_if_unconverged(solutions, POLISH_EPOCHS, type(self).__name__)
+        self.dual_gap_ = np.array([s.gap for s in solutions])
         tiles = np.stack([s.weights for s in solutions], axis=1)
-        return Mosaic(gate, tiles[:, :, :-1], bias * tiles[:, :, -1])
+        polished = Mosaic(gate, tiles[:, :, :-1], tiles[:, :, -1])
+        self.polish_scores_ = tuple(_accuracy(m, X_held, held, self.n_jobs) for m in (self.mosaic_, polished))
+        self.polished_ = self.polish_scores_[1] > self.polish_scores_[0]
+        if self.polished_:
+            self.mosaic_ = polished
+            learner.set_tile_weights(tiles)
+
+
+def _single_precision(X):
+    with np.errstate(over="ignore"):
+        X = X.astype(np.float32, copy=False)
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+        raise ValueError("X has values too large for float32: scale the features")
+    return X
 
 
 def _take(target, rows) -> Target:
@@ -333,7 +355,8 @@ def _accuracy(mosaic, X, target, n_jobs) -> float:
 def _mosaic(learner) -> Mosaic:
     """The fitted form of what has been learnt so far."""
     tiles = learner.tile_weights()
-    gate = DistanceGate(learner.anchors[0].astype(np.float64), "softmax", learner.width, learner.tau)
+    gate: DistanceGate | ProjectedGate
+    gate = inner = DistanceGate(learner.anchors[0].astype(np.float64), "softmax", learner.width, learner.tau)
     if learner.projection is not None:
-        gate = ProjectedGate(learner.projection[0][:, :-1].astype(np.float64), gate)
+        gate = ProjectedGate(np.ascontiguousarray(learner.projection[0][:, :-1], dtype=np.float64), inner)
     return Mosaic(gate, tiles[:, :, :-1], tiles[:, :, -1])

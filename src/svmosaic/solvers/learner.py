@@ -1,5 +1,7 @@
 """Driver of the gate learner (core/learner.hpp): parameters with Adam's moments, and the learning-rate schedule."""
 
+from copy import deepcopy
+
 import numpy as np
 
 from svmosaic import _core
@@ -32,19 +34,14 @@ class GateLearner:
     def __init__(self, anchors, tau, projection, *, n_features, n_outputs, width, decay, dtype=np.float32):
         n_tiles = len(anchors)
         self.n_outputs, self.width, self.decay = n_outputs, width, decay
-        self.dtype = np.dtype(dtype)
-        self.tiles = self._moving(np.zeros((n_tiles, n_outputs * (n_features + 1))))
-        self.anchors = self._moving(anchors)
+        self.tiles = _moving(np.zeros((n_tiles, n_outputs * (n_features + 1))), dtype)
+        self.anchors = _moving(anchors, dtype)
         self.projection = None
         if projection is not None:
-            self.projection = self._moving(np.hstack([projection, np.zeros((len(projection), 1))]))
+            self.projection = _moving(np.hstack([projection, np.zeros((len(projection), 1))]), dtype)
         self.log_tau = np.array([[np.log(tau), 0.0, 0.0]])
         self.idle_since = np.zeros(n_tiles)
         self.clock = np.zeros(2)
-
-    def _moving(self, value):
-        value = np.ascontiguousarray(value, dtype=self.dtype)
-        return [value.copy(), np.zeros_like(value), np.zeros_like(value)]
 
     def epoch(self, rows, label, weight, order, batch_size, rates, *, learn_gate=True, n_threads=1) -> float:
         """Steps over the rows of `order` in batches, one rate a batch; returns the sum of the losses on the way."""
@@ -63,6 +60,31 @@ class GateLearner:
         keep = np.exp(-self.decay * (self.clock[1] - self.idle_since))
         tiles = self.tiles[0].astype(np.float64) * keep[:, None]
         return tiles.reshape(len(tiles), self.n_outputs, -1)
+
+    def set_tile_weights(self, tiles):
+        """Go on from other tiles, of shape (n_tiles, n_outputs, n_features + 1), with moments of zero."""
+        self.tiles = _moving(tiles.reshape(len(tiles), -1), self.tiles[0].dtype)
+        self.idle_since[:] = self.clock[1]
+
+    def set_decay(self, decay):
+        """Another weight decay from now on; idle steps so far decay at the old one."""
+        self.tiles[0][:] = self.tile_weights().reshape(len(self.idle_since), -1)
+        self.idle_since[:] = self.clock[1]
+        self.decay = decay
+
+    def copy(self) -> "GateLearner":
+        """The parameters with their moments as they are now."""
+        return deepcopy(self)
+
+    def restore(self, kept: "GateLearner"):
+        """Back to what `copy` returned."""
+        self.__dict__.update(deepcopy(kept).__dict__)
+
+
+def _moving(value, dtype):
+    """A parameter with Adam's two moments."""
+    value = np.array(value, dtype=dtype, order="C")
+    return [value, np.zeros_like(value), np.zeros_like(value)]
 
 
 def one_cycle(peak, n_steps):
