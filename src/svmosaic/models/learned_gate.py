@@ -221,7 +221,7 @@ class LearnedGateSVC(BaseMosaicClassifier):
         if first:
             self.loss_curve_ = []
         self.loss_curve_.append(loss)
-        self._check_loss()
+        self._check_divergence(learner)
         self.classes_, self._learner, self.mosaic_ = target.classes, learner, _mosaic(learner)
         self.polished_ = False
         self.n_iter_ = len(self.loss_curve_)
@@ -282,7 +282,7 @@ class LearnedGateSVC(BaseMosaicClassifier):
             order = rng.permutation(n_rows).astype(np.int32)
             here = rates[epoch * n_batches : (epoch + 1) * n_batches]
             self.loss_curve_.append(self._epoch(learner, rows, target, order, batch, here))
-            self._check_loss()
+            self._check_divergence(learner)
             if self.verbose:
                 print(f"[LearnedGateSVC] epoch {epoch + 1}/{self.max_iter}: mean loss {self.loss_curve_[-1]:.6g}")
             if self.early_stopping:
@@ -304,10 +304,10 @@ class LearnedGateSVC(BaseMosaicClassifier):
         )  # fmt: skip
         return loss / float(target.weight.sum())
 
-    def _check_loss(self):
-        if not np.isfinite(self.loss_curve_[-1]):
+    def _check_divergence(self, learner):
+        if not (np.isfinite(self.loss_curve_[-1]) and learner.is_finite):
             raise ValueError(
-                f"the loss diverged in epoch {len(self.loss_curve_)} with learning_rate={self.learning_rate}: "
+                f"learning diverged in epoch {len(self.loss_curve_)} with learning_rate={self.learning_rate}: "
                 "standardise the features, or lower learning_rate"
             )
 

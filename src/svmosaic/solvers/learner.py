@@ -53,7 +53,14 @@ class GateLearner:
 
     @property
     def tau(self) -> float:
-        return float(np.exp(self.log_tau[0, 0]))
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.log_tau[0, 0]))
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no parameter has overflowed. A loss does not tell: the hinge of what is not a number is zero."""
+        values = [moving[0] for moving in (self.tiles, self.anchors, self.projection) if moving is not None]
+        return all(np.isfinite(value).all() for value in [*values, self.log_tau]) and 0 < self.tau < np.inf
 
     def tile_weights(self):
         """Tiles of shape (n_tiles, n_outputs, n_features + 1), with the decay of idle steps applied."""
