@@ -320,6 +320,8 @@ def test_what_comes_after_fitting(tmp_path):
     assert_array_equal(model.predictor().predict(X), model.predict(X))
     assert sum(model.regions_["rows"]) == len(y)
     assert not hasattr(model, "predict_proba")
+    gate, tiles = model.mosaic_.gate, 8 * 3 * (7 + 1)
+    assert model.mosaic_.n_bytes == 8 * (tiles + gate.projection.size + gate.inner.centers.size)
     explanation = model.explain(X[:5])
     assert len(explanation.tiles()["tile"]) >= 5
     model.save(tmp_path / "model")
