@@ -36,6 +36,7 @@ SETTINGS = {
         SMALL | {"multi_class": "crammer_singer", "loss": "hinge"},
     ],
     "LocalCodingSVC": [SMALL],
+    "LearnedGateSVC": [{"n_tiles": 8, "n_neighbors": 4, "max_iter": 20}],
     "NeighborsSVC": [{"n_neighbors": 10}],
     # Only one with fixed parts: scikit-learn's gamma="scale" looks at the rows without their weights.
     "FusedSVC": [
@@ -60,6 +61,7 @@ EXPECTED = {
     "MixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "HierarchicalMixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "MultiTaskMixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
+    "LearnedGateSVC": dict.fromkeys(WEIGHTS, STOCHASTIC),
     "NeighborsSVC": dict.fromkeys(WEIGHTS, NEIGHBOURS)
     | {"check_non_transformer_estimators_n_iter": "fit does not iterate: max_iter is for the SVM of each query"},
 }

@@ -69,8 +69,9 @@ class Mosaic:
     @property
     def n_bytes(self) -> int:
         """Size of the parameters."""
-        gate = sum(value.nbytes for value in vars(self.gate).values() if isinstance(value, np.ndarray))
-        return self.coef.nbytes + self.intercept.nbytes + gate
+        gates = [self.gate, *([self.gate.inner] if hasattr(self.gate, "inner") else [])]
+        parts = [value for gate in gates for value in vars(gate).values()]
+        return self.coef.nbytes + self.intercept.nbytes + sum(v.nbytes for v in parts if isinstance(v, np.ndarray))
 
     def decision_function(self, X, n_jobs=None):
         """Scores of shape (n_samples, n_outputs); X is a validated array or CSR matrix."""

@@ -140,7 +140,14 @@ def _distance(gate, n_features):
     return "\n".join(parts)
 
 
-GATES = {"SingleCell": _single_cell, "DistanceGate": _distance}
+def _projected(gate, n_features):
+    n_components = len(gate.projection)
+    inner = _distance(gate.inner, n_components).replace("FEATURES", "COMPONENTS").replace("void choose(", "void share(")
+    table = _array("projection", np.asarray(gate.projection, dtype=np.float32))
+    return f"#define COMPONENTS {n_components}\n\n{table}\n{inner}{_PROJECT}"
+
+
+GATES = {"SingleCell": _single_cell, "DistanceGate": _distance, "ProjectedGate": _projected}
 
 # ---- calibrations: each gives `@NAME@_probabilities`, which decides `@NAME@_predict` ---------------------------------
 
@@ -219,12 +226,12 @@ _TOP = """/* @MODEL@ written by svmosaic @VERSION@. C99; needs expf and sqrtf, a
 """
 
 _DOT = """/* Eight partial sums: more exact than one, and a compiler can keep them in vectors. */
-static float dot(const float *u, const float *v) {
+static float dot(const float *u, const float *v, int n) {
   float s[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   int f = 0;
-  for (; f + 8 <= FEATURES; f += 8)
+  for (; f + 8 <= n; f += 8)
     for (int l = 0; l < 8; ++l) s[l] += u[f + l] * v[f + l];
-  for (int l = 0; f < FEATURES; ++f, ++l) s[l] += u[f] * v[f];
+  for (int l = 0; f < n; ++f, ++l) s[l] += u[f] * v[f];
   return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 """
@@ -238,7 +245,7 @@ static void nearest(const float *z, int *tile) {
   float closeness[WIDTH];
   int n = 0;
   for (int j = 0; j < TILES; ++j) {
-    const float close = dot(z, centers + (long)j * FEATURES) - half_norms[j];
+    const float close = dot(z, centers + (long)j * FEATURES, FEATURES) - half_norms[j];
     int at;
     if (n == WIDTH && !(close > closeness[WIDTH - 1])) continue;
     at = n < WIDTH ? n++ : WIDTH - 1;
@@ -343,6 +350,14 @@ static void choose(const float *x, int *tile, double *weight) {
 }
 """
 
+_PROJECT = """
+static void choose(const float *x, int *tile, double *weight) {
+  float z[COMPONENTS];
+  for (int q = 0; q < COMPONENTS; ++q) z[q] = dot(x, projection + (long)q * FEATURES, FEATURES);
+  share(z, tile, weight);
+}
+"""
+
 _LINKS = {
     "identity": """static double score_of(double s) { return s; }
 """,
@@ -361,7 +376,7 @@ _SCORES = """static void scores_of(const float *x, double *scores) {
   for (int a = 0; a < WIDTH; ++a)
     for (int c = 0; c < OUTPUTS; ++c) {
       const long k = (long)tile[a] * OUTPUTS + c;
-      scores[c] += weight[a] * score_of((double)dot(x, coef + k * FEATURES) + intercept[k]);
+      scores[c] += weight[a] * score_of((double)dot(x, coef + k * FEATURES, FEATURES) + intercept[k]);
     }
 }
 

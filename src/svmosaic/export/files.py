@@ -26,12 +26,15 @@ TRUSTED = (
     "svmosaic.calibration.Temperature",
     "svmosaic.gates.cells.SingleCell",
     "svmosaic.gates.distance.DistanceGate",
+    "svmosaic.gates.projected.ProjectedGate",
     "svmosaic.models.clustered.ClusteredSVC",
     "svmosaic.models.clustered.KMeansSVC",
+    "svmosaic.models.learned_gate.LearnedGateSVC",
     "svmosaic.models.linear.LinearSVC",
     "svmosaic.models.local_coding.LocallyLinearSVC",
     "svmosaic.mosaic.FeatureMap",
     "svmosaic.mosaic.Mosaic",
+    "svmosaic.solvers.learner.GateLearner",
 )
 
 

@@ -258,6 +258,11 @@ def _distance(graph, gate, rows):
     return graph.add("ScatterElements", zeros, chosen, weight, axis=1)
 
 
+def _projected(graph, gate, rows):
+    projection = np.ascontiguousarray(gate.projection.T, dtype=graph.dtype)
+    return _distance(graph, gate.inner, graph.add("MatMul", rows, graph.constant(projection, graph.dtype)))
+
+
 def _zero():
     return numpy_helper.from_array(np.zeros(1), "zero")
 
@@ -336,7 +341,7 @@ _CODINGS = {
     "lle": _reconstruction,
 }
 
-GATES = {"SingleCell": _single_cell, "DistanceGate": _distance}
+GATES = {"SingleCell": _single_cell, "DistanceGate": _distance, "ProjectedGate": _projected}
 
 # ---- calibrations: double probabilities of shape (n, n_classes) from double scores ------------------------------
 

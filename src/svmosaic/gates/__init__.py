@@ -5,6 +5,7 @@ from svmosaic.gates.distance import CODINGS, DistanceGate
 from svmosaic.gates.gaussian import GaussianGate
 from svmosaic.gates.hierarchical import HierarchicalGate
 from svmosaic.gates.placement import place_centers
+from svmosaic.gates.projected import ProjectedGate, principal_components
 from svmosaic.gates.rbf import RBFGate
 from svmosaic.gates.responsibilities import Responsibilities
 
@@ -13,8 +14,10 @@ __all__ = [
     "DistanceGate",
     "GaussianGate",
     "HierarchicalGate",
+    "ProjectedGate",
     "RBFGate",
     "Responsibilities",
     "SingleCell",
     "place_centers",
+    "principal_components",
 ]

@@ -5,6 +5,7 @@ from svmosaic.models.conversion import ConvertedMixture, ConvertedSVM, mixture_t
 from svmosaic.models.fusion import FusedSVC
 from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier
 from svmosaic.models.hierarchical import HierarchicalMixtureSVC
+from svmosaic.models.learned_gate import LearnedGateSVC
 from svmosaic.models.linear import LinearSVC
 from svmosaic.models.local_coding import LocallyLinearSVC
 from svmosaic.models.local_coordinates import LocalCodingSVC
@@ -20,6 +21,7 @@ __all__ = [
     "GaussianMixtureClassifier",
     "HierarchicalMixtureSVC",
     "KMeansSVC",
+    "LearnedGateSVC",
     "LinearSVC",
     "LocalCodingSVC",
     "LocallyLinearSVC",

@@ -1,0 +1,65 @@
+"""A gate that measures distances in a linear projection of the rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from sklearn.decomposition import TruncatedSVD
+from sklearn.utils.extmath import safe_sparse_dot
+
+from svmosaic.gates.distance import DistanceGate
+
+# Rows that principal components are computed from, and the most features for which that is by their covariance.
+PROJECTION_SAMPLE = 20_000
+LARGEST_COVARIANCE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedGate:
+    """The codes of z = P x over centres in the projected space.
+
+    Attributes
+    ----------
+    projection : ndarray of shape (n_components, n_features)
+    inner : DistanceGate
+        Over the components.
+    """
+
+    projection: np.ndarray
+    inner: DistanceGate
+
+    @property
+    def n_tiles(self) -> int:
+        return self.inner.n_tiles
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
+
+    @property
+    def scale(self) -> float:
+        return self.inner.scale
+
+    def code(self, X, n_jobs=None):
+        """Tiles and weights of each row, of shape (n_samples, width)."""
+        z = safe_sparse_dot(X, self.projection.T.astype(X.dtype, copy=False), dense_output=True)
+        return self.inner.code(np.ascontiguousarray(z), n_jobs)
+
+
+def principal_components(X, n_components, rng):
+    """Directions of the largest variance, of shape (n_components, n_features); the same for dense and sparse rows."""
+    if X.shape[0] > PROJECTION_SAMPLE:
+        X = X[np.sort(rng.choice(X.shape[0], PROJECTION_SAMPLE, replace=False))]
+    n_components = min(n_components, X.shape[1])
+    if X.shape[1] > LARGEST_COVARIANCE:
+        n_components = min(n_components, X.shape[0])
+        components = TruncatedSVD(n_components, random_state=rng).fit(X).components_
+    else:
+        X = X.astype(np.float64)
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        products = X.T @ X
+        products = products.toarray() if sparse.issparse(products) else products
+        components = np.linalg.eigh(products - X.shape[0] * np.outer(mean, mean))[1].T[::-1][:n_components]
+    # The sign of an eigenvector is a matter of rounding.
+    largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
+    return (components * np.where(largest < 0, -1, 1)).astype(np.float32)

@@ -1,0 +1,362 @@
+"""Gates that learn: regions placed by the gradient of the loss, in a learnt low-dimensional metric."""
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy import sparse
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+
+from svmosaic._validation import Target, check_real, validate_batch, validate_training
+from svmosaic.couplings import Coupling
+from svmosaic.gates import DistanceGate, ProjectedGate, place_centers, principal_components
+from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models.local_coding import code_gate
+from svmosaic.mosaic import Mosaic
+from svmosaic.solvers import Problem, Rows, solve, warn_if_unconverged
+from svmosaic.solvers.learner import GateLearner, one_cycle
+
+# The fewest steps in an epoch; batches are made smaller for it.
+FEWEST_STEPS = 16
+# Epochs of the solver that polishes.
+POLISH_EPOCHS = 1000
+
+
+class LearnedGateSVC(BaseMosaicClassifier):
+    r"""Mosaic of linear SVMs whose regions are learnt with the tiles.
+
+    .. math:: f_c(x) = \sum_{j \in N(x)} g_j(x) (\langle w_{jc}, x \rangle + b_{jc}) , \quad
+              g = \text{softmax}_{j \in N(x)}(-\tau \lVert P x - v_j \rVert^2)
+
+    with N(x) the `n_neighbors` anchors nearest to P x. Projection P, anchors v, sharpness :math:`\tau` and tiles are
+    learnt together by minibatches of the squared hinge loss
+    :math:`\sum_i s_i \sum_c \max(0, 1 - y_{ic} f_c(x_i))^2`, one against the rest, with Adam, a one-cycle schedule and
+    weight decay on the tiles. Start: principal components, k-means in them, zero tiles. The problem is not convex, and
+    there is no certificate for the gate. With `polish`, the tiles are then solved for with the gate frozen; they
+    minimise
+
+    .. math:: \tfrac12 \sum_j \lVert (w_{jc}, b_{jc}) \rVert^2 + C \sum_i s_i \max(0, 1 - y_{ic} f_c(x_i))^2
+
+    for each output c, to a certified gap, and what is better on a held-out part is kept.
+
+    Standardise the features first. Learning is in float32.
+
+    Parameters
+    ----------
+    n_tiles : int, default=100
+        Number of anchors, and so of tiles.
+    n_components : int or None, default=16
+        Dimension of the projection, at most the number of features; None measures distances in x itself.
+    n_neighbors : int, default=8
+        Anchors that share a row.
+    weight_decay : float, default=0.01
+        Share of itself that a tile loses a step, times the learning rate.
+    C : float, default=10.0
+        Weight of the losses when the tiles are polished.
+    learn_gate : bool, default=True
+        False keeps projection, anchors and sharpness as they start, and learns the tiles only.
+    max_iter : int, default=40
+        Epochs.
+    learning_rate : float, default=0.01
+        Peak of the schedule, for tiles; the gate learns at 0.3 of it.
+    batch_size : int, default=512
+        Rows a step; smaller where there are few rows, so that an epoch has at least 16 steps.
+    early_stopping : bool, default=False
+        Score a held-out part after each epoch, stop after `n_iter_no_change` epochs without a better score, and keep
+        the best.
+    n_iter_no_change : int, default=10
+        Epochs without a better score after which `early_stopping` stops.
+    validation_fraction : float, default=0.1
+        Size of the part held out from training for `early_stopping` and `polish`.
+    polish : bool, default=False
+        Solve for the tiles with the gate frozen, and keep what is better on the held-out part. Worth its time where
+        features are many and rows few.
+    tol : float, default=1e-3
+        Duality gap of the polished tiles, as a share of the objective at zero.
+    warm_start : bool, default=False
+        Start `fit` from the gate and tiles of the last one; anew where classes, features, `n_tiles`, `n_components` or
+        `n_neighbors` are not the same any more.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies the sample weight of the rows of each class.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 prints the mean loss of each epoch.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    mosaic_ : Mosaic
+        The fitted form.
+    loss_curve_ : list of float
+        Mean loss met during each epoch.
+    validation_scores_ : list of float
+        Accuracy on the held-out part after each epoch, with `early_stopping`.
+    polish_scores_ : tuple of float
+        With `polish`: accuracy on the held-out part of the learnt and of the polished tiles.
+    polished_ : bool
+        Whether the tiles are the polished ones.
+    dual_gap_ : ndarray of shape (n_outputs,)
+        With `polish`: certified gap of the polished tiles.
+    n_iter_ : int
+        Epochs.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    Examples
+    --------
+    >>> from svmosaic import LearnedGateSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> model = LearnedGateSVC(n_tiles=8, n_neighbors=2, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    def __init__(
+        self,
+        n_tiles=100,
+        *,
+        n_components=16,
+        n_neighbors=8,
+        weight_decay=0.01,
+        C=10.0,
+        learn_gate=True,
+        max_iter=40,
+        learning_rate=0.01,
+        batch_size=512,
+        early_stopping=False,
+        n_iter_no_change=10,
+        validation_fraction=0.1,
+        polish=False,
+        tol=1e-3,
+        warm_start=False,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_tiles = n_tiles
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.weight_decay = weight_decay
+        self.C = C
+        self.learn_gate = learn_gate
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.early_stopping = early_stopping
+        self.n_iter_no_change = n_iter_no_change
+        self.validation_fraction = validation_fraction
+        self.polish = polish
+        self.tol = tol
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y, sample_weight=None):
+        """Learn the gate and the tiles.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Weighs the loss of each row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        X = _single_precision(X)
+        rng = check_random_state(self.random_state)
+        train, held = (X, target), None
+        if self.early_stopping or self.polish:
+            train, held = self._hold_out(X, target, rng)
+        learner = self._start(*train, rng)
+        self._learn(learner, *train, held, rng)
+        self.classes_ = target.classes
+        self.mosaic_ = _mosaic(learner)
+        self.polished_ = False
+        if self.polish:
+            self._polish(learner, *train, *held, rng)
+        self._learner = learner
+        self.region_counts_ = self._count_regions(X, target.label, self.mosaic_.gate.code(X, self.n_jobs))
+        return self
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """One pass over a batch of a stream, in minibatches at a constant learning rate.
+
+        The first batch, unless `fit` came before, places the projection and the anchors.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), optional
+            All classes that the stream will bring; needed in the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weighs the loss of each row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        first = not hasattr(self, "mosaic_")
+        X, target = validate_batch(
+            self, X, y, None if first else self.classes_, classes, sample_weight, self.class_weight
+        )
+        X = _single_precision(X)
+        rng = check_random_state(self.random_state)
+        learner = self._start(X, target, rng) if first else self._learner
+        order = rng.permutation(X.shape[0]).astype(np.int32)
+        batch = self._batch(X.shape[0])
+        rates = np.full(-(-len(order) // batch), float(self.learning_rate))
+        loss = self._epoch(learner, Rows(X), target, order, batch, rates)
+        if first:
+            self.loss_curve_ = []
+        self.loss_curve_.append(loss)
+        self._check_divergence(learner)
+        self.classes_, self._learner, self.mosaic_ = target.classes, learner, _mosaic(learner)
+        self.polished_ = False
+        self.n_iter_ = len(self.loss_curve_)
+        return self
+
+    def _check_parameters(self):
+        check_real("n_tiles", self.n_tiles, at_least=1, integer=True)
+        check_real("n_components", self.n_components, at_least=1, integer=True, optional=True)
+        check_real("n_neighbors", self.n_neighbors, at_least=1, integer=True)
+        check_real("weight_decay", self.weight_decay, at_least=0)
+        check_real("C", self.C, above=0)
+        check_real("max_iter", self.max_iter, at_least=1, integer=True)
+        check_real("learning_rate", self.learning_rate, above=0)
+        check_real("batch_size", self.batch_size, at_least=1, integer=True)
+        check_real("n_iter_no_change", self.n_iter_no_change, at_least=1, integer=True)
+        check_real("validation_fraction", self.validation_fraction, above=0, at_most=0.9)
+        check_real("tol", self.tol, above=0)
+
+    def _hold_out(self, X, target, rng):
+        """Training part and held-out part, each with the same shares of the classes where there are enough rows."""
+        n_rows, counts = X.shape[0], np.bincount(target.label, minlength=len(target.classes))
+        n_held = max(1, round(self.validation_fraction * n_rows))
+        enough = counts.min() >= 2 and len(counts) <= n_held <= n_rows - len(counts)
+        parts = train_test_split(
+            np.arange(n_rows), test_size=n_held, random_state=rng, stratify=target.label if enough else None
+        )
+        return [(X[rows], _take(target, rows)) for rows in map(np.sort, parts)]
+
+    def _start(self, X, target, rng) -> GateLearner:
+        """The start: principal components, k-means in them, zero tiles; or the last fit."""
+        settings = (self.n_tiles, self.n_components, self.n_neighbors, X.shape[1], target.classes.tolist())
+        if self.warm_start and getattr(self, "_settings", None) == settings:
+            learner = self._learner.copy()
+            learner.set_decay(float(self.weight_decay))
+            return learner
+        self._settings = settings
+        projection = None if self.n_components is None else principal_components(X, self.n_components, rng)
+        z = X if projection is None else np.ascontiguousarray(X @ projection.T)
+        anchors = place_centers(z, self.n_tiles, sample_weight=target.weight, rng=rng)
+        gate = code_gate(z, anchors, "softmax", self.n_neighbors, None, rng)
+        return GateLearner(
+            anchors, gate.scale, projection, n_features=X.shape[1], n_outputs=target.n_outputs, width=gate.width,
+            decay=float(self.weight_decay),
+        )  # fmt: skip
+
+    def _batch(self, n_rows):
+        return max(1, min(self.batch_size, n_rows // FEWEST_STEPS))
+
+    def _learn(self, learner, X, target, held, rng):
+        """All epochs; with early stopping the learner ends as it was after its best one."""
+        rows, n_rows = Rows(X), X.shape[0]
+        batch = self._batch(n_rows)
+        n_batches = -(-n_rows // batch)
+        rates = one_cycle(self.learning_rate, n_batches * self.max_iter)
+        self.loss_curve_, self.validation_scores_ = [], []
+        best, best_epoch, kept = -np.inf, 0, None
+        for epoch in range(self.max_iter):
+            order = rng.permutation(n_rows).astype(np.int32)
+            here = rates[epoch * n_batches : (epoch + 1) * n_batches]
+            self.loss_curve_.append(self._epoch(learner, rows, target, order, batch, here))
+            self._check_divergence(learner)
+            if self.verbose:
+                print(f"[LearnedGateSVC] epoch {epoch + 1}/{self.max_iter}: mean loss {self.loss_curve_[-1]:.6g}")
+            if self.early_stopping:
+                score = _accuracy(_mosaic(learner), *held, self.n_jobs)
+                self.validation_scores_.append(score)
+                if score > best:
+                    best, best_epoch, kept = score, epoch, learner.copy()
+                elif epoch - best_epoch >= self.n_iter_no_change:
+                    break
+        self.n_iter_ = len(self.loss_curve_)
+        if kept is not None:
+            learner.restore(kept)
+
+    def _epoch(self, learner, rows, target, order, batch, rates) -> float:
+        """One pass; the mean loss on the way."""
+        loss = learner.epoch(
+            rows, target.label.astype(np.int32), target.weight, order, batch, rates, learn_gate=bool(self.learn_gate),
+            n_threads=effective_n_jobs(self.n_jobs),
+        )  # fmt: skip
+        return loss / float(target.weight.sum())
+
+    def _check_divergence(self, learner):
+        if not (np.isfinite(self.loss_curve_[-1]) and learner.is_finite):
+            raise ValueError(
+                f"learning diverged in epoch {len(self.loss_curve_)} with learning_rate={self.learning_rate}: "
+                "standardise the features, or lower learning_rate"
+            )
+
+    def _polish(self, learner, X, target, X_held, held, rng):
+        """Solve for the tiles with the gate frozen, and keep them if the held-out part agrees."""
+        gate = self.mosaic_.gate
+        cost = self.C * target.weight
+        first = Problem(
+            Rows(X), *gate.code(X, self.n_jobs), Coupling.independent(gate.n_tiles), target.signs(0), cost,
+            "squared_hinge",
+        )  # fmt: skip
+        solutions = solve(
+            [first.with_target(target.signs(c), cost) for c in range(target.n_outputs)], tol=self.tol,
+            max_iter=POLISH_EPOCHS, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs,
+        )  # fmt: skip
+        warn_if_unconverged(solutions, POLISH_EPOCHS, type(self).__name__)
+        self.dual_gap_ = np.array([s.gap for s in solutions])
+        tiles = np.stack([s.weights for s in solutions], axis=1)
+        polished = Mosaic(gate, tiles[:, :, :-1], tiles[:, :, -1])
+        self.polish_scores_ = tuple(_accuracy(m, X_held, held, self.n_jobs) for m in (self.mosaic_, polished))
+        self.polished_ = self.polish_scores_[1] > self.polish_scores_[0]
+        if self.polished_:
+            self.mosaic_ = polished
+            learner.set_tile_weights(tiles)
+
+
+def _single_precision(X):
+    with np.errstate(over="ignore"):
+        X = X.astype(np.float32, copy=False)
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+        raise ValueError("X has values too large for float32: scale the features")
+    return X
+
+
+def _take(target, rows) -> Target:
+    return Target(target.classes, target.label[rows], target.weight[rows])
+
+
+def _accuracy(mosaic, X, target, n_jobs) -> float:
+    scores = mosaic.decision_function(X, n_jobs)
+    predicted = (scores[:, 0] > 0) if scores.shape[1] == 1 else scores.argmax(axis=1)
+    return float(np.average(predicted == target.label, weights=target.weight))
+
+
+def _mosaic(learner) -> Mosaic:
+    """The fitted form of what has been learnt so far."""
+    tiles = learner.tile_weights()
+    gate: DistanceGate | ProjectedGate
+    gate = inner = DistanceGate(learner.anchors[0].astype(np.float64), "softmax", learner.width, learner.tau)
+    if learner.projection is not None:
+        gate = ProjectedGate(np.ascontiguousarray(learner.projection[0][:, :-1], dtype=np.float64), inner)
+    return Mosaic(gate, tiles[:, :, :-1], tiles[:, :, -1])
