@@ -75,7 +75,7 @@ def report(records):
     rows = [[*map(str, setting), f"{np.mean(e):.3f}", f"{np.max(e):.3f}"] for setting, e in ranked[:12]]
     print_table("error above the best of each set, percentage points", [*GRID, "mean", "worst"], rows)
     summary = [dict(zip(GRID, s, strict=True), mean=round(float(np.mean(e)), 3)) for s, e in ranked[:12]]
-    write_results("local_study", records, {"ranking": summary, "best": best})
+    write_results("local_study", "grid", records, {"ranking": summary, "best": best})
 
 
 if __name__ == "__main__":

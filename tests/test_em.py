@@ -104,8 +104,8 @@ def test_small_responsibilities_are_dropped_and_the_rest_sums_to_one():
     X = rng.standard_normal((200, 3))
     gate = some_tree(rng, 3, True)
     tiles, y = rng.standard_normal((5, 1, 4)), rng.choice([-1, 1], (200, 1)).astype(np.int8)
-    everything = _core.e_step(Rows(X).core, gate.core, None, tiles, y, 1.0, 0.0, np.empty(200))
-    count, _, q = _core.e_step(Rows(X).core, gate.core, None, tiles, y, 1.0, 0.05, np.empty(200))
+    everything = _core.e_step(Rows(X).core, gate.tree, None, tiles, y, 1.0, 0.0, np.empty(200))
+    count, _, q = _core.e_step(Rows(X).core, gate.tree, None, tiles, y, 1.0, 0.05, np.empty(200))
     assert len(q) < len(everything[2])
     assert q.min() >= 0.05
     assert_allclose(np.add.reduceat(q, np.concatenate([[0], np.cumsum(count)[:-1]])), 1.0)

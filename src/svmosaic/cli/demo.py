@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC
+from svmosaic import ClusteredSVC, KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
 from svmosaic.datasets import make_xor
 
 
@@ -36,6 +36,9 @@ def _models():
         "svmosaic LinearSVC": LinearSVC(random_state=0),
         "svmosaic KMeansSVC": KMeansSVC(random_state=0),
         "svmosaic ClusteredSVC": ClusteredSVC(random_state=0),
+        "svmosaic MixtureSVC": MixtureSVC(8, random_state=0),
+        "svmosaic LocallyLinearSVC": LocallyLinearSVC(n_anchors=50, random_state=0),
+        "svmosaic LearnedGateSVC": LearnedGateSVC(n_tiles=16, random_state=0),
     }
 
 

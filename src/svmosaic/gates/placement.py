@@ -23,7 +23,8 @@ def place_centers(
         How many, at most: never more than there are distinct rows.
     source : {"kmeans", "class", "random"}, array or clusterer
         "kmeans": k-means on a sample of the rows with a few Lloyd steps, which costs a tenth of k-means to convergence
-        and loses no accuracy. "class": the same within each class, with centres shared out by class size. "random":
+        and loses no accuracy. "class": the same within each class, with centres shared out by class size
+        (where there are fewer centres than classes, "kmeans"). "random":
         rows of X. An array of shape (n, n_features): these centres. An estimator with `cluster_centers_`: its centres,
         as they were fitted. Any other clusterer: a clone of it is fitted to X, and its `cluster_centers_` (or else the
         means of its `labels_`) are taken.
@@ -86,6 +87,8 @@ def _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
 def _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng):
     counts = np.bincount(label)
     present = np.flatnonzero(counts)
+    if n_centers < len(present):  # not enough to go round
+        return _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
     # One centre a class at least; the rest by the size of the classes (largest remainders).
     quota = counts[present] * max(n_centers - len(present), 0) / counts.sum()
     shares = 1 + np.floor(quota).astype(int)

@@ -1,5 +1,7 @@
 """Clustered SVM (Gu and Han, AISTATS 2013), and its baseline of independent cells."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from svmosaic._validation import check_real
@@ -175,18 +177,21 @@ class KMeansSVC(_CellSVC):
         self.verbose = verbose
 
     def _couple(self, n_tiles):
-        return Coupling.independent(n_tiles) if self.coupling is None else self._groups
+        return Coupling.independent(n_tiles)
 
-    def _fit_tiles(self, X, target, gate, rng):
+    def _solve(self, X, target, codes, coupling, rng, start=None):
         if self.coupling is None:
-            return super()._fit_tiles(X, target, gate, rng)
-        self._groups = self.coupling.start(gate.n_tiles)
+            return super()._solve(X, target, codes, coupling, rng, start)
+        groups = following = self.coupling.start(coupling.n_tiles)
         for _ in range(_GROUP_ROUNDS):
-            solutions = super()._fit_tiles(X, target, gate, rng)
-            weights = np.concatenate([self._groups.tiles(s.weights) for s in solutions], axis=1)
-            self._groups = self.coupling.fit(weights, self._groups)
-        del self._groups
-        return solutions
+            groups = following
+            solutions, bias = super()._solve(X, target, codes, groups, rng, start)
+            weights = np.concatenate([groups.tiles(s.weights) for s in solutions], axis=1)
+            following = self.coupling.fit(weights, groups)
+        # Told as tiles, which are their own blocks where nothing is shared.
+        return [
+            replace(s, certificate=replace(s.certificate, weights=groups.tiles(s.weights))) for s in solutions
+        ], bias
 
 
 class ClusteredSVC(_CellSVC):
