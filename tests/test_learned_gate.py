@@ -230,13 +230,13 @@ def test_polished_tiles_have_a_certificate():
 def test_a_frozen_gate_with_polished_tiles_is_the_locally_linear_svm():
     X, y = data(seed=1)
     X = X.astype(np.float32)
-    model = small(n_components=None, learn_gate=False, polish=True, max_iter=1, learning_rate=1e-6, tol=1e-8).fit(X, y)
+    model = small(n_components=None, learn_gate=False, polish=True, max_iter=1, learning_rate=1e-6, tol=1e-10).fit(X, y)
     assert model.polished_
     (X_train, train), _ = model._hold_out(X, *_target(y), np.random.RandomState(0))
     gate = model.mosaic_.gate
     local = LocallyLinearSVC(
-        n_neighbors=3, anchors=gate.centers, code_scale=gate.scale, loss="squared_hinge", C=model.C, tol=1e-8,
-        max_iter=100_000,
+        n_neighbors=3, anchors=gate.centers, code_scale=gate.scale, loss="squared_hinge", C=model.C, tol=1e-10,
+        max_iter=100_000, random_state=0,
     ).fit(X_train, train.label)  # fmt: skip
     assert_allclose(model.decision_function(X), local.decision_function(X), atol=1e-3)
 
