@@ -5,9 +5,12 @@ import warnings
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
+
+# Rows a centre that k-means++ seeds from.
+SEEDS_PER_CENTER = 32
 
 
 def place_centers(
@@ -77,7 +80,15 @@ def _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
         chosen = np.sort(rng.choice(n_rows, rows_per_center * n_centers, replace=False))
         X = X[chosen]
         sample_weight = None if sample_weight is None else sample_weight[chosen]
-    model = KMeans(min(n_centers, X.shape[0]), n_init=1, max_iter=max_iter, random_state=rng)
+    n_centers = min(n_centers, X.shape[0])
+    init = "k-means++"
+    if X.shape[0] > SEEDS_PER_CENTER * n_centers:
+        # Seeding by k-means++ costs more than all Lloyd steps; a part of the sample is enough for it.
+        seeds = np.sort(rng.choice(X.shape[0], SEEDS_PER_CENTER * n_centers, replace=False))
+        weight = None if sample_weight is None else sample_weight[seeds]
+        init, _ = kmeans_plusplus(X[seeds], n_centers, sample_weight=weight, random_state=rng)
+        init = init.toarray() if sparse.issparse(init) else init
+    model = KMeans(n_centers, init=init, n_init=1, max_iter=max_iter, random_state=rng)
     with warnings.catch_warnings():
         # Few Lloyd steps are meant to stop early, and fewer distinct rows than centres are dealt with by the caller.
         warnings.simplefilter("ignore", ConvergenceWarning)
