@@ -9,8 +9,8 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
-# Rows a centre that k-means++ seeds from.
-SEEDS_PER_CENTER = 32
+# Rows that k-means++ seeds from, at least, and a centre.
+SEEDS, SEEDS_PER_CENTER = 4096, 32
 
 
 def place_centers(
@@ -82,9 +82,10 @@ def _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
         sample_weight = None if sample_weight is None else sample_weight[chosen]
     n_centers = min(n_centers, X.shape[0])
     init = "k-means++"
-    if X.shape[0] > SEEDS_PER_CENTER * n_centers:
+    n_seeds = max(SEEDS, SEEDS_PER_CENTER * n_centers)
+    if X.shape[0] > n_seeds:
         # Seeding by k-means++ costs more than all Lloyd steps; a part of the sample is enough for it.
-        seeds = np.sort(rng.choice(X.shape[0], SEEDS_PER_CENTER * n_centers, replace=False))
+        seeds = np.sort(rng.choice(X.shape[0], n_seeds, replace=False))
         weight = None if sample_weight is None else sample_weight[seeds]
         init, _ = kmeans_plusplus(X[seeds], n_centers, sample_weight=weight, random_state=rng)
         init = init.toarray() if sparse.issparse(init) else init
