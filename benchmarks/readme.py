@@ -19,7 +19,7 @@ def tables() -> str:
     """The tables in Markdown."""
     local = stored("local")["runs"]["records"]
     lines = [
-        "| data set | linear SVM | `LocallyLinearSVC` | its paper |",
+        "| data set | linear SVM | `LocallyLinearSVC` | published for LL-SVM |",
         "|---|---|---|---|",
     ]
     for run in local:
