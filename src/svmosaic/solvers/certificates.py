@@ -34,8 +34,8 @@ def dual(weights, alpha, cost, squared: bool) -> float:
     """D(alpha), from alpha and V(alpha)."""
     value = alpha.sum() - 0.5 * np.vdot(weights, weights)
     if squared:
-        paid = cost > 0
-        value -= 0.25 * np.sum(alpha[paid] ** 2 / cost[paid])
+        # A row that costs nothing has a dual of zero.
+        value -= 0.25 * np.dot(alpha, np.divide(alpha, cost, where=cost > 0, out=np.zeros_like(alpha)))
     return float(value)
 
 
