@@ -35,7 +35,8 @@ def tables() -> str:
         f"On MNIST the fit takes {mnist['fit_seconds']:.1f} s and a row in a batch {mnist['row_microseconds']:.1f} µs; "
         f"{kernel['peer']} (RBF, C = 10, gamma = 5, not tuned: {kernel['error']:.2f} % error) takes "
         f"{kernel['fit_seconds']:.0f} s and {kernel['row_microseconds']:.0f} µs in the same run. "
-        "Test errors of one seed; C is chosen on a held-out part of the training rows; two cores (`benchmarks/bench_local.py`).",
+        "Test errors of one seed; C is chosen on a held-out part of the training rows; two cores "
+        "(`benchmarks/bench_local.py`).",
         "",
         "| compiled predictor, ijcnn1 | one row | accuracy |",
         "|---|---|---|",
