@@ -25,10 +25,9 @@ def place_centers(
     n_centers : int
         How many, at most: never more than there are distinct rows.
     source : {"kmeans", "class", "random"}, array or clusterer
-        "kmeans": k-means on a sample of the rows with a few Lloyd steps, which costs a tenth of k-means to convergence
-        and loses no accuracy. "class": the same within each class, with centres shared out by class size
-        (where there are fewer centres than classes, "kmeans"). "random":
-        rows of X. An array of shape (n, n_features): these centres. An estimator with `cluster_centers_`: its centres,
+        "kmeans": k-means on a sample of the rows with a few Lloyd steps: cheap beside k-means to convergence on all
+        rows. "class": the same within each class, with centres shared out by class size (where there are fewer centres
+        than classes, "kmeans"). "random": rows of X. An array of shape (n, n_features): these centres. An estimator with `cluster_centers_`: its centres,
         as they were fitted. Any other clusterer: a clone of it is fitted to X, and its `cluster_centers_` (or else the
         means of its `labels_`) are taken.
     label : ndarray of int, for source="class"
