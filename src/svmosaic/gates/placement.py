@@ -27,7 +27,8 @@ def place_centers(
     source : {"kmeans", "class", "random"}, array or clusterer
         "kmeans": k-means on a sample of the rows with a few Lloyd steps: cheap beside k-means to convergence on all
         rows. "class": the same within each class, with centres shared out by class size (where there are fewer centres
-        than classes, "kmeans"). "random": rows of X. An array of shape (n, n_features): these centres. An estimator with `cluster_centers_`: its centres,
+        than classes, "kmeans"). "random": rows of X.
+        An array of shape (n, n_features): these centres. An estimator with `cluster_centers_`: its centres,
         as they were fitted. Any other clusterer: a clone of it is fitted to X, and its `cluster_centers_` (or else the
         means of its `labels_`) are taken.
     label : ndarray of int, for source="class"
