@@ -1,15 +1,27 @@
-"""The command line."""
+"""The command line: one module a command, imported when its command is called."""
 
 import argparse
+import sys
+from importlib import import_module
+
+# Each module has `add_arguments(parser)` and `run(options)`, which returns the exit code (None for success). Only the
+# module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
+COMMANDS = {
+    "demo": "train on bundled data beside scikit-learn, and print one table",
+}
 
 
 def main(arguments=None):
-    """Entry point of the `svmosaic` command."""
+    """Entry point of the `svmosaic` command; returns its exit code."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
     parser = argparse.ArgumentParser(prog="svmosaic", description="Mosaics of linear SVMs.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("demo", help="train on bundled data beside scikit-learn, and print one table")
-    parser.parse_args(arguments)
-    # Imported late: `svmosaic --help` should not wait for scikit-learn.
-    from svmosaic.cli.demo import run_demo
-
-    run_demo()
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    module = None
+    for name, text in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        if name == chosen:
+            module = import_module(f"svmosaic.cli.{name}")
+            module.add_arguments(subparser)
+    options = parser.parse_args(arguments)
+    return module.run(options)

@@ -13,7 +13,11 @@ from svmosaic import ClusteredSVC, KMeansSVC, LearnedGateSVC, LinearSVC, Locally
 from svmosaic.datasets import make_xor
 
 
-def run_demo():
+def add_arguments(parser):
+    """The demo takes none."""
+
+
+def run(options):
     """Train every model on every set, and print accuracy, cost and size."""
     digits = load_digits()
     sets = {
