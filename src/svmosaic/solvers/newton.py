@@ -48,6 +48,14 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
     """Solve by (proximal) Newton steps to a duality gap of tol * P(0); parameters as `solve_dual_descent`."""
     if not problem.one_tile_a_row:
         raise ValueError("solver='newton' needs rows that belong to one tile each; use solver='dual'")
+    with np.errstate(over="ignore", invalid="ignore"):  # told below, where X is to blame
+        solution = _descend(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, interrupted=interrupted)
+    if not solution.converged:
+        _ = problem.curvature  # ValueError where it overflows
+    return solution
+
+
+def _descend(problem, alpha, *, tol, max_iter, n_threads, interrupted) -> Solution:
     cost, squared = problem.cost, problem.squared
     target = tol * problem.primal_at_zero
     tiles = _TileMembers(problem)
@@ -81,8 +89,7 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
         members, offsets = tiles.active(curvature)
         _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians, n_threads)
         direction = arrow_solve(hessians, problem.coupling, residual)
-        if not np.isfinite(direction).all():  # the Hessian overflows float64: `curvature` raises where X is to blame
-            _ = problem.curvature
+        if not np.isfinite(direction).all():  # the Hessian overflows float64
             return best
         _core.margins(problem.rows.core, problem.design, problem.y, direction, change, n_threads)
         along, square = float(np.vdot(weights, direction)), float(np.vdot(direction, direction))
