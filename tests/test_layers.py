@@ -24,6 +24,7 @@ LAYERS = [
     "solvers",
     "couplings",
     "gates",
+    "tables",
     "datasets",
     "_validation",
     "rows",
