@@ -15,6 +15,7 @@ from svmosaic.tables._table import STDIN, Table, TableError, find_column, is_num
 __all__ = [
     "FORMATS",
     "STDIN",
+    "SUFFIXES",
     "Table",
     "TableError",
     "find_column",
@@ -67,14 +68,23 @@ def read_table(path, *, label=None, format=None, header=True, text=(), n_feature
     -------
     Table
     """
-    tables = list(_chunks(path, None, label, format, header, text, n_features, None))
+    tables = list(_chunks(path, None, label, format, header, text, n_features))
     if not tables:
         raise TableError(f"{name_of(path)} has no rows")
     return tables[0]
 
 
 def read_chunks(
-    path, rows=50_000, *, label=None, format=None, header=True, text=(), n_features=None, zero_based=None
+    path,
+    rows=50_000,
+    *,
+    label=None,
+    format=None,
+    header=True,
+    text=(),
+    n_features=None,
+    zero_based=None,
+    progress=None,
 ) -> Iterator[Table]:
     """The rows of a file, some at a time: no more of it is in memory, NPZ excepted.
 
@@ -88,6 +98,8 @@ def read_chunks(
         At most so many rows in a chunk.
     zero_based : bool, optional
         Whether the features of a LIBSVM file count from 0; if not given, its first chunk decides.
+    progress : callable (done, total), optional
+        Called after a chunk, with the bytes of text or the rows of Arrow read so far, and their number.
 
     Yields
     ------
@@ -96,7 +108,7 @@ def read_chunks(
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows!r}")
     empty = True
-    for table in _chunks(path, rows, label, format, header, text, n_features, zero_based):
+    for table in _chunks(path, rows, label, format, header, text, n_features, zero_based, progress):
         empty = False
         yield table
     if empty:
@@ -127,22 +139,22 @@ def format_of(path, format=None) -> str:
     )
 
 
-def _chunks(path, rows, label, format, header, text, n_features, zero_based):
+def _chunks(path, rows, label, format, header, text, n_features, zero_based=None, progress=None):
     format = format_of(path, format)
     if str(path) == STDIN and format not in STREAMS:
         raise TableError(f"{format} cannot be read from the standard input: only {', '.join(STREAMS)}")
     if str(path) != STDIN and not Path(path).exists():
         raise TableError(f"there is no file {path}")
     if format in ("csv", "tsv"):
-        frames = csv_frames(path, rows, header, "\t" if format == "tsv" else None, text)
+        frames = csv_frames(path, rows, header, "\t" if format == "tsv" else None, text, progress)
     elif format == "libsvm":
-        yield from libsvm_tables(path, rows, n_features, zero_based)
+        yield from libsvm_tables(path, rows, n_features, zero_based, progress)
         return
     elif format == "npz":
         yield from npz_tables(path, rows, label)
         return
     else:
-        frames = arrow_frames(path, rows, format)
+        frames = arrow_frames(path, rows, format, progress)
     for frame in frames:
         yield _split(frame, label, name_of(path))
 

@@ -7,7 +7,7 @@ import pandas as pd
 from svmosaic.tables._table import TableError, check_names, name_of
 
 
-def arrow_frames(path, rows, format):
+def arrow_frames(path, rows, format, progress=None):
     try:
         import pyarrow as pa
         import pyarrow.dataset
@@ -26,6 +26,7 @@ def arrow_frames(path, rows, format):
             if table.num_rows:
                 yield _frame_of(table)
             return
+        done, total = 0, dataset.count_rows() if progress is not None else 0
         waiting = []  # batches end where files and row groups do: put together what is short
         for batch in dataset.to_batches(batch_size=rows):
             while batch.num_rows:
@@ -35,6 +36,9 @@ def arrow_frames(path, rows, format):
                 if sum(part.num_rows for part in waiting) == rows:
                     yield _frame_of(pa.Table.from_batches(waiting))
                     waiting = []
+                    done += rows
+                    if progress is not None:
+                        progress(done, total)
         if waiting:
             yield _frame_of(pa.Table.from_batches(waiting))
     except (pa.ArrowException, OSError) as error:

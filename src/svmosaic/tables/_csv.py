@@ -29,14 +29,14 @@ class _Lines:
         return line
 
 
-def csv_frames(path, rows, header, delimiter, text):
+def csv_frames(path, rows, header, delimiter, text, progress=None):
     """Frames of at most `rows` records; all in one if that is None.
 
     The csv module cuts the text into records, which is what tells a malformed line and its number; pandas' parser
     then reads the text of the records.
     """
     name = name_of(path)
-    with opened(path) as raw:
+    with opened(path, progress) as (raw, report):
         wrapped = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
         try:
             lines = _Lines(wrapped, name)
@@ -68,6 +68,7 @@ def csv_frames(path, rows, header, delimiter, text):
                 if count == rows:
                     yield _parse_csv("".join(parts), columns, delimiter, text, name)
                     parts, count = [], 0
+                    report()
             if count:
                 yield _parse_csv("".join(parts), columns, delimiter, text, name)
         finally:

@@ -7,9 +7,9 @@ from scipy import sparse
 from svmosaic.tables._table import Table, TableError, name_of, opened
 
 
-def libsvm_tables(path, rows, n_features, zero_based):
+def libsvm_tables(path, rows, n_features, zero_based, progress=None):
     name = name_of(path)
-    with opened(path) as file:
+    with opened(path, progress) as (file, report):
         kept, start = [], 1
         for number, line in enumerate(file, 1):
             content = line.split(b"#", 1)[0].strip()
@@ -20,6 +20,7 @@ def libsvm_tables(path, rows, n_features, zero_based):
                 table, zero_based = _parse_libsvm(kept, n_features, zero_based, name)
                 yield table
                 kept, start = [], number + 1
+                report()
         if kept:
             yield _parse_libsvm(kept, n_features, zero_based, name)[0]
         elif start == 1:

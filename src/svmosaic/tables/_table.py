@@ -2,6 +2,7 @@
 
 import difflib
 import gzip
+import os
 import sys
 import zlib
 from contextlib import contextmanager
@@ -82,20 +83,26 @@ def name_of(path):
 
 
 @contextmanager
-def opened(path):
-    """A file or the standard input as bytes, unzipped."""
+def opened(path, progress=None):
+    """A file or the standard input as bytes, unzipped, and a function that tells `progress` how far it is read."""
     if str(path) == STDIN:
-        yield sys.stdin.buffer
+        yield sys.stdin.buffer, lambda: None
         return
     try:
         with open(path, "rb") as file:
-            if file.read(2) == b"\x1f\x8b":
-                file.seek(0)
+            size = os.fstat(file.fileno()).st_size
+
+            def report():
+                if progress is not None and size:
+                    progress(file.tell(), size)
+
+            zipped = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            if zipped:
                 with gzip.open(file) as unzipped:
-                    yield unzipped
+                    yield unzipped, report
             else:
-                file.seek(0)
-                yield file
+                yield file, report
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TableError(f"{path} is damaged: it could not be unzipped ({error})") from error
     except OSError as error:
