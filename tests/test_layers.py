@@ -21,6 +21,7 @@ LAYERS = [
     "calibration",
     "mosaic",
     "predictor",
+    "scaling",
     "solvers",
     "couplings",
     "gates",

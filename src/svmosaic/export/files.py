@@ -27,6 +27,7 @@ TRUSTED = (
     "svmosaic.gates.cells.SingleCell",
     "svmosaic.gates.distance.DistanceGate",
     "svmosaic.gates.projected.ProjectedGate",
+    "svmosaic.models.auto.MosaicClassifier",
     "svmosaic.models.clustered.ClusteredSVC",
     "svmosaic.models.clustered.KMeansSVC",
     "svmosaic.models.learned_gate.LearnedGateSVC",
@@ -34,6 +35,7 @@ TRUSTED = (
     "svmosaic.models.local_coding.LocallyLinearSVC",
     "svmosaic.mosaic.FeatureMap",
     "svmosaic.mosaic.Mosaic",
+    "svmosaic.scaling.Scaling",
     "svmosaic.solvers.learner.GateLearner",
 )
 
