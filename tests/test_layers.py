@@ -22,6 +22,7 @@ LAYERS = [
     "calibration",
     "mosaic",
     "predictor",
+    "scaling",
     "solvers",
     "couplings",
     "gates",

@@ -42,13 +42,13 @@ def run(options):
     if options.proba:
         model.check_calibrated()
     n_rows, counts = 0, np.zeros(len(model.classes), dtype=int)
-    with Bar(options.quiet or is_stdin(options.output)) as bar, bar.step("predicting") as update:
-        with _writer(options.output) as write:
-            for table in chunks_of(model, options, options.chunk, update):
-                result = predictions(model, table, options, name_of(options.data), n_rows)
-                counts += np.bincount(np.searchsorted(model.classes, result["prediction"]), minlength=len(counts))
-                n_rows += len(result)
-                write(result)
+    quiet = options.quiet or is_stdin(options.output)
+    with Bar(quiet) as bar, bar.step("predicting") as update, _writer(options.output) as write:
+        for table in chunks_of(model, options, options.chunk, update):
+            result = predictions(model, table, options, name_of(options.data), n_rows)
+            counts += np.bincount(np.searchsorted(model.classes, result["prediction"]), minlength=len(counts))
+            n_rows += len(result)
+            write(result)
     facts = {"file": options.output, "rows": n_rows, "counts": dict(zip(map(str, model.classes), counts, strict=True))}
     if not is_stdin(options.output):
         shares = ", ".join(f"{name}: {count}" for name, count in facts["counts"].items() if count)

@@ -30,6 +30,7 @@ TRUSTED = (
     "svmosaic.gates.gaussian.GaussianGate",
     "svmosaic.gates.projected.ProjectedGate",
     "svmosaic.gates.rbf.RBFGate",
+    "svmosaic.models.auto.MosaicClassifier",
     "svmosaic.models.clustered.ClusteredSVC",
     "svmosaic.models.clustered.KMeansSVC",
     "svmosaic.models.learned_gate.LearnedGateSVC",
@@ -39,6 +40,7 @@ TRUSTED = (
     "svmosaic.models.multitask.MultiTaskMixtureSVC",
     "svmosaic.mosaic.FeatureMap",
     "svmosaic.mosaic.Mosaic",
+    "svmosaic.scaling.Scaling",
     "svmosaic.solvers.learner.GateLearner",
     "svmosaic.trained.TrainedModel",
 )
