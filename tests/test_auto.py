@@ -128,12 +128,12 @@ def test_more_tiles_are_grown_where_they_help():
 
 
 def test_halving_gives_more_rows_to_fewer_candidates(monkeypatch):
-    monkeypatch.setattr(_search, "FIRST_RUNG", 100)
-    X, y = make_xor(1250, random_state=0)
+    monkeypatch.setattr(_search, "FIRST_RUNG", 200)
+    X, y = make_xor(1000, random_state=0)
     model = MosaicClassifier(max_tiles=16, **FREE).fit(X, y)
     rows = [line["rows"] for line in model.leaderboard_]
-    assert sorted(set(rows)) == [100, 300, 900, 1000]
-    assert rows.count(100) > rows.count(300)
+    assert sorted(set(rows)) == [200, 600, 800]
+    assert rows.count(200) > rows.count(600)
     assert all(np.isnan(line["std"]) for line in model.leaderboard_)  # one part held out
 
 
