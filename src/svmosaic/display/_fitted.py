@@ -23,6 +23,7 @@ class Fitted:
 
     Attributes
     ----------
+    estimator, entered : what was given, and the rows that it takes
     model : the estimator with tiles
     mosaic : Mosaic
     X : rows as the model takes them (after the first steps of a pipeline)
@@ -31,6 +32,8 @@ class Fitted:
     features : list of str, of the rows as the tiles see them
     """
 
+    estimator: Any
+    entered: Any
     model: Any
     mosaic: Any
     X: Any
@@ -42,7 +45,7 @@ class Fitted:
     @classmethod
     def of(cls, estimator, X, *, feature_names=None, class_names=None) -> "Fitted":
         """Take apart a pipeline, if it is one; X is what enters it."""
-        model, names = estimator, None
+        model, names, entered = estimator, None, X
         if hasattr(estimator, "steps"):
             model, before = estimator.steps[-1][1], estimator[:-1]
             if len(before.steps):
@@ -66,7 +69,7 @@ class Fitted:
         classes = [str(c) for c in (model.classes_ if class_names is None else class_names)]
         if len(classes) != len(model.classes_):
             raise ValueError(f"class_names must have {len(model.classes_)} names, got {len(classes)}")
-        return cls(model, mosaic, X, gate_rows, tile_rows, classes, features)
+        return cls(estimator, entered, model, mosaic, X, gate_rows, tile_rows, classes, features)
 
     def label(self, y):
         """Places of the classes in y."""
@@ -80,7 +83,7 @@ class Fitted:
 
     def predicted(self):
         """Places of the classes that the model predicts."""
-        return np.searchsorted(self.model.classes_, self.model.predict(self.X))
+        return np.searchsorted(self.model.classes_, self.estimator.predict(self.entered))
 
     def codes(self):
         """Tiles and weights of each row, the weights never None."""
