@@ -1,4 +1,4 @@
-"""Pictures of fitted models, and the region report. Pictures need the extra `plot` (matplotlib); the report does not."""
+"""Pictures of fitted models, which need the extra `plot` (matplotlib), and the region report, which does not."""
 
 from importlib import import_module
 
