@@ -8,6 +8,7 @@ from importlib import import_module
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
 COMMANDS = {
     "demo": "train on bundled data beside scikit-learn, and print one table",
+    "datasets": "list the data sets, and where they are or would come from",
 }
 
 
