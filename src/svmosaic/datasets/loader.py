@@ -262,9 +262,9 @@ def _unknown(name, data):
 
 
 def _absent(name, data, reason):
+    arrays = "X_train, y_train, X_test, y_test" if SETS[name].test_counts else "X, y"
     return (
         f"data set {name!r} not found: {_looked_at(name, data)}; and from {SETS[name].source.where} it could not be "
-        f"had: {reason}. Connect and load again (a download that broke off goes on where it was), or put {name}.npz with "
-        f"{'X_train, y_train, X_test, y_test' if SETS[name].test_counts else 'X, y'} into a folder, and name that with "
-        "SVMOSAIC_DATA, data= or --data."
+        f"had: {reason}. Connect and load again (a download that broke off goes on where it was), or put {name}.npz "
+        f"with {arrays} into a folder, and name that with SVMOSAIC_DATA, data= or --data."
     )

@@ -27,6 +27,7 @@ TRUSTED = (
     "svmosaic.gates.cells.SingleCell",
     "svmosaic.gates.distance.DistanceGate",
     "svmosaic.gates.projected.ProjectedGate",
+    "svmosaic.models.boosted.BoostedLinearSVC",
     "svmosaic.models.clustered.ClusteredSVC",
     "svmosaic.models.clustered.KMeansSVC",
     "svmosaic.models.learned_gate.LearnedGateSVC",
