@@ -2,9 +2,7 @@
 
 import io
 
-from scipy import sparse
-
-from svmosaic.tables._table import Table, TableError, name_of, opened
+from svmosaic.tables._table import Table, TableError, name_of, opened, to_csr
 
 
 def libsvm_tables(path, rows, n_features, zero_based, progress=None):
@@ -44,7 +42,7 @@ def _parse_libsvm(lines, n_features, zero_based, name):
         raise TableError(f"{name} could not be read as LIBSVM: {error}") from error
     first = 0 if zero_based else 1
     names = [str(first + f) for f in range(X.shape[1])]
-    return Table(sparse.csr_array(X), y, names, "label"), zero_based
+    return Table(to_csr(X), y, names, "label"), zero_based
 
 
 def _libsvm_fault(content, n_features, zero_based):
