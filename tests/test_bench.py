@@ -101,6 +101,13 @@ def test_the_budget_says_how_many_rows(monkeypatch, power, budget, rows):
     assert Slow.clock <= 2 * budget + 3 * seconds
 
 
+@pytest.mark.parametrize(("load", "busy"), [(0.4, False), (1.9, True)])
+def test_a_busy_machine_is_told(monkeypatch, load, busy):
+    monkeypatch.setattr(trials.os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
+    monkeypatch.setattr(trials.os, "cpu_count", lambda: 2)
+    assert (trials.business() is not None) == busy
+
+
 def test_every_class_comes_among_the_first_rows():
     y = np.r_[np.zeros(1000, int), [1, 2]]
     order = spread_order(y, 0)

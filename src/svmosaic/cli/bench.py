@@ -37,7 +37,7 @@ def add_arguments(parser):
 def run(options):
     """Measure every model on every set; print, write, draw."""
     from svmosaic.experiments.peers import Setting, choose
-    from svmosaic.experiments.trials import machine
+    from svmosaic.experiments.trials import business, machine
 
     if options.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
@@ -57,6 +57,8 @@ def run(options):
                      "quick": options.quick, "max_rows": _max_rows(options)},
         "sets": [],
     }  # fmt: skip
+    if business() is not None:
+        print(f"svmosaic bench: {business()}", file=sys.stderr)
     for name in options.sets or ["digits"]:
         results["sets"].append(_run_set(name, peers, setting, options))
         # After each set: an interrupted run keeps what it has.

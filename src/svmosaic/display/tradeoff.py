@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from svmosaic.display._pyplot import pyplot
 from svmosaic.experiments.trials import pareto_front
 
 # Okabe and Ito's blue and vermilion, which readers of all kinds of colour vision can tell apart; the shapes differ too.
@@ -39,7 +40,7 @@ class TradeoffDisplay:
 
     Examples
     --------
-    >>> from svmosaic.display.tradeoff import TradeoffDisplay
+    >>> from svmosaic.display import TradeoffDisplay
     >>> display = TradeoffDisplay(["fast", "poor", "good"], [1.0, 20.0, 10.0], [0.90, 0.85, 0.95])
     >>> display.front_.tolist()
     [0, 2]
@@ -70,7 +71,8 @@ class TradeoffDisplay:
         Parameters
         ----------
         records : list of dict
-            With `model`, `ours` (optional) and the two fields.
+            With `model`, `ours` (optional) and the two fields. A model with a smaller `n_train` than others was not
+            fitted to all rows, and its name says so.
         cost, score : str
             The fields to draw.
         cost_name, score_name : str, optional
@@ -83,8 +85,9 @@ class TradeoffDisplay:
         -------
         TradeoffDisplay
         """
+        most = max((record.get("n_train", 0) for record in records), default=0)
         display = cls(
-            [record["model"] for record in records], [record[cost] for record in records],
+            [_name(record, most) for record in records], [record[cost] for record in records],
             [record[score] for record in records], ours=[record.get("ours", False) for record in records],
             cost_name=cost_name or cost.replace("_", " "), score_name=score_name or score.replace("_", " "),
         )  # fmt: skip
@@ -106,7 +109,7 @@ class TradeoffDisplay:
         -------
         self
         """
-        import matplotlib.pyplot as plt
+        plt = pyplot(type(self).__name__)
         from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, PercentFormatter
 
         if ax is None:
@@ -212,6 +215,11 @@ class TradeoffDisplay:
             if best[0] <= width * height * 0.02 * (ring + 1):  # nothing in the way: no need to go further
                 break
         return best[1:]
+
+
+def _name(record, most):
+    rows = record.get("n_train", most)
+    return record["model"] if rows == most else f"{record['model']} ({rows:,} rows)"
 
 
 def draw_panels(panels, *, cost, cost_name, score="accuracy"):

@@ -159,9 +159,9 @@ def fit_within(model, X, y, order, budget):
     -------
     model, seconds of its fit, number of rows
     """
-    n, rows = len(y), min(len(y), _FIRST_ROWS)
-    seconds, before = 0.0, None
-    if np.isfinite(budget):
+    n, rows = len(y), _FIRST_ROWS
+    before = None
+    if np.isfinite(budget) and n > 2 * rows:
         while rows < n:
             fitted, seconds = _timed_fit(model, X, y, order[:rows])
             # Between linear and a little more than quadratic; what takes no time says nothing of its growth.
@@ -347,6 +347,16 @@ def _compact(X, most=50_000_000):
     if sparse.issparse(X):
         return X.toarray() if X.shape[0] * X.shape[1] <= most else X.tocsr()
     return np.ascontiguousarray(X)
+
+
+def business() -> str | None:
+    """A sentence about other work on the machine, which makes all times too long; None where there is little."""
+    if not hasattr(os, "getloadavg"):
+        return None
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    return (
+        f"the machine is busy (load {load:.1f} on {cores} cores): times are too long" if load > 0.75 * cores else None
+    )
 
 
 def machine() -> dict:
