@@ -171,6 +171,13 @@ def test_bad_parameters_are_named(settings, message):
         BoostedLinearSVC(**settings).fit(X, y)
 
 
+def test_one_warning_for_all_rounds():
+    X, y, _ = hard_data(0)
+    with pytest.warns(ConvergenceWarning, match=r"\d+ of \d+ problems stopped after max_iter=1") as warned:
+        BoostedLinearSVC(4, solver="dual", max_iter=1, tol=1e-9, random_state=0).fit(100 * X, y)
+    assert len(warned) == 1
+
+
 def test_verbose_prints_each_round(capsys):
     X, y, _ = hard_data(0)
     model = BoostedLinearSVC(3, verbose=1, random_state=0).fit(X, y)

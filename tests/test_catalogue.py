@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from web import serve
 
 from svmosaic import cli
 from svmosaic.datasets import load, registry
 from svmosaic.datasets.loader import fingerprint
 from svmosaic.datasets.registry import SETS, TASKS, Entry
+from svmosaic.datasets.sources import Libsvm
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +81,19 @@ def test_verify_compares_the_values(capsys, folder, monkeypatch):
     cli.main(["datasets", "--data", str(folder), "--verify"])
     assert "other values or order" in capsys.readouterr().out
     assert records(capsys, "--verify")["mnist"]["same"] is None
+
+
+def test_sets_are_brought_into_the_cache(capsys, cache, monkeypatch):
+    with serve() as site:
+        site.files = {"/a": b"1 1:1\n2 2:1\n"}
+        source = Libsvm((f"{site.url}/a",), 13)
+        monkeypatch.setitem(registry.SETS, "heart", Entry("", source, 13, {1: 1, 2: 1}))
+        assert records(capsys)["heart"]["place"] == "network"
+        assert records(capsys, "--get", "heart")["heart"]["place"] == "cache"
+    assert (cache / "heart.npz").exists()
+    monkeypatch.setenv("SVMOSAIC_OFFLINE", "1")
+    assert cli.main(["datasets", "--get", "usps"]) == 1
+    assert "'usps' not found" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_not_there(capsys):

@@ -208,12 +208,26 @@ def test_a_spoilt_cache_is_noticed(site, cache, nowhere, monkeypatch):
 def test_another_set_under_the_same_address_is_refused(site, cache, nowhere, monkeypatch):
     site.files = {"/a": LINES}
     register(monkeypatch, "small", Entry("", sources.Libsvm((f"{site.url}/a",), 3), 3, {1: 1, -1: 2}))
-    with pytest.raises(ValueError, match=r"'small'.*classes \{-1: 1, 1: 2\}, where .*\{1: 1, -1: 2\}.*was not kept"):
+    with pytest.raises(ValueError, match=r"'small'.*classes \{-1: 1, 1: 2\}, where .*\{1: 1, -1: 2\}.*not kept"):
         load("small")
     assert not (cache / "small.npz").exists()
     register(monkeypatch, "small", Entry("", sources.Libsvm((f"{site.url}/a",), 3, labels={1: 0}), 3, {0: 2}))
     with pytest.raises(ValueError, match="labels that are not known: -1"):
         load("small")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/a", b"<html>log in to the hotel's network</html>"), ("/a.bz2", b"<html></html>"), ("/a.bz2", b""), ("/a", b"")],
+)
+def test_a_page_instead_of_the_set_does_not_stay(site, cache, nowhere, monkeypatch, path, body):
+    source = sources.Libsvm((f"{site.url}{path}",), 3)
+    register(monkeypatch, "small", Entry("", source, 3, {1: 2, -1: 1}))
+    site.files = {path: body}
+    with pytest.raises((ValueError, DatasetNotFoundError), match="'small'"):
+        load("small")
+    site.files = {path: bz2.compress(LINES) if path.endswith("bz2") else LINES}
+    assert len(load("small", test_size=0).y_train) == 3, "the next time, with the network there, it comes"
 
 
 def test_scaled_whole_numbers_come_back(site, cache):
@@ -352,7 +366,7 @@ def test_real_sets_are_those_of_the_registry(name):
     if not path.exists():
         pytest.skip(f"no {path.name} in the folder")
     arrays, _ = loader._arrays(name, None, False, False)
-    loader._check(name, entry, arrays)
+    loader._check(entry, arrays)
     assert loader.fingerprint(arrays) == entry.fingerprint
     data = load(name)
     assert data.X_train.flags.c_contiguous

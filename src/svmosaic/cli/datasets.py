@@ -10,16 +10,19 @@ def add_arguments(parser):
     parser.add_argument(
         "--verify", action="store_true", help="read the files, and compare them with those of the experiments"
     )
+    parser.add_argument("--get", nargs="+", metavar="NAME", default=[], help="first bring these sets into the cache")
 
 
 def run(options):
     """Print the catalogue."""
-    from svmosaic.datasets import cache_folder, data_folder
+    from svmosaic.datasets import cache_folder, data_folder, load
     from svmosaic.datasets.catalogue import catalogue
 
     if options.data is not None and data_folder(options.data) is None:
         print(f"svmosaic datasets: the folder {options.data!r} does not exist", file=sys.stderr)
         return 2
+    for name in options.get:
+        load(name, data=options.data)
     records = catalogue(options.data, verify=options.verify)
     if options.json:
         print(json.dumps(records, indent=1))

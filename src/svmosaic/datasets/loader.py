@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from svmosaic.datasets.download import digest, locked, write_atomically
+from svmosaic.datasets.download import DownloadError, digest, locked, write_atomically
 from svmosaic.datasets.registry import SETS, TASKS, Task, names
 from svmosaic.datasets.sources import SceneFiles, download_path
 
@@ -220,20 +220,30 @@ def _download(name, entry, data, progress):
     with locked(path):
         if path.exists():  # another process was faster
             return _read(path)
+        originals = [download_path(cache, url) for url in entry.source.urls]
+        recorded = {file: file.with_name(f"{file.name}.sha256") for file in originals}
+        new = [record for record in recorded.values() if not record.exists()]
         try:
             arrays = entry.source.read(cache, progress)
-        except OSError as error:
+            _check(entry, arrays)
+        except DownloadError as error:
             raise DatasetNotFoundError(_absent(name, data, str(error))) from error
-        _check(name, entry, arrays)
+        except Exception as error:
+            # Something else came under that address, a page of a hotel's network perhaps: it must not stay.
+            for file in [*originals, *new]:
+                file.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise DatasetNotFoundError(_absent(name, data, str(error))) from error
+            raise ValueError(f"data set {name!r}: what came from {entry.source.where} is not it ({error})") from error
         write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
         checksum = f"{digest(path)}  {path.name}\n"
         write_atomically(path.with_name(f"{path.name}.sha256"), lambda file: file.write(checksum.encode()))
-        for url in entry.source.urls:
-            download_path(cache, url).unlink(missing_ok=True)  # the arrays are kept, and the checksum of the original
+        for file in originals:
+            file.unlink(missing_ok=True)  # the arrays are kept, and the checksum of the original
     return arrays
 
 
-def _check(name, entry, arrays):
+def _check(entry, arrays):
     """Refuse arrays that are not the set as we know it."""
     pairs = (
         [("X_train", "y_train", entry.counts), ("X_test", "y_test", entry.test_counts)]
@@ -245,8 +255,8 @@ def _check(name, entry, arrays):
         shape = (sum(wanted.values()), entry.n_features)
         if counts != wanted or arrays[X].shape != shape:
             raise ValueError(
-                f"data set {name!r}: {entry.source.where} now has {X} of shape {arrays[X].shape} with classes "
-                f"{counts}, where {shape} with {wanted} is the set of the papers; it was not kept"
+                f"{X} has the shape {arrays[X].shape} and classes {counts}, where {shape} and {wanted} is the set of "
+                "the papers; it was not kept"
             )
 
 

@@ -1,25 +1,17 @@
 """AdaBoost of linear SVMs: the baseline that the mixture papers compare with."""
 
-import warnings
 from importlib import import_module
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
-from svmosaic.couplings import Coupling
-from svmosaic.gates import SingleCell
 from svmosaic.models._base import LOSSES
-from svmosaic.rows import Rows
-from svmosaic.solvers import SOLVERS, Problem, solve, warn_if_unconverged
-
-# Numbers of votes (rows times rounds times classes) held at a time in prediction.
-_VOTES_AT_ONCE = 1 << 22
+from svmosaic.models._boosting import Rounds, winners_of
+from svmosaic.solvers import SOLVERS, warn_if_unconverged
 
 
 class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
@@ -174,14 +166,14 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         self.classes_ = target.classes
         train, held = self._hold_out(target.label, rng)
-        rounds = _Rounds(self, X[train], target, train, rng)
+        rounds = Rounds(self, X[train], target, train, rng)
         votes = np.zeros((len(held), len(self.classes_)))
         scores = []
         self.stop_reason_ = "n_estimators"
         while len(rounds.weights) < self.n_estimators:
             reason = rounds.boost()
             if len(held) and len(scores) < len(rounds.weights):
-                winners = _winners(X[held], rounds.coef[-1][None], rounds.intercept[-1][None])
+                winners = winners_of(X[held], rounds.coef[-1][None], rounds.intercept[-1][None])
                 votes[np.arange(len(held)), winners[:, 0]] += rounds.weights[-1]
                 right = votes.argmax(axis=1) == target.label[held]
                 scores.append(float(np.average(right, weights=target.weight[held])))
@@ -190,6 +182,7 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
             if reason is not None:
                 self.stop_reason_ = reason
                 break
+        warn_if_unconverged(rounds.solved, self.max_iter, type(self).__name__)
         kept = int(np.argmax(scores)) + 1 if scores else len(rounds.weights)
         self.coef_ = np.stack(rounds.coef[:kept])
         self.intercept_ = np.stack(rounds.intercept[:kept])
@@ -227,7 +220,7 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_rows(self, X)
-        winners = _winners(X, self.coef_, self.intercept_)
+        winners = winners_of(X, self.coef_, self.intercept_)
         n_classes = len(self.classes_)
         rows = np.arange(len(winners))
         votes = np.zeros((len(winners), n_classes))
@@ -301,87 +294,3 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-class _Rounds:
-    """The state of boosting: the weights of the rows, and the SVMs so far."""
-
-    def __init__(self, model, X, target, train, rng):
-        self.model, self.X, self.target, self.rng = model, X, target, rng
-        self.label = target.label[train]
-        self.signs = [target.signs(c)[train] for c in range(target.n_outputs)]
-        weight = target.weight[train]
-        self.total, self.weight = weight.sum(), weight / weight.sum()
-        self.bias = float(model.intercept_scaling) if model.fit_intercept else 0.0
-        codes = SingleCell().code(X, model.n_jobs)
-        cost = model.C * self.total * self.weight
-        self.problem = Problem(Rows(X, self.bias), *codes, Coupling.independent(1), self.signs[0], cost, model.loss)
-        self.start = None
-        self.coef, self.intercept, self.weights, self.errors, self.gaps = [], [], [], [], []
-        self.n_iter = 0
-
-    def boost(self):
-        """One round; the reason to stop, or None."""
-        model = self.model
-        solutions = self._solve()
-        tiles = np.stack([s.weights[0] for s in solutions])
-        coef, intercept = tiles[:, :-1], self.bias * tiles[:, -1]
-        wrong = _winners(self.X, coef[None], intercept[None])[:, 0] != self.label
-        error = float(self.weight[wrong].sum())
-        n_classes = len(self.target.classes)
-        chance = error >= 1 - 1 / n_classes
-        name = type(model).__name__
-        if chance and self.weights:
-            return "chance"
-        if chance:
-            warnings.warn(
-                f"{name}: the first SVM has a weighted error of {error:.3g}, no better than chance: there is nothing "
-                "to boost, and it is kept alone. Other features, another C or a mosaic may help.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        perfect = not wrong.any()
-        odds = max(error, np.finfo(np.float64).eps)
-        weight = 1.0 if chance else model.learning_rate * (np.log((1 - odds) / odds) + np.log(n_classes - 1))
-        self.coef.append(coef)
-        self.intercept.append(intercept)
-        self.weights.append(float(weight))
-        self.errors.append(error)
-        self.gaps.append([s.gap for s in solutions])
-        if model.verbose:
-            print(f"[{name}] round {len(self.weights)}: weighted error {error:.4f}, weight {weight:.4f}")
-        if chance or perfect:
-            return "chance" if chance else "perfect"
-        before = self.weight
-        # The largest weight grows by no more than it is normalised by, so nothing overflows.
-        grown = np.where(wrong, before, before * np.exp(-weight))
-        self.weight = grown / grown.sum()
-        # Duals scaled with their bounds are feasible, and near where the last SVM stopped.
-        self.start = [s.alpha * np.divide(self.weight, before, where=before > 0, out=np.ones_like(before))
-                      for s in solutions]  # fmt: skip
-        return None
-
-    def _solve(self):
-        model = self.model
-        cost = model.C * self.total * self.weight
-        problems = [self.problem.with_target(signs, cost) for signs in self.signs]
-        solutions = solve(
-            problems, solver=model.solver, tol=model.tol, max_iter=model.max_iter, n_jobs=model.n_jobs,
-            seed=self.rng.randint(2**31 - 1), start=self.start,
-        )  # fmt: skip
-        warn_if_unconverged(solutions, model.max_iter, type(model).__name__)
-        self.n_iter = max(self.n_iter, *(s.n_iter for s in solutions))
-        return solutions
-
-
-def _winners(X, coef, intercept):
-    """Places of the classes that the SVM of each round answers with, of shape (n_rows, n_rounds)."""
-    n_rounds, n_outputs, n_features = coef.shape
-    flat = coef.reshape(-1, n_features).T.astype(X.dtype, copy=False)
-    winners = np.empty((X.shape[0], n_rounds), dtype=np.int32)
-    step = max(1, _VOTES_AT_ONCE // flat.shape[1])
-    for begin in range(0, X.shape[0], step):
-        scores = safe_sparse_dot(X[begin : begin + step], flat, dense_output=True).reshape(-1, n_rounds, n_outputs)
-        scores = scores + intercept
-        winners[begin : begin + step] = scores[..., 0] > 0 if n_outputs == 1 else scores.argmax(axis=2)
-    return winners
