@@ -31,6 +31,7 @@ TRUSTED = (
     "svmosaic.gates.projected.ProjectedGate",
     "svmosaic.gates.rbf.RBFGate",
     "svmosaic.models.auto.MosaicClassifier",
+    "svmosaic.models.boosted.BoostedLinearSVC",
     "svmosaic.models.clustered.ClusteredSVC",
     "svmosaic.models.clustered.KMeansSVC",
     "svmosaic.models.learned_gate.LearnedGateSVC",
