@@ -13,9 +13,11 @@ ROOT = Path(svmosaic.__file__).parent
 LAYERS = [
     "cli",
     "dask",
+    "outofcore",
     "display",
     "experiments",
     "export",
+    "partitions",
     "models",
     "explain",
     "calibration",
