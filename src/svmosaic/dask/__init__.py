@@ -17,7 +17,7 @@ ClusteredSVC(n_clusters=4, random_state=0)
 
 try:
     import dask.array
-    import dask.dataframe
+    import dask.dataframe  # noqa: F401
     import distributed  # noqa: F401
 except ImportError as error:
     raise ImportError("svmosaic.dask needs Dask: pip install 'svmosaic[dask]'") from error

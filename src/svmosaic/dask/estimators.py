@@ -21,8 +21,8 @@ _DOC = """{name} over Dask collections.
 
     The model, its parameters and its fitted attributes are those of `svmosaic.{name}`, fitted to the same objective
     with the same certificate (`dual_gap_`). Rows stay on the workers; centres, weights, gradients and one small
-    matrix a tile travel. The solver is always the distributed Newton method, so `solver` must be "auto"; `n_jobs` is not
-    used: each worker works on its partitions. Where a worker is lost, Dask makes its partitions again from the
+    matrix a tile travel. The solver is always the distributed Newton method, so `solver` must be "auto"; `n_jobs` is
+    not used: each worker works on its partitions. Where a worker is lost, Dask makes its partitions again from the
     collection and the fit goes on; where it cannot, `WorkerLostError` names the worker.
 
     Parameters
@@ -147,15 +147,16 @@ def _values(collection):
 
 
 def _on_block(block, model, method):
-    if block.shape[0] == 0:
-        return np.empty((0, len(model.classes_))[: 1 if method == "predict" or len(model.classes_) == 2 else 2])
+    if block.shape[0] == 0:  # which estimators refuse
+        n_classes = len(model.classes_)
+        if method == "predict":
+            return model.classes_[:0]
+        return np.empty(0) if method == "decision_function" and n_classes == 2 else np.empty((0, n_classes))
     return getattr(model, method)(block)
 
 
 def _on_frame(frame, model, method):
-    if len(frame) == 0:
-        return _frame(_on_block(frame, model, method), frame.index, model.classes_)
-    return _frame(getattr(model, method)(frame), frame.index, model.classes_)
+    return _frame(_on_block(frame, model, method), frame.index, model.classes_)
 
 
 def _frame(values, index, classes):

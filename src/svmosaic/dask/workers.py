@@ -14,7 +14,7 @@ from svmosaic.partitions.rounds import Partitions, Round, add
 # Partial sums that one task adds up.
 FAN_IN = 8
 # Arguments above this size become a task of their own, so that workers pass them on to each other.
-LARGE = 10_000
+LARGE = 100_000
 # How often a wait looks whether there is still a worker, in seconds.
 PATIENCE = 10.0
 
@@ -50,10 +50,10 @@ class Workers(Partitions):
 
     def total(self, function, *args, each=None):
         found, sent = self._submit(function, args, each)
-        while len(found) > 1:
+        while len(found) > FAN_IN:
             groups = [found[k : k + FAN_IN] for k in range(0, len(found), FAN_IN)]
             found = self.client.map(_sum, groups, pure=False)
-        value = self._result(found[0])
+        value = _sum([self._result(future) for future in found])
         self._note(function, sent, value)
         return value
 
@@ -113,8 +113,8 @@ def raw_parts(client, X, y, sample_weight=None):
     """Futures of the partitions of collections, as `Raw` rows, labels and weights."""
     if not isinstance(X, (da.Array, dd.DataFrame)):
         raise TypeError(
-            f"X must be a Dask array or DataFrame, got {type(X).__name__}; for rows in memory there are the estimators of "
-            "svmosaic itself"
+            f"X must be a Dask array or DataFrame, got {type(X).__name__}; for rows in memory there are the estimators "
+            "of svmosaic itself"
         )
     if isinstance(X, da.Array):
         if X.ndim != 2:

@@ -27,7 +27,7 @@ class Chunks(Partitions):
         self.folder = Path(folder)
         self.n_threads = n_threads
         self._chunks = list(range(source.n_chunks))
-        self._pending: list = []
+        self._pending = []
 
     @property
     def n_parts(self) -> int:
@@ -87,7 +87,7 @@ class InMemory(Partitions):
 
     def __init__(self, parts: list[Raw], n_threads=1):
         super().__init__()
-        self.parts: list = parts
+        self.parts = parts
         self.n_threads = n_threads
 
     @property

@@ -11,7 +11,8 @@ ask in step, so that one pass over the rows answers all of them.
 
 import numpy as np
 
-from svmosaic.partitions.part import Evaluate, Job, Move, Product, Slopes, answer, move
+from svmosaic.couplings import Coupling
+from svmosaic.partitions.part import Evaluate, Move, Product, Slopes, answer, move
 from svmosaic.solvers import Solution
 from svmosaic.solvers.certificates import Certificate
 from svmosaic.solvers.newton import (
@@ -25,8 +26,8 @@ from svmosaic.solvers.newton import (
 
 # Step lengths whose slopes are asked for at once: fine around 1, where most steps end, coarse elsewhere.
 LENGTHS = np.concatenate([2.0 ** np.arange(-14, -4), 2.0 ** np.arange(-4, 1.01, 0.5), 2.0 ** np.arange(2, 6)])
-# Numbers in the Hessians' matrices up to which they are formed and sent (16 MB a problem and partition).
-LARGEST_HESSIAN = 2_000_000
+# Numbers in the Hessian's matrices up to which they are formed and sent (32 MB a problem and partition).
+LARGEST_HESSIAN = 4_000_000
 # Conjugate gradients solve for the direction to this share of the residual, in so many products at most.
 CG_TOL, CG_ITER = 0.1, 40
 
@@ -81,11 +82,11 @@ def solve_partitions(partitions, jobs, *, n_features, n_rows, one_tile, tol, max
     return solutions
 
 
-def _newton(job: Job, n_features, one_tile, tol, max_iter, start):
+def _newton(job, n_features, one_tile, tol, max_iter, start):
     """Steps of one problem: yields questions, is sent sums, returns the solution and the move to its dual point."""
     coupling, squared = job.coupling, job.squared
     shape = coupling.n_blocks, n_features + 1
-    curved = coupling.n_tiles * shape[1] ** 2 <= LARGEST_HESSIAN
+    curved = _form_of_hessian(coupling, shape[1], one_tile)
     weights = np.zeros(shape) if start is None else start
     step = 2.0 if squared else FIRST_STEP * (1.0 if start is None else STEP_GROWTH)
     best = final = pending = None
@@ -106,7 +107,9 @@ def _newton(job: Job, n_features, one_tile, tol, max_iter, start):
             pending = Move(job, weights, step)
             step *= STEP_GROWTH
             continue
-        if one_tile and curved:
+        if curved == "pairs":
+            direction = _solve_crossed(hessians, coupling, residual)
+        elif one_tile and curved == "tiles":
             direction = arrow_solve(hessians, coupling, residual)
         else:
             direction = yield from _conjugate(job, weights, step, reach, residual, hessians if curved else None)
@@ -123,6 +126,24 @@ def _newton(job: Job, n_features, one_tile, tol, max_iter, start):
         else:
             pending = Move(job, weights, step)
             step *= STEP_GROWTH
+
+
+def _form_of_hessian(coupling, size, one_tile):
+    """The whole Hessian where it is small enough to travel, else the tiles' own matrices, else nothing."""
+    n_tiles = coupling.n_tiles
+    if not one_tile and coupling.n_shared == 0 and n_tiles * (n_tiles + 1) // 2 * size**2 <= LARGEST_HESSIAN:
+        return "pairs"
+    return "tiles" if n_tiles * size**2 <= LARGEST_HESSIAN else None
+
+
+def _solve_crossed(hessians, coupling, residual):
+    """The Newton direction from the matrices of all pairs of tiles, as one dense system."""
+    n_tiles, size = residual.shape
+    whole = np.empty((n_tiles, size, n_tiles, size))
+    for (s, t), block in zip(zip(*np.triu_indices(n_tiles), strict=True), hessians, strict=True):
+        whole[s, :, t], whole[t, :, s] = block, block.T
+    whole = coupling.own**2 * whole.reshape(1, residual.size, residual.size)
+    return arrow_solve(whole, Coupling.independent(1), residual.reshape(1, -1)).reshape(residual.shape)
 
 
 def _settled(residual, proximal, target) -> bool:

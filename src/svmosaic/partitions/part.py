@@ -1,6 +1,7 @@
 """One partition of the rows, and what is computed on it. Functions are pure: a lost partition can be made again."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +16,8 @@ from svmosaic.solvers import Problem
 from svmosaic.solvers.certificates import dual, margins, primal, weights_of
 
 N_FOLDS = 5
+# Rows whose pairs of tiles are sorted at a time.
+CROSSED_ROWS = 16_384
 
 
 def size_of(*values) -> int:
@@ -63,17 +66,17 @@ class Part:
     extra : dict, what a model keeps besides
     """
 
-    X: object
+    X: Any
     label: np.ndarray
     weight: np.ndarray
     first: int
     class_first: np.ndarray
     bias: float
     kept: np.ndarray | None = None
-    tile: np.ndarray | None = None
-    code: np.ndarray | None = None
-    index: np.ndarray | None = None
-    cost: np.ndarray | None = None
+    tile: Any = None
+    code: Any = None
+    index: Any = None
+    cost: Any = None
     duals: dict = field(default_factory=dict)
     extra: dict = field(default_factory=dict)
     # What the core builds of rows and codes; made again after a journey.
@@ -148,6 +151,33 @@ class Part:
         tile = np.ascontiguousarray(tile[order])
         design = _core.Design(self.built["rows"].core, tile[:, None], None, index, n_tiles)
         return design, row, tile, square
+
+    def crossed_hessians(self, curvature, n_tiles, n_threads):
+        """The same for each pair of tiles (s <= t) that share a row, with code_rs code_rt in the place of code_r^2."""
+        rows = self._once("rows", lambda: Rows(self.X, self.bias))
+        left, right = np.triu_indices(self.tile.shape[1])
+        n_pairs, size = n_tiles * (n_tiles + 1) // 2, self.X.shape[1] + 1
+        out, part = np.zeros((n_pairs, size, size)), np.empty((n_pairs, size, size))
+        alive = np.flatnonzero(curvature)
+        for begin in range(0, len(alive), CROSSED_ROWS):
+            here = alive[begin : begin + CROSSED_ROWS]
+            tile, code = self.tile[here], np.ones(self.tile[here].shape) if self.code is None else self.code[here]
+            s, t = np.minimum(tile[:, left], tile[:, right]), np.maximum(tile[:, left], tile[:, right])
+            pair = (s * n_tiles - s * (s - 1) // 2 + t - s).ravel()
+            # Small integers are sorted in linear time.
+            order = np.argsort(pair.astype(np.int16) if n_pairs < 2**15 else pair, kind="stable")
+            weight = (curvature[here, None] * code[:, left] * code[:, right]).ravel()[order]
+            pair = np.ascontiguousarray(pair[order], dtype=np.int32)
+            row = here[order // len(left)]
+            index = (row if self.index is None else self.index[row]).astype(np.int32)
+            design = _core.Design(rows.core, pair[:, None], None, index, n_pairs)
+            for sign in (1, -1):  # the core takes roots of weights; some codes are negative
+                active = np.flatnonzero(sign * weight > 0).astype(np.int32)
+                if len(active):
+                    offsets = np.searchsorted(pair[active], np.arange(n_pairs + 1)).astype(np.int64)
+                    _core.tile_hessians(rows.core, design, active, offsets, np.abs(weight), part, n_threads)
+                    out += sign * part
+        return out
 
     def _once(self, name, make):
         if name not in self.built:
@@ -287,7 +317,7 @@ def held_out_scores(part, mosaics, share, n_threads):
 
 @dataclass(frozen=True)
 class Job:
-    """Which problem is meant: an output under a coupling, perhaps without a fold of the rows; `slot` names its duals."""
+    """Which problem is meant: an output under a coupling, perhaps without a fold of rows; `slot` names its duals."""
 
     slot: int
     output: int
@@ -312,13 +342,16 @@ class Move:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Loss, dual, gradient and, if wanted, curvature at these weights; `move` is to be done before."""
+    """Loss, dual, gradient and curvature at these weights; `move` is to be done before.
+
+    The curvature is one matrix a tile ("tiles"), one a pair of tiles ("pairs"), or left out (None).
+    """
 
     job: Job
     weights: np.ndarray
     step: float
     reach: float
-    curved: bool
+    curved: str | None
     move: Move | None = None
 
     def of(self, part, n_threads):
@@ -334,7 +367,10 @@ class Evaluate:
             dual(nothing, response, cost, squared),
             proximal,
         ]
-        hessians = part.hessians(curvature, self.job.coupling.n_tiles, n_threads) if self.curved else nothing
+        hessians = nothing
+        if self.curved is not None:
+            form = part.hessians if self.curved == "tiles" else part.crossed_hessians
+            hessians = form(curvature, self.job.coupling.n_tiles, n_threads)
         return np.array(sums), weights_of(problem, response, n_threads), hessians
 
 

@@ -31,18 +31,21 @@ class Partitions(ABC):
 
     Attributes
     ----------
-    n_parts : int
     rounds : list of Round
         What has travelled so far.
     n_threads : int
         Threads of the core on one partition.
     """
 
-    n_parts: int
     n_threads: int = 1
 
     def __init__(self):
-        self.rounds: list[Round] = []
+        self.rounds = []
+
+    @property
+    @abstractmethod
+    def n_parts(self) -> int:
+        """How many there are."""
 
     @abstractmethod
     def gather(self, function, *args, each=None) -> list:

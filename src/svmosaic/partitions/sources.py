@@ -96,7 +96,7 @@ class ParquetSource:
         self.names = [name for name in schema.names if name not in (label, weight)]
         self.dtype = _common_type(schema, self.names)
         limit = chunk_rows or max(1, CHUNK_VALUES // max(1, len(self.names)))
-        self.chunks: list[tuple[Path, list[int]]] = []
+        self.chunks = []  # (file, row groups)
         for file in files:
             groups = parquet.ParquetFile(file).metadata
             size = limit  # a chunk ends with its file
