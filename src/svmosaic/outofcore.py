@@ -29,7 +29,7 @@ from svmosaic.partitions.sources import open_source
 METHODS = ("predict", "decision_function", "predict_proba")
 
 
-def fit(estimator, source, label=None, *, sample_weight=None, chunk_rows=None, scratch=None):
+def fit(estimator, source, label=None, *, sample_weight=None, features=None, chunk_rows=None, scratch=None):
     """Fit to rows on disk, to the objective and the certified gap of the ordinary `fit`.
 
     Every round of the optimiser reads all rows once, chunk by chunk; see `docs/dask.md` for how many there are. For
@@ -45,6 +45,8 @@ def fit(estimator, source, label=None, *, sample_weight=None, chunk_rows=None, s
         The column of the labels; for an array of rows, the labels, as an array or the path of a .npy file.
     sample_weight : str or array, optional
         The same for weights.
+    features : list of str, optional
+        The columns to use; None for all others. Not for arrays.
     chunk_rows : int, optional
         Rows at a time; None for 64 MB of float32. A row group of a Parquet file is never cut.
     scratch : path, optional
@@ -58,19 +60,19 @@ def fit(estimator, source, label=None, *, sample_weight=None, chunk_rows=None, s
     check_real("chunk_rows", chunk_rows, at_least=1, integer=True, optional=True)
     if label is None:
         raise ValueError("label must name the column of the labels, or hold them")
-    opened = open_source(source, label, sample_weight, chunk_rows)
+    opened = open_source(source, label, sample_weight, chunk_rows, features)
     with tempfile.TemporaryDirectory(prefix="svmosaic-", dir=scratch) as folder:
         return fit_partitions(clone(estimator), Chunks(opened, folder, effective_n_jobs(estimator.n_jobs)))
 
 
-def partial_fit(estimator, source, label=None, *, sample_weight=None, chunk_rows=None, classes=None):
+def partial_fit(estimator, source, label=None, *, sample_weight=None, features=None, chunk_rows=None, classes=None):
     """One pass of `estimator.partial_fit` over rows on disk, chunk by chunk.
 
     Parameters
     ----------
     estimator : estimator with `partial_fit`, such as LocallyLinearSVC
         Changed in place. The rows should come in random order: the first chunk places the anchors.
-    source, label, sample_weight, chunk_rows : see `fit`
+    source, label, sample_weight, features, chunk_rows : see `fit`
     classes : array-like, optional
         All classes. None: they are found in a pass over the labels.
 
@@ -78,7 +80,7 @@ def partial_fit(estimator, source, label=None, *, sample_weight=None, chunk_rows
     -------
     The estimator.
     """
-    opened = open_source(source, label, sample_weight, chunk_rows)
+    opened = open_source(source, label, sample_weight, chunk_rows, features)
     if classes is None and not hasattr(estimator, "classes_"):
         found = [np.unique(opened.read(k).y) for k in range(opened.n_chunks)]
         classes = np.unique(np.concatenate(found))
@@ -111,10 +113,8 @@ def predict(estimator, source, output=None, *, method="predict", chunk_rows=None
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
-    opened = open_source(source, chunk_rows=chunk_rows)
     names = getattr(estimator, "feature_names_in_", None)
-    if hasattr(opened, "only") and names is not None:
-        opened = opened.only(names)
+    opened = open_source(source, chunk_rows=chunk_rows, features=None if names is None else list(names))
     work = getattr(estimator, method)
     found = (work(opened.inputs(k)) for k in range(opened.n_chunks))
     if output is None:

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic import models
-from svmosaic.dask.workers import Workers, raw_parts
+from svmosaic.dask.workers import Workers, aligned, raw_parts
 from svmosaic.partitions import fit
 
 _DOC = """{name} over Dask collections.
@@ -89,12 +89,11 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
 
     def score(self, X, y, sample_weight=None):
         """Accuracy, as a number."""
-        predicted = _values(self.predict(X))
-        right = predicted == _values(y)
-        if sample_weight is None:
-            return float(right.mean().compute())
-        weight = _values(sample_weight)
-        return float(((right * weight).sum() / weight.sum()).compute())
+        check_is_fitted(self, "local_")
+        client, model = self._client(), dask.delayed(self.local_)
+        parts = [dask.delayed(_hits)(model, *part) for part in aligned(X, y, sample_weight)]
+        hits, weight = np.sum(client.gather(client.compute(parts)), axis=0)
+        return float(hits / weight)
 
     def to_local(self):
         """The fitted ordinary estimator, which needs no Dask."""
@@ -142,8 +141,11 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         return {**super().__getstate__(), "client": None}
 
 
-def _values(collection):
-    return collection.to_dask_array() if hasattr(collection, "to_dask_array") else collection
+def _hits(model, X, y, weight):
+    """Weight of the rows that are classified rightly, and of all rows."""
+    right = _on_block(X, model, "predict") == np.asarray(y).ravel()
+    weight = np.ones(len(right)) if weight is None else np.asarray(weight).ravel()
+    return np.array([weight @ right, weight.sum()])
 
 
 def _on_block(block, model, method):

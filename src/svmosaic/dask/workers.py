@@ -1,7 +1,7 @@
 """Partitions that live on the workers of a Dask cluster."""
 
 import pickle
-from asyncio import CancelledError
+from concurrent.futures import CancelledError
 
 import dask
 import dask.array as da
@@ -111,6 +111,12 @@ def _sum(values):
 
 def raw_parts(client, X, y, sample_weight=None):
     """Futures of the partitions of collections, as `Raw` rows, labels and weights."""
+    parts = aligned(X, y, sample_weight)
+    return client.compute([dask.delayed(Raw, pure=False)(*part, f"partition {k}") for k, part in enumerate(parts)])
+
+
+def aligned(X, y, sample_weight=None):
+    """Delayed rows, labels and weights (or None) of each partition."""
     if not isinstance(X, (da.Array, dd.DataFrame)):
         raise TypeError(
             f"X must be a Dask array or DataFrame, got {type(X).__name__}; for rows in memory there are the estimators "
@@ -123,11 +129,7 @@ def raw_parts(client, X, y, sample_weight=None):
     blocks = [_blocks(X, "X", X)]
     blocks.append(_blocks(y, "y", X))
     blocks.append([None] * len(blocks[0]) if sample_weight is None else _blocks(sample_weight, "sample_weight", X))
-    raw = [
-        dask.delayed(Raw, pure=False)(*parts, f"partition {k}")
-        for k, parts in enumerate(zip(*blocks, strict=True))
-    ]  # fmt: skip
-    return client.compute(raw)
+    return list(zip(*blocks, strict=True))
 
 
 def _blocks(values, name, X):

@@ -10,7 +10,7 @@ from svmosaic.partitions.part import Raw
 CHUNK_VALUES = 16_000_000
 
 
-def open_source(source, label=None, sample_weight=None, chunk_rows=None):
+def open_source(source, label=None, sample_weight=None, chunk_rows=None, features=None):
     """What `Chunks` reads from.
 
     Parameters
@@ -23,6 +23,8 @@ def open_source(source, label=None, sample_weight=None, chunk_rows=None):
         The same for weights.
     chunk_rows : int, optional
         Rows at a time; None for 64 MB of float32.
+    features : list of str, optional
+        The columns to use; None for all but label and weight. Not for arrays.
     """
     if hasattr(source, "shape"):
         return ArraySource(source, label, sample_weight, chunk_rows)
@@ -31,7 +33,7 @@ def open_source(source, label=None, sample_weight=None, chunk_rows=None):
         raise FileNotFoundError(f"there is no {str(path)!r}")
     if path.suffix == ".npy":
         return ArraySource(np.load(path, mmap_mode="r"), label, sample_weight, chunk_rows)
-    return ParquetSource(path, label, sample_weight, chunk_rows)
+    return ParquetSource(path, label, sample_weight, chunk_rows, features)
 
 
 def _array(values, name):
@@ -81,7 +83,7 @@ class ParquetSource:
     A row group is read whole: files written for this should have row groups no larger than a chunk.
     """
 
-    def __init__(self, path, label=None, weight=None, chunk_rows=None):
+    def __init__(self, path, label=None, weight=None, chunk_rows=None, features=None):
         parquet = _parquet()
         files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
         if not files:
@@ -93,7 +95,10 @@ class ParquetSource:
                     f"{what}={name!r} is not a column of {files[0].name}; it has {', '.join(schema.names)}"
                 )
         self.label, self.weight = label, weight
-        self.names = [name for name in schema.names if name not in (label, weight)]
+        self.names = list(features or [name for name in schema.names if name not in (label, weight)])
+        missing = [name for name in self.names if name not in schema.names]
+        if missing:
+            raise ValueError(f"these columns are needed, but {files[0].name} does not have them: {', '.join(missing)}")
         self.dtype = _common_type(schema, self.names)
         limit = chunk_rows or max(1, CHUNK_VALUES // max(1, len(self.names)))
         self.chunks = []  # (file, row groups)
@@ -136,16 +141,6 @@ class ParquetSource:
         import pandas
 
         return pandas.DataFrame(self.rows(k), columns=self.names, copy=False)
-
-    def only(self, names):
-        """The same source with these columns as features."""
-        missing = [name for name in names if name not in self.names]
-        if missing:
-            raise ValueError(
-                f"the model needs columns that {self.chunks[0][0].name} does not have: {', '.join(missing)}"
-            )
-        self.names = list(names)
-        return self
 
     def _table(self, k, names):
         file, groups = self.chunks[k]
