@@ -13,10 +13,12 @@ ROOT = Path(svmosaic.__file__).parent
 LAYERS = [
     "cli",
     "dask",
+    "outofcore",
     "display",
     "experiments",
     "trained",
     "export",
+    "partitions",
     "models",
     "explain",
     "calibration",

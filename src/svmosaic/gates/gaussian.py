@@ -42,7 +42,13 @@ class GaussianGate:
         Among covariances with no eigenvalue below the floor the maximiser is the weighted covariance with its
         eigenvalues lifted to the floor, so the step is exact and EM's objective rises.
         """
-        means, second = _moments(rows, shares)
+        return cls.from_moments(moments(rows, shares), shares.mass, floor=floor, covariance=covariance)
+
+    @classmethod
+    def from_moments(cls, sums, mass, *, floor, covariance) -> "GaussianGate":
+        """The same from the sums of q (x, 1)(x, 1)^T of each tile, of shape (n_tiles, n_features + 1, .. + 1)."""
+        sums = sums / np.maximum(mass, np.finfo(float).tiny)[:, None, None]
+        means, second = sums[:, :-1, -1], sums[:, :-1, :-1]
         if covariance == "full":
             covariances = second - means[:, :, None] * means[:, None, :]
             values, vectors = np.linalg.eigh(covariances)
@@ -52,7 +58,7 @@ class GaussianGate:
             if covariance == "isotropic":
                 variances = variances.mean(axis=1, keepdims=True)
             factors = 1.0 / np.sqrt(np.maximum(variances, floor))
-        return cls(means, factors, shares.mass / shares.mass.sum(), floor, covariance)
+        return cls(means, factors, mass / mass.sum(), floor, covariance)
 
     @property
     def n_tiles(self) -> int:
@@ -104,15 +110,14 @@ class GaussianGate:
         return type(self).from_shares(rows, shares, floor=self.floor, covariance=self.covariance), kept
 
 
-def _moments(rows, shares):
-    """Weighted means and second moments of each tile, by the core's pass for Hessians (sums of q x x^T)."""
+def moments(rows, shares):
+    """Sums of q (x, 1)(x, 1)^T of each tile, by the core's pass for Hessians."""
     n_tiles, size = shares.n_experts, rows.n_features + 1
-    if rows.bias == 0:
-        raise ValueError("moments need rows with a bias")
+    if rows.bias != 1.0:
+        raise ValueError(f"moments need rows with a bias of 1, got {rows.bias}")
     design = _core.Design(rows.core, np.ascontiguousarray(shares.expert[:, None]), None, shares.row, n_tiles)
     order = np.argsort(shares.expert, kind="stable").astype(np.int32)
     offsets = np.searchsorted(shares.expert[order], np.arange(n_tiles + 1)).astype(np.int64)
     sums = np.empty((n_tiles, size, size))
     _core.tile_hessians(rows.core, design, order, offsets, shares.cost, sums)
-    sums /= np.maximum(shares.mass, np.finfo(float).tiny)[:, None, None]
-    return sums[:, :-1, -1] / rows.bias, sums[:, :-1, :-1]
+    return sums
