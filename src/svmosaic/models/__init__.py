@@ -1,5 +1,6 @@
 """The estimators, one paper a file."""
 
+from svmosaic.models.auto import MosaicClassifier
 from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
 from svmosaic.models.conversion import ConvertedMixture, ConvertedSVM, mixture_to_svm, svm_to_mixture
 from svmosaic.models.fusion import FusedSVC
@@ -26,6 +27,7 @@ __all__ = [
     "LocalCodingSVC",
     "LocallyLinearSVC",
     "MixtureSVC",
+    "MosaicClassifier",
     "MultiTaskMixtureSVC",
     "NeighborsSVC",
     "mixture_to_svm",
