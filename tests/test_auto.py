@@ -56,6 +56,7 @@ def test_leaderboard_tells_what_was_tried_and_the_winner_leads(fitted):
     board = fitted.leaderboard_
     assert {"LinearSVC", "ClusteredSVC", "LocallyLinearSVC", "LearnedGateSVC"} == {line["model"] for line in board}
     most = max(line["rows"] for line in board)
+    assert {line["rows"] for line in board} == {480}
     scores = [line["score"] for line in board if line["rows"] == most]
     assert scores == sorted(scores, reverse=True)
     assert fitted.best_score_ == scores[0]
@@ -128,13 +129,24 @@ def test_more_tiles_are_grown_where_they_help():
 
 
 def test_halving_gives_more_rows_to_fewer_candidates(monkeypatch):
-    monkeypatch.setattr(_search, "FIRST_RUNG", 100)
-    X, y = make_xor(1250, random_state=0)
+    monkeypatch.setattr(_search, "FIRST_RUNG", 200)
+    X, y = make_xor(1000, random_state=0)
     model = MosaicClassifier(max_tiles=16, **FREE).fit(X, y)
     rows = [line["rows"] for line in model.leaderboard_]
-    assert sorted(set(rows)) == [100, 300, 900, 1000]
-    assert rows.count(100) > rows.count(300)
-    assert all(np.isnan(line["std"]) for line in model.leaderboard_)  # one part held out
+    assert sorted(set(rows)) == [200, 600, 800]
+    assert rows.count(200) > rows.count(600)
+    assert {line["parts"] for line in model.leaderboard_} == {1}
+    assert all(np.isnan(line["std"]) for line in model.leaderboard_)
+
+
+def test_few_rows_are_held_out_in_turn_two_parts_first(monkeypatch):
+    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 1000)
+    X, y = make_xor(150, random_state=0)
+    model = MosaicClassifier(max_tiles=8, **FREE).fit(X, y)
+    parts = [line["parts"] for line in model.leaderboard_]
+    assert sorted(set(parts)) == [2, 5]
+    assert parts == sorted(parts, reverse=True)
+    assert model.best_score_ == model.leaderboard_[0]["score"]
 
 
 def test_weights_count_in_the_choice():

@@ -153,6 +153,9 @@ def test_npz(tmp_path):
     assert [len(part) for part in read_chunks(tmp_path / "t.npz", 2)] == [2, 1]
     sparse.save_npz(tmp_path / "s.npz", sparse.csr_array(X))
     assert sparse.issparse(read_table(tmp_path / "s.npz").X)
+    sparse.save_npz(tmp_path / "s.npz", sparse.csc_array(X))
+    with pytest.raises(TableError, match="a sparse matrix that is not CSR"):
+        read_table(tmp_path / "s.npz")
     np.savez(tmp_path / "split.npz", X_train=X, y_train=y, X_test=X[:1], y_test=y[:1])
     assert len(read_table(tmp_path / "split.npz")) == 3
 

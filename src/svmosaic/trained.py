@@ -1,6 +1,7 @@
 """A model together with all that its rows need: what `svmosaic train` writes and the other commands read."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ from scipy import sparse
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.export.files import ModelFileError, load, save
 from svmosaic.preparation import NUMBER, TEXT, prepared_names, to_input
-from svmosaic.tables import Table, TableError
+from svmosaic.tables import Table, TableError, to_csr
 
 SAMPLE_ROWS = 2000
 
@@ -35,7 +36,7 @@ class TrainedModel:
         Up to 2,000 training rows as they were read, and their labels; see `sample_rows`.
     """
 
-    pipeline: object
+    pipeline: Any
     feature_names: np.ndarray
     kinds: list
     sparse: bool
@@ -98,7 +99,7 @@ class TrainedModel:
         n_features = len(self.feature_names)
         if X.shape[1] > n_features:
             raise TableError(f"the model was trained on {n_features} features; {name} has {X.shape[1]}")
-        X = sparse.csr_array(X)
+        X = to_csr(X)
         return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
     def predict(self, X, name="the table"):
@@ -113,9 +114,8 @@ class TrainedModel:
     def check_calibrated(self):
         """Raise unless there are probabilities."""
         if getattr(self.estimator, "calibration_", None) is None:
-            raise ModelFileError(
-                f"this {type(self.estimator).__name__} has no probabilities: train it with --calibration temperature"
-            )
+            remedy = "--calibration temperature" if "calibration" in self.estimator.get_params() else "--model auto"
+            raise ModelFileError(f"this {type(self.estimator).__name__} has no probabilities: train with {remedy}")
 
     def prepared(self, X, name="the table"):
         """Rows as the classifier sees them."""
@@ -151,6 +151,9 @@ class TrainedModel:
                 "numbers": rows.iloc[:, [kind == NUMBER for kind in self.kinds]].to_numpy(np.float64),
                 "text": text,
             }
+        elif sparse.issparse(X):
+            rows = to_csr(X[chosen])
+            parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
         else:
             parts = {"rows": X[chosen]}
         self.sample = {**parts, "labels": np.asarray(y)[chosen]}
@@ -159,6 +162,10 @@ class TrainedModel:
         """The rows and labels that were kept, as a table would give them."""
         if "rows" in self.sample:
             return self.sample["rows"], self.sample["labels"]
+        if "indptr" in self.sample:
+            parts = tuple(self.sample[key] for key in ("data", "indices", "indptr"))
+            shape = (len(self.sample["labels"]), len(self.feature_names))
+            return sparse.csr_array(parts, shape=shape), self.sample["labels"]
         columns, places = {}, {NUMBER: 0, TEXT: 0}
         for name, kind in zip(self.feature_names, self.kinds, strict=True):
             part = self.sample["numbers" if kind == NUMBER else "text"][:, places[kind]]

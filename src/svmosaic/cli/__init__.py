@@ -25,7 +25,7 @@ def main(arguments=None):
     arguments = sys.argv[1:] if arguments is None else [str(word) for word in arguments]
     parser = argparse.ArgumentParser(prog="svmosaic", description="Mosaics of linear SVMs.", epilog=EPILOGUE)
     parser.add_argument("--version", action="version", version=_version())
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    subparsers = parser.add_subparsers(dest="command", required=True)
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     module = None
     for name, text in COMMANDS.items():

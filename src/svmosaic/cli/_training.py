@@ -83,7 +83,7 @@ def read_data(options) -> Data:
     train, test = (X, y), None
     if options.test:
         text = [n for n, kind in zip(table.feature_names, kinds, strict=True) if kind == TEXT]
-        text += [table.label] if y.dtype.kind == "U" else []
+        text += [str(table.label)] if y.dtype.kind == "U" else []
         test = _read_test(options, table, kinds, text)
     elif options.test_size:
         train, test = _split(X, y, options)
@@ -188,13 +188,26 @@ def finish(options, data, estimator, held_out_model, bar, started, extra=None, s
         "model": type(estimator).__name__, "rows": len(data.y), "features": len(data.table.feature_names),
         "label": data.table.label, "classes": [str(c) for c in model.classes],
         "tiles": None if mosaic is None else int(mosaic.n_tiles), "held_out": scores or None,
-        "rows_without_label": data.without_label, "data": Path(str(options.data)).name, "svmosaic": __version__,
+        "rows_without_label": data.without_label, "notes": list(_notes(data, options)),
+        "data": Path(str(options.data)).name, "svmosaic": __version__,
         **(extra or {}),
     }  # fmt: skip
     model.keep_sample(data.table.X, data.y, options.seed)
     model.save(options.output)
     taken = perf_counter() - started
     say(options, model.facts | {"file": str(options.output), "seconds": round(taken, 3)}, _lines(options, model, taken))
+
+
+def _notes(data, options):
+    """Columns that a person would want to look at."""
+    for place, (name, kind) in enumerate(zip(data.table.feature_names, data.kinds, strict=True)):
+        if kind != TEXT:
+            continue
+        distinct = data.X.iloc[:, place].nunique()
+        if distinct > max(options.max_categories, len(data.y) // 2):
+            yield f"column {name!r} holds {distinct} different texts, nearly one a row: --drop it if it only names rows"
+        elif distinct > options.max_categories:
+            yield f"column {name!r} holds {distinct} different texts: the {options.max_categories} most frequent count"
 
 
 def _lines(options, model, seconds):
@@ -206,6 +219,7 @@ def _lines(options, model, seconds):
     )  # fmt: skip
     if facts["rows_without_label"]:
         yield f"{facts['rows_without_label']} rows without a label were left out"
+    yield from facts["notes"]
     tiles = "" if facts["tiles"] is None else f" with {facts['tiles']} {'tile' if facts['tiles'] == 1 else 'tiles'}"
     if facts["held_out"]:
         scores = facts["held_out"]

@@ -17,7 +17,8 @@ from svmosaic.models.local_coding import LocallyLinearSVC
 from svmosaic.scaling import Scaling
 
 # Rows of the first rung; each rung has GROWTH times the rows of the one before, and keeps one in GROWTH candidates.
-FIRST_RUNG, GROWTH = 3000, 3
+# Where parts are held out in turn, the first rung holds out the first two only.
+FIRST_RUNG, GROWTH, FIRST_PARTS = 3000, 3, 2
 FEWEST_KEPT = 3
 # Rounds of small changes to the best, once all rows are in use.
 CLIMBS = 4
@@ -82,10 +83,12 @@ class Candidate:
 
 @dataclass
 class Trial:
-    """How a candidate did on so many rows."""
+    """How a candidate did on a rung: so many rows, and so many parts held out in turn."""
 
     candidate: Candidate
+    rung: int
     n_rows: int
+    n_parts: int
     scores: list
     seconds: float
     held_out: list = field(default_factory=list)
@@ -119,13 +122,15 @@ def scalings_of(X, weight) -> dict[str, Scaling]:
 
 
 def seeds(scalings, n_rows, cap) -> list[Candidate]:
-    """The first candidates, cheapest first."""
+    """The first candidates, the likeliest to win first, in case the time is short."""
     first = next(iter(scalings))
-    pool = [Candidate("linear", 1, C, first) for C in (0.01, 0.1, 1.0)]
+    pool = [Candidate("linear", 1, 0.1, first)]
+    for tiles, C in ((48, 10.0), (16, 1.0)):
+        for way in scalings:
+            pool += [Candidate("local", tiles, C, way), Candidate("learned", tiles, None, way)]
+    pool += [Candidate("linear", 1, C, first) for C in (0.01, 1.0)]
     pool += [Candidate("clustered", 8, C, first) for C in (0.1, 1.0)]
-    for way in scalings:
-        pool += [Candidate("local", tiles, C, way) for tiles in (16, 48) for C in (1.0, 10.0)]
-        pool += [Candidate("learned", tiles, None, way) for tiles in (16, 48)]
+    pool += [Candidate("local", tiles, C, way) for way in scalings for tiles, C in ((48, 1.0), (16, 10.0))]
     return [c for c in pool if admissible(c, n_rows, cap)]
 
 
@@ -196,59 +201,69 @@ class Search:
         self.out_of_time = False
 
     def run(self) -> Candidate:
-        """The best candidate on the largest part of the rows that was reached."""
+        """The best candidate on the highest rung that was reached."""
         if not self.folds:
             return Candidate("linear", 1, 1.0, next(iter(self.scalings)))
-        most = min(len(train) for train, _ in self.folds)
-        n_rows = min(most, FIRST_RUNG)
-        pool = seeds(self.scalings, n_rows, self.cap)
-        climbs = 0
+        rungs = self._rungs()
+        pool = seeds(self.scalings, rungs[0][0], self.cap)
+        rung = climbs = 0
         while True:
-            self._rung(pool, n_rows)
-            ranked = self.ranked(n_rows)
+            self._climb(pool, rung, *rungs[rung])
+            ranked = self.ranked(rung)
             if self.out_of_time or not ranked:
                 break
-            if n_rows < most:
+            if rung + 1 < len(rungs):
                 kept = [t.candidate for t in ranked[: max(FEWEST_KEPT, -(-len(ranked) // GROWTH))]]
-                n_rows = min(most, GROWTH * n_rows)
                 pool = kept + [c for best in kept[:2] for c in best.neighbours()]
+                rung += 1
             else:
                 pool = list(ranked[0].candidate.neighbours())
                 climbs += 1
-            tried = {t.candidate for t in self.trials if t.n_rows == n_rows}
-            pool = [c for c in dict.fromkeys(pool) if c not in tried and admissible(c, n_rows, self.cap)]
+            tried = {t.candidate for t in self.trials if t.rung == rung}
+            pool = [c for c in dict.fromkeys(pool) if c not in tried and admissible(c, rungs[rung][0], self.cap)]
             if not pool or climbs > CLIMBS:
                 break
         return self._affordable()
 
-    def ranked(self, n_rows) -> list[Trial]:
-        """Trials on so many rows, best first; of equals, the one with fewer tiles, then the one tried first."""
-        here = [t for t in self.trials if t.n_rows == n_rows and t.scores]
+    def _rungs(self) -> list[tuple[int, int]]:
+        """Rows and parts of each rung."""
+        most = min(len(train) for train, _ in self.folds)
+        n_rows, rungs = min(most, FIRST_RUNG), []
+        if len(self.folds) > FIRST_PARTS:
+            return [(n_rows, FIRST_PARTS), (most, len(self.folds))]
+        while n_rows < most:
+            rungs.append((n_rows, len(self.folds)))
+            n_rows *= GROWTH
+        return [*rungs, (most, len(self.folds))]
+
+    def ranked(self, rung) -> list[Trial]:
+        """Trials of a rung, best first; of equals, the one with fewer tiles, then the one tried first."""
+        here = [t for t in self.trials if t.rung == rung and t.scores]
         return sorted(here, key=lambda t: (-t.score, t.candidate.tiles))
 
     def leaderboard(self) -> list[Trial]:
-        """All trials: those on most rows first, then by score."""
-        return [t for n in sorted({t.n_rows for t in self.trials}, reverse=True) for t in self.ranked(n)] + [
-            t for t in self.trials if not t.scores
-        ]
+        """All trials: those of the highest rung first, then by score; what failed comes last."""
+        rungs = sorted({t.rung for t in self.trials}, reverse=True)
+        return [t for rung in rungs for t in self.ranked(rung)] + [t for t in self.trials if not t.scores]
 
-    def _rung(self, pool, n_rows):
-        self.say(f"{len(pool)} candidates on {n_rows} rows")
+    def _climb(self, pool, rung, n_rows, n_parts):
+        """Try the candidates on a rung, as time allows."""
+        self.say(f"{len(pool)} candidates on {n_rows} rows, {n_parts} parts held out in turn")
         for candidate in pool:
             first = not any(t.scores for t in self.trials)
-            if not first and self._late(self._expected(candidate, n_rows) * len(self.folds)):
+            if not first and self._late(self._expected(candidate, n_rows) * n_parts):
                 self.out_of_time = True
                 continue
-            trial = self._try(candidate, n_rows)
+            trial = self._try(Trial(candidate, rung, n_rows, n_parts, [], 0.0))
             self.trials.append(trial)
             described = ", ".join(f"{k}={v}" for k, v in candidate.describe().items())
             self.say(f"  {trial.score:.4f} in {trial.seconds:.2f} s: {described}{trial.failure}")
 
-    def _try(self, candidate, n_rows) -> Trial:
+    def _try(self, trial) -> Trial:
+        candidate = trial.candidate
         scaling = self.scalings[candidate.scaling]
-        trial = Trial(candidate, n_rows, [], 0.0)
-        for train, held in self.folds:
-            part = np.sort(train[:n_rows])
+        for train, held in self.folds[: trial.n_parts]:
+            part = np.sort(train[: trial.n_rows])
             X, y, weight = (values[part] for values in (self.X, self.y, self.target.weight))
             start = perf_counter()
             model = candidate.build(len(part), self.seed, self.n_jobs, trial=True)
@@ -258,7 +273,7 @@ class Search:
                     model.fit(scaling.scale(X), y, sample_weight=weight)
             except ValueError as error:
                 # A learnt gate can diverge; the others stay in the race.
-                return Trial(candidate, n_rows, [], perf_counter() - start, failure=f" failed: {error}")
+                return replace(trial, scores=[], failure=f" failed: {error}")
             trial.seconds += perf_counter() - start
             rows = scaling.scale(self.X[held])
             trial.scores.append(self.score(model, rows, self.y[held], self.target.weight[held]))
@@ -274,7 +289,7 @@ class Search:
             return 0.0
         near = min(known, key=lambda t: (abs(t.candidate.tiles - candidate.tiles), -t.n_rows))
         more = max(1.0, candidate.tiles / near.candidate.tiles) ** 0.5
-        return near.seconds / len(self.folds) * max(1.0, n_rows / near.n_rows) * more
+        return near.seconds / near.n_parts * max(1.0, n_rows / near.n_rows) * more
 
     def _late(self, seconds) -> bool:
         """Whether work of so many seconds leaves no time to fit the best so far on all rows."""

@@ -19,7 +19,7 @@ class MosaicClassifier(BaseMosaicClassifier):
     learnt-gate models are fitted to a part of the rows and judged on rows held out; the best third goes on to three
     times as many rows, together with small changes of the best (twice the tiles, another C), until all rows are in use
     or the time is up. The winner is fitted once more to all rows. Where fewer than 1000 rows would be held out, all
-    parts are held out in turn, and their mean counts.
+    parts are held out in turn, and their mean counts; the first round then holds out two of them.
 
     Parameters
     ----------
@@ -57,9 +57,10 @@ class MosaicClassifier(BaseMosaicClassifier):
         Its held-out score; nan where there were too few rows to hold any out, and the model is linear. Chosen as the
         best of many, it is a little too good to be expected of new rows.
     leaderboard_ : list of dict
-        All that was tried, on most rows first, then best first: model, tiles, C, scaling, rows (of the training part),
-        score, std (over the parts held out in turn, nan for a single one), seconds (of its fits), failure (why it
-        could not be fitted, or ""). `pandas.DataFrame(leaderboard_)` shows it as a table.
+        All that was tried, the last round first, then best first: model, tiles, C, scaling, rows (of the training
+        part), parts (held out in turn), score (their mean), std (over the parts, nan for a single one), seconds (of all
+        its fits), failure (why it could not be fitted, or ""). Scores compare within a round, that is for equal rows
+        and parts. `pandas.DataFrame(leaderboard_)` shows it as a table.
     budget_bound_ : bool
         Whether anything was left out for want of time.
     mosaic_ : Mosaic
@@ -207,6 +208,7 @@ def _line(trial) -> dict:
     """A trial as a line of the leaderboard."""
     return trial.candidate.describe() | {
         "rows": trial.n_rows,
+        "parts": trial.n_parts,
         "score": trial.score if trial.scores else np.nan,
         "std": float(np.std(trial.scores)) if len(trial.scores) > 1 else np.nan,
         "seconds": trial.seconds,

@@ -10,7 +10,7 @@ from svmosaic.tables._arrow import arrow_frames
 from svmosaic.tables._csv import csv_frames
 from svmosaic.tables._libsvm import libsvm_tables
 from svmosaic.tables._npz import npz_tables
-from svmosaic.tables._table import STDIN, Table, TableError, find_column, is_number, name_of
+from svmosaic.tables._table import STDIN, Table, TableError, find_column, is_number, name_of, to_csr
 
 __all__ = [
     "FORMATS",
@@ -24,6 +24,7 @@ __all__ = [
     "name_of",
     "read_chunks",
     "read_table",
+    "to_csr",
 ]
 
 SUFFIXES = {

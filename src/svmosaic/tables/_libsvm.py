@@ -2,9 +2,7 @@
 
 import io
 
-from scipy import sparse
-
-from svmosaic.tables._table import Table, TableError, name_of, opened
+from svmosaic.tables._table import Table, TableError, name_of, opened, to_csr
 
 # One mistyped index would make a table of two billion columns, each with a name.
 MOST_FEATURES = 5_000_000
@@ -52,7 +50,7 @@ def _parse_libsvm(lines, n_features, zero_based, name):
             "unless n_features is given"
         )
     names = [str(first + f) for f in range(X.shape[1])]
-    return Table(sparse.csr_array(X), y, names, "label"), zero_based
+    return Table(to_csr(X), y, names, "label"), zero_based
 
 
 def _libsvm_fault(content, n_features, zero_based):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from svmosaic.tables._table import Table, TableError
+from svmosaic.tables._table import Table, TableError, to_csr
 
 
 def npz_tables(path, rows, label):
@@ -30,7 +30,11 @@ def npz_tables(path, rows, label):
 
 def _npz_table(arrays, label, name):
     if {"data", "indices", "indptr", "shape"} <= set(arrays):
-        X = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+        if arrays.get("format", np.array(b"csr")).item() != b"csr":
+            raise TableError(f"{name} holds a sparse matrix that is not CSR: save X.tocsr()")
+        X = to_csr(
+            sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+        )
         y = arrays.get(str(label or "y"))
     else:
         key, default = ("X", "y") if "X" in arrays else ("X_train", "y_train")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 STDIN = "-"
 
@@ -76,6 +77,17 @@ def check_names(columns, name):
         if column in seen:
             raise TableError(f"{name}: two columns are called {column!r}, so neither can be named")
         seen.add(column)
+
+
+def to_csr(X):
+    """A sparse matrix as CSR with 32-bit indices, which is what estimators take."""
+    X = sparse.csr_array(X)
+    if X.indices.dtype == np.int32 and X.indptr.dtype == np.int32:
+        return X
+    if max(X.nnz, *X.shape) >= 2**31:
+        raise TableError(f"sparse rows with {X.nnz} entries and of shape {X.shape} are too large")
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return sparse.csr_array(parts, shape=X.shape)
 
 
 def name_of(path):

@@ -1,0 +1,151 @@
+"""What pictures and the report need of a fitted model, alone or at the end of a pipeline."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from svmosaic._validation import validate
+from svmosaic.explain import names_of
+from svmosaic.gates import principal_components
+from svmosaic.scaling import Scaling
+
+# Okabe and Ito's colours, which readers of all kinds of colour vision can tell apart; black is for lines and text.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+# Rows that principal components of a picture are computed from.
+PROJECTION_SAMPLE = 5000
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model and rows in the forms that its parts take.
+
+    Attributes
+    ----------
+    estimator, entered : what was given, and the rows that it takes
+    model : the estimator with tiles
+    mosaic : Mosaic
+    X : rows as the model takes them (after the first steps of a pipeline)
+    gate_rows, tile_rows : as gate and tiles see them
+    classes : list of str
+    features : list of str, of the rows as the tiles see them
+    """
+
+    estimator: Any
+    entered: Any
+    model: Any
+    mosaic: Any
+    X: Any
+    gate_rows: Any
+    tile_rows: Any
+    classes: list
+    features: list
+
+    @classmethod
+    def of(cls, estimator, X, *, feature_names=None, class_names=None) -> "Fitted":
+        """Take apart a pipeline, if it is one; X is what enters it."""
+        model, names, entered = estimator, None, X
+        if hasattr(estimator, "steps"):
+            model, before = estimator.steps[-1][1], estimator[:-1]
+            if len(before.steps):
+                X = before.transform(X)
+                try:
+                    names = before.get_feature_names_out()
+                except (AttributeError, ValueError):
+                    names = None
+        mosaic = mosaic_of(model)
+        X = validate(model, X, reset=False)
+        gate_rows, tile_rows = (X, X) if mosaic.feature_map is None else mosaic.feature_map.rows(X)
+        names = getattr(model, "feature_names_in_", names) if feature_names is None else feature_names
+        names = list(names) if names is not None else None
+        if feature_names is not None and len(names) != mosaic.coef.shape[2]:
+            raise ValueError(
+                f"feature_names must have one name for each of the {mosaic.coef.shape[2]} features that the tiles see, "
+                f"got {len(names)}"
+            )
+        mapped = mosaic.feature_map is not None and not isinstance(mosaic.feature_map, Scaling)
+        features = [str(n) for n in names] if feature_names is not None and mapped else names_of(mosaic, names)
+        classes = [str(c) for c in (model.classes_ if class_names is None else class_names)]
+        if len(classes) != len(model.classes_):
+            raise ValueError(f"class_names must have {len(model.classes_)} names, got {len(classes)}")
+        return cls(estimator, entered, model, mosaic, X, gate_rows, tile_rows, classes, features)
+
+    def label(self, y):
+        """Places of the classes in y."""
+        y = np.asarray(y)
+        if len(y) != self.X.shape[0]:
+            raise ValueError(f"X has {self.X.shape[0]} rows, but y has {len(y)}")
+        unknown = np.setdiff1d(y, self.model.classes_)
+        if len(unknown):
+            raise ValueError(f"y has classes that the model does not know: {unknown!r}")
+        return np.searchsorted(self.model.classes_, y)
+
+    def predicted(self):
+        """Places of the classes that the model predicts."""
+        return np.searchsorted(self.model.classes_, self.estimator.predict(self.entered))
+
+    def codes(self):
+        """Tiles and weights of each row, the weights never None."""
+        tile, weight = self.mosaic.gate.code(self.gate_rows)
+        return tile, np.ones(tile.shape) if weight is None else weight
+
+    def home(self):
+        """The tile with the largest weight, of each row."""
+        tile, weight = self.codes()
+        return tile[np.arange(len(tile)), weight.argmax(axis=1)]
+
+
+def mosaic_of(model):
+    """The tiles of a model, or a sentence that says why there are none."""
+    if not hasattr(model, "mosaic_"):
+        state = "is not fitted" if hasattr(model, "fit") and not hasattr(model, "classes_") else "has no tiles"
+        raise TypeError(f"{type(model).__name__} {state}: pass a fitted model of svmosaic that has mosaic_")
+    return model.mosaic_
+
+
+def anchors_of(mosaic):
+    """Centres of the tiles where the gate measures distances to them: (centres, projection or None); else None.
+
+    A centre of a projected gate has a place only in its projection.
+    """
+    gate = mosaic.gate
+    if hasattr(gate, "inner"):
+        return gate.inner.centers, gate.projection
+    if hasattr(gate, "means"):
+        return gate.means, None
+    if not hasattr(gate, "centers"):
+        return None
+    centers = gate.centers[gate.leaf] if hasattr(gate, "leaf") else gate.centers
+    return centers, None
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Two directions to look at rows along: features themselves where there are two, else principal components."""
+
+    mean: np.ndarray
+    directions: np.ndarray
+    names: tuple
+
+    @classmethod
+    def of(cls, X, names) -> "Plane":
+        n_features = X.shape[1]
+        if n_features <= 2:
+            return cls(np.zeros(n_features), np.eye(2, n_features), tuple([*names[:2], ""][:2]))
+        rng = np.random.RandomState(0)
+        if X.shape[0] > PROJECTION_SAMPLE:
+            X = X[np.sort(rng.choice(X.shape[0], PROJECTION_SAMPLE, replace=False))]
+        directions = principal_components(X, 2, rng).astype(np.float64)
+        mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+        return cls(mean, directions, ("first principal component", "second principal component"))
+
+    def project(self, X):
+        """Coordinates of shape (n_rows, 2)."""
+        if sparse.issparse(X):
+            return np.asarray(X @ self.directions.T) - self.mean @ self.directions.T
+        return (X.astype(np.float64) - self.mean) @ self.directions.T
+
+    def lift(self, points):
+        """The row in the plane that is projected to each point."""
+        return self.mean + points @ self.directions

@@ -1,0 +1,629 @@
+"""The command line: every command and format, what is said of bad input, and that no file is left half written."""
+
+import ctypes
+import io
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+import svmosaic
+from svmosaic.cli import COMMANDS, main
+from svmosaic.datasets import make_xor
+from svmosaic.trained import TrainedModel, open_model
+
+
+def mixed_table(n=300, seed=0):
+    """Numbers and text, some missing, with commas, quotes and umlauts."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, n))
+    town = rng.choice(["Köln, Süd", 'the "hill"', "Bonn"], n)
+    frame = pd.DataFrame({"größe": a, "b": b.round(3), "town": town, "kind": np.where((a * b > 0), "yes", "no")})
+    frame.loc[::17, "b"] = np.nan
+    frame.loc[::13, "town"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table with text and one of numbers, a model of each."""
+    folder = tmp_path_factory.mktemp("cli")
+    mixed_table().to_csv(folder / "mixed.csv", index=False)
+    X, y = make_xor(300, random_state=0)
+    X = np.column_stack([100 + 10 * X[:, 0], X[:, 1] / 50, np.arange(300)])
+    X[5, 1] = np.nan
+    pd.DataFrame(X, columns=["u", "v", "w"]).assign(target=y).to_csv(folder / "xor.csv", index=False)
+    for name, label, model in (("mixed", "kind", "local"), ("xor", "target", "clustered")):
+        assert (
+            main(["train", folder / f"{name}.csv", "--label", label, "-o", folder / f"{name}.model", "--model", model])
+            == 0
+        )
+    return folder
+
+
+def answer(capsys):
+    """What was printed, as JSON."""
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, arguments, message):
+    """The command fails with one line that says so."""
+    before = capsys.readouterr()
+    assert main(arguments) == 1
+    after = capsys.readouterr()
+    assert after.err.startswith("svmosaic: error: ")
+    assert after.err.count("\n") == 1
+    assert message in after.err, after.err
+    assert after.out == ""
+    return before
+
+
+# ---- train -------------------------------------------------------------------------------------------------------
+
+
+def test_train_prints_scores_beside_a_linear_svm_and_fits_to_all_rows(folder, tmp_path, capsys):
+    out = tmp_path / "m"
+    assert main(["train", folder / "xor.csv", "--label", "target", "-o", out, "--model", "clustered", "--json"]) == 0
+    facts = answer(capsys)
+    assert facts["rows"] == 300
+    assert facts["held_out"]["rows"] == 60
+    assert facts["held_out"]["accuracy"] > 0.9 > 0.8 > facts["held_out"]["linear_svm"]
+    assert facts["classes"] == ["0", "1"]
+    assert facts["tiles"] == 8
+    model = open_model(out)
+    assert isinstance(model, TrainedModel)
+    assert model.estimator.region_counts_["classes"].sum() == 300
+    assert main(["train", folder / "xor.csv", "--label", "target", "-o", out, "--model", "clustered"]) == 0
+    text = capsys.readouterr().out
+    assert "60 rows held out" in text
+    assert "linear SVM" in text
+
+
+@pytest.mark.parametrize("model", ["linear", "kmeans", "learned", "mixture"])
+def test_every_kind_of_model_is_trained_saved_and_used(folder, tmp_path, capsys, model):
+    out = tmp_path / "m"
+    settings = {"learned": ["--set", "max_iter=3"], "mixture": ["--set", "n_experts=4"]}.get(model, [])
+    assert main(["train", folder / "xor.csv", "--label", "-1", "-o", out, "--model", model, *settings, "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["score", out, folder / "xor.csv", "--json"]) == 0
+    assert answer(capsys)["rows"] == 300
+    assert main(["inspect", out, "--row", "1", "--json"]) == 0
+    assert answer(capsys)["tiles"]
+    assert main(["inspect", out, "--json"]) == 0
+    assert sum(region["rows"] for region in answer(capsys)["regions"]) == 300
+    assert main(["predict", out, folder / "xor.csv", "--explain", "-o", tmp_path / "p.csv"]) == 0
+    assert pd.read_csv(tmp_path / "p.csv").shape == (300, 3)
+
+
+def test_auto_chooses_by_itself_within_its_budget(folder, tmp_path, capsys):
+    out = tmp_path / "m"
+    assert main(["train", folder / "xor.csv", "--label", "target", "-o", out, "--budget", "2s", "--json"]) == 0
+    facts = answer(capsys)
+    assert facts["model"] == "MosaicClassifier"
+    assert facts["parameters"]["time_budget"] == 1.0
+    assert main(["predict", out, folder / "xor.csv", "--proba", "-o", tmp_path / "p.csv"]) == 0
+
+
+def test_settings_reach_the_model(folder, tmp_path, capsys):
+    arguments = ["train", folder / "xor.csv", "--label", "target", "-o", tmp_path / "m", "--model", "clustered"]
+    assert main([*arguments, "--set", "n_clusters=3", "--set", "loss=squared_hinge", "--balanced"]) == 0
+    model = open_model(tmp_path / "m").estimator
+    assert (model.n_clusters, model.loss, model.class_weight) == (3, "squared_hinge", "balanced")
+    refused(capsys, [*arguments, "--set", "clusters=3"], "with a parameter of ClusteredSVC: C, ")
+    refused(capsys, [*arguments, "--set", "C=-1"], "C must be a finite number, above 0, got -1")
+    refused(capsys, [*arguments, "--budget", "5s"], "--budget is for --model auto")
+
+
+def test_the_same_seed_writes_the_same_model(folder, tmp_path):
+    for name in "ab":
+        main(
+            ["train", folder / "mixed.csv", "--label", "kind", "-o", tmp_path / name, "--model", "local", "--seed", "3"]
+        )
+    a, b = (open_model(tmp_path / name).estimator.mosaic_.coef for name in "ab")
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv.gz", "parquet", "feather", "npz", "libsvm"])
+def test_every_format_trains_and_predicts(folder, tmp_path, capsys, suffix):
+    frame = pd.read_csv(folder / "xor.csv").fillna(0.0)
+    data, X, y = tmp_path / f"d.{suffix}", frame[["u", "v", "w"]].to_numpy(), frame["target"].to_numpy()
+    label = ["--label", "target"]
+    if suffix == "parquet":
+        frame.to_parquet(data)
+    elif suffix == "feather":
+        frame.to_feather(data)
+    elif suffix == "npz":
+        np.savez(data, X=X, y=y)
+        label = []
+    elif suffix == "libsvm":
+        dump_svmlight_file(X, y, str(data), zero_based=False)
+        label = []
+    else:
+        frame.to_csv(data, index=False, sep="\t" if suffix == "tsv" else ",")
+    assert main(["train", data, *label, "-o", tmp_path / "m", "--model", "clustered", "--json"]) == 0
+    facts = answer(capsys)
+    assert (facts["rows"], facts["features"], facts["classes"]) == (300, 3, ["0", "1"])
+    assert main(["score", tmp_path / "m", data, "--json"]) == 0
+    assert answer(capsys)["accuracy"] > 0.7
+    assert main(["predict", tmp_path / "m", data, "-o", tmp_path / "p.csv", "--chunk", "70"]) == 0
+    names = ["x0", "x1", "x2"] if suffix == "npz" else ["u", "v", "w"]
+    rows = sparse.csr_array(X) if suffix == "libsvm" else pd.DataFrame(X, columns=names)
+    np.testing.assert_array_equal(
+        pd.read_csv(tmp_path / "p.csv")["prediction"], open_model(tmp_path / "m").predict(rows)
+    )
+    assert main(["inspect", tmp_path / "m", "--row", "2", "--data", data]) == 0
+
+
+def test_libsvm_files_with_fewer_features_are_padded_and_with_more_refused(tmp_path, capsys):
+    X, y = make_xor(200, random_state=0)
+    dump_svmlight_file(X, y, str(tmp_path / "d.svm"), zero_based=False)
+    assert main(["train", tmp_path / "d.svm", "-o", tmp_path / "m", "--model", "clustered"]) == 0
+    (tmp_path / "short.svm").write_text("0 1:0.5\n1 1:-0.25\n")
+    assert main(["predict", tmp_path / "m", tmp_path / "short.svm", "-o", tmp_path / "p.csv"]) == 0
+    expected = open_model(tmp_path / "m").predict(sparse.csr_array([[0.5, 0.0], [-0.25, 0.0]]))
+    np.testing.assert_array_equal(pd.read_csv(tmp_path / "p.csv")["prediction"], expected)
+    (tmp_path / "long.svm").write_text("0 1:0.5 7:1\n")
+    refused(capsys, ["predict", tmp_path / "m", tmp_path / "long.svm"], "line 1: the feature 7 lies beyond the last, 2")
+    (tmp_path / "d.csv").write_text("1,2\n3,4\n")
+    refused(capsys, ["predict", tmp_path / "m", tmp_path / "d.csv"], "trained on sparse rows (LIBSVM)")
+
+
+def test_a_test_file_judges_instead_of_held_out_rows(folder, tmp_path, capsys):
+    mixed_table(100, seed=5).to_csv(tmp_path / "t.csv", index=False)
+    arguments = ["train", folder / "mixed.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "local", "--json"]
+    assert main([*arguments, "--test", tmp_path / "t.csv"]) == 0
+    facts = answer(capsys)
+    assert facts["held_out"]["rows"] == 100
+    assert main(["score", tmp_path / "m", tmp_path / "t.csv", "--json"]) == 0
+    assert answer(capsys)["accuracy"] == facts["held_out"]["accuracy"]
+    assert main([*arguments, "--test-size", "0"]) == 0
+    assert answer(capsys)["held_out"] is None
+    mixed_table(100).drop(columns="b").to_csv(tmp_path / "t.csv", index=False)
+    refused(capsys, [*arguments, "--test", tmp_path / "t.csv"], "lacks the column 'b'")
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([0, 1], ["0", "1"]),
+        ([-1.0, 1.0], ["-1", "1"]),
+        (["a", "b"], ["a", "b"]),
+        ([True, False], ["False", "True"]),
+        (["TRUE", "FALSE"], ["FALSE", "TRUE"]),
+        ([3, 1, 2], ["1", "2", "3"]),
+        (["1", "x"], ["1", "x"]),
+    ],
+)
+def test_labels_of_every_type(tmp_path, capsys, labels, classes):
+    rng = np.random.default_rng(0)
+    place = rng.integers(len(labels), size=90)
+    frame = pd.DataFrame({"x": place + 0.1 * rng.normal(size=90), "kind": pd.Series([labels[p] for p in place])})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    assert (
+        main(["train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear", "--json"]) == 0
+    )
+    assert answer(capsys)["classes"] == classes
+    assert main(["score", tmp_path / "m", tmp_path / "d.csv", "--json"]) == 0
+    assert answer(capsys)["accuracy"] > 0.6
+    first = frame[frame["kind"] == labels[0]]
+    first.to_csv(tmp_path / "one.csv", index=False)  # "1" alone looks like a number
+    assert main(["score", tmp_path / "m", tmp_path / "one.csv", "--json"]) == 0
+    assert answer(capsys)["rows_of_unknown_class"] == 0
+
+
+def test_rows_without_label_are_left_out_and_counted(tmp_path, capsys):
+    frame = mixed_table(200)
+    frame.loc[:9, "kind"] = None
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    assert (
+        main(["train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear", "--json"]) == 0
+    )
+    facts = answer(capsys)
+    assert (facts["rows"], facts["rows_without_label"]) == (190, 10)
+    assert main(["score", tmp_path / "m", tmp_path / "d.csv", "--json"]) == 0
+    assert answer(capsys)["rows_without_label"] == 10
+
+
+def test_text_that_only_names_rows_is_pointed_out_and_can_be_dropped(tmp_path, capsys):
+    frame = mixed_table(200).assign(id=[f"u{i}" for i in range(200)])
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    arguments = ["train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear"]
+    assert main(arguments) == 0
+    assert "column 'id' holds 200 different texts" in capsys.readouterr().out
+    assert main([*arguments, "--drop", "id", "--json"]) == 0
+    facts = answer(capsys)
+    assert facts["notes"] == []
+    assert facts["features"] == 3
+    refused(capsys, [*arguments, "--drop", "di"], "no column 'di' to drop")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("a,b\n1,2\n", ["--label", "c"], "has no column 'c'"),
+        ("a,b\n1,2\n", [], "say with --label which column to predict: 'a', 'b'"),
+        ("", ["--label", "a"], "is empty"),
+        ("a,b\n", ["--label", "a"], "has no rows"),
+        ("a,b\n1,x\n2,x\n", ["--label", "b"], "all rows have the same label, 'x'"),
+        ("a,b\n1,\n2,\n", ["--label", "b"], "the label column 'b' is empty"),
+        ("a,b\n1,0.5\n2,0.7\n", ["--label", "b"], "the labels are numbers with fractions, such as 0.5"),
+        ("a,a\n1,0\n2,1\n", ["--label", "a"], "two columns are called 'a'"),
+        ("a,b\n1,x\ninf,y\n", ["--label", "b"], "column 'a' holds an infinite number in row 2"),
+        ("a,b\n1,x\n2,y\n3,x,4\n", ["--label", "b"], "line 4: 3 values"),
+        ("b\nx\ny\n", ["--label", "b"], "no column besides the label"),
+        ("\0\1\2", ["--label", "b"], "is not text"),
+        ("a,b\n1,x\n2,y\n", ["--label", "b"], "too few to hold some out"),
+    ],
+)  # fmt: skip
+def test_bad_tables_are_told_and_leave_no_file(tmp_path, capsys, content, options, message):
+    (tmp_path / "d.csv").write_text(content)
+    refused(capsys, ["train", tmp_path / "d.csv", *options, "-o", tmp_path / "m", "--model", "linear"], message)
+    assert [path.name for path in tmp_path.iterdir()] == ["d.csv"]
+
+
+def test_too_many_classes_are_taken_for_a_wrong_column(tmp_path, capsys):
+    pd.DataFrame({"a": range(300), "id": [f"u{i}" for i in range(300)]}).to_csv(tmp_path / "d.csv", index=False)
+    refused(capsys, ["train", tmp_path / "d.csv", "--label", "id", "-o", tmp_path / "m"], "is it the right column?")
+
+
+def test_bad_output_is_told_before_any_work(folder, tmp_path, capsys):
+    arguments = ["train", folder / "xor.csv", "--label", "target", "-o"]
+    refused(capsys, [*arguments, tmp_path / "none" / "m"], "there is no folder")
+    refused(capsys, [*arguments, tmp_path], "is a folder: name a file")
+
+
+# ---- predict -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [7, 100_000])
+def test_streaming_equals_the_model_in_memory(folder, tmp_path, chunk):
+    assert main(["predict", folder / "mixed.model", folder / "mixed.csv", "-o", tmp_path / "p.csv", "--proba",
+                 "--explain", "--chunk", chunk]) == 0  # fmt: skip
+    result = pd.read_csv(tmp_path / "p.csv")
+    model, frame = open_model(folder / "mixed.model"), pd.read_csv(folder / "mixed.csv")
+    np.testing.assert_array_equal(result["prediction"], model.predict(frame))
+    np.testing.assert_allclose(result[["probability_no", "probability_yes"]], model.predict_proba(frame), rtol=1e-12)
+    assert result["tiles"].str.fullmatch(r"(\d+:[\d.e-]+ ?)+").all()
+    assert result["features"].str.contains(r"größe:[+-]").any()
+
+
+def test_explained_features_point_to_the_prediction(folder, tmp_path):
+    main(["predict", folder / "xor.model", folder / "xor.csv", "-o", tmp_path / "p.csv", "--explain", "--top", "99"])
+    result = pd.read_csv(tmp_path / "p.csv")
+    model, frame = open_model(folder / "xor.model"), pd.read_csv(folder / "xor.csv")
+    account = model.explain(frame)
+    sign = np.where(result["prediction"] == 1, 1, -1)
+    total = [sum(float(part.rsplit(":", 1)[1]) for part in line.split(" ")) for line in result["features"]]
+    np.testing.assert_allclose(total, sign * (account.decision[:, 0] - account.intercept[:, 0]), atol=0.05)
+
+
+def test_predictions_are_the_same_without_the_label_and_with_columns_in_another_order(folder, tmp_path):
+    frame = pd.read_csv(folder / "mixed.csv")
+    frame[["town", "größe", "b"]].assign(extra=1).to_csv(tmp_path / "d.csv", index=False)
+    for name, data in (("p", folder / "mixed.csv"), ("q", tmp_path / "d.csv")):
+        assert main(["predict", folder / "mixed.model", data, "-o", tmp_path / f"{name}.csv"]) == 0
+    assert (tmp_path / "p.csv").read_text() == (tmp_path / "q.csv").read_text()
+
+
+def test_new_categories_and_missing_values_are_taken(folder, tmp_path, capsys):
+    (tmp_path / "d.csv").write_text("größe,b,town\n1.0,,\n,,Paris\n0,1,7\n")
+    assert main(["predict", folder / "mixed.model", tmp_path / "d.csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_columns_are_kept_on_request_and_quoted(folder, tmp_path, capsys):
+    out = tmp_path / "p.csv"
+    assert (
+        main(["predict", folder / "mixed.model", folder / "mixed.csv", "-o", out, "--keep", "town", "--keep", "kind"])
+        == 0
+    )
+    frame, result = pd.read_csv(folder / "mixed.csv"), pd.read_csv(out)
+    assert list(result.columns) == ["town", "kind", "prediction"]
+    pd.testing.assert_series_equal(result["town"], frame["town"])
+    assert main(["predict", folder / "mixed.model", folder / "mixed.csv", "-o", out, "--keep-all"]) == 0
+    assert list(pd.read_csv(out).columns) == [*frame.columns, "prediction"]
+    refused(capsys, ["predict", folder / "mixed.model", folder / "mixed.csv", "--keep", "x"], "no column 'x' to keep")
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "parquet"])
+def test_other_outputs(folder, tmp_path, capsys, suffix):
+    out = tmp_path / f"p.{suffix}"
+    arguments = ["predict", folder / "xor.model", folder / "xor.csv", "-o"]
+    assert main([*arguments, out, "--chunk", "90", "--json"]) == 0
+    facts = answer(capsys)
+    assert facts["rows"] == 300 == sum(facts["counts"].values())
+    result = pd.read_csv(out, sep="\t") if suffix == "tsv" else pd.read_parquet(out)
+    assert len(result) == 300
+    refused(capsys, [*arguments, tmp_path / "p.xls"], "must end in .csv, .tsv or .parquet")
+    refused(capsys, [*arguments, "-", "--json"], "cannot both go to stdout")
+
+
+def test_from_standard_input_to_standard_output(folder, monkeypatch, capsys):
+    assert main(["predict", folder / "mixed.model", folder / "mixed.csv"]) == 0
+    expected = capsys.readouterr().out
+    content = (folder / "mixed.csv").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert main(["predict", folder / "mixed.model", "-"]) == 0
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("größe,town\n1,x\n", "the model was trained on columns größe, b, town; "),
+        ("größe,b,town\n" + "1,2,x\n" * 12 + "1,two,x\n", "column 'b' holds 'two' in row 13, which is no number"),
+        ("größe,b,town\n1,2,x\n1,2\n", "line 3: 2 values"),
+        ("größe,b,town\n", "has no rows"),
+        ("", "is empty"),
+    ],
+)
+def test_a_failure_leaves_what_was_there(folder, tmp_path, capsys, content, message):
+    (tmp_path / "d.csv").write_text(content)
+    (tmp_path / "p.csv").write_text("precious")
+    arguments = ["predict", folder / "mixed.model", tmp_path / "d.csv", "-o", tmp_path / "p.csv", "--chunk", "5"]
+    refused(capsys, arguments, message)
+    assert (tmp_path / "p.csv").read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv", "p.csv"]
+
+
+def test_a_model_of_another_data_set_says_so(folder, tmp_path, capsys):
+    refused(
+        capsys, ["predict", folder / "xor.model", folder / "mixed.csv"],
+        f"trained on columns u, v, w; {folder / 'mixed.csv'} lacks u, v, w",
+    )  # fmt: skip
+    pd.read_csv(folder / "xor.csv").assign(target="never").to_csv(tmp_path / "d.csv", index=False)
+    refused(capsys, ["score", folder / "xor.model", tmp_path / "d.csv"], "the classes of the model numbers: 0, 1")
+    pd.read_csv(folder / "xor.csv").assign(target=7).to_csv(tmp_path / "d.csv", index=False)
+    refused(capsys, ["score", folder / "xor.model", tmp_path / "d.csv"], "is it the model of another data set?")
+
+
+def test_files_that_are_no_models(folder, tmp_path, capsys):
+    data = folder / "xor.csv"
+    refused(capsys, ["predict", tmp_path / "none", data], "there is no file")
+    refused(capsys, ["predict", data, data], "is not a model saved by svmosaic")
+    refused(capsys, ["predict", folder, data], "could not be read: Is a directory")
+    (tmp_path / "renamed.model").write_bytes(pickle.dumps(print))
+    refused(capsys, ["predict", tmp_path / "renamed.model", data], "is a pickle, which can run any code")
+    (tmp_path / "cut.model").write_bytes((folder / "xor.model").read_bytes()[:5000])
+    refused(capsys, ["inspect", tmp_path / "cut.model"], "is truncated or damaged")
+    X, y = make_xor(50, random_state=0)
+    svmosaic.LinearSVC().fit(X, y).save(tmp_path / "bare.model")
+    refused(capsys, ["inspect", tmp_path / "bare.model"], "holds a LinearSVC without its columns")
+
+
+def test_probabilities_need_a_calibration(folder, tmp_path, capsys):
+    train = ["train", folder / "xor.csv", "--label", "target", "-o", tmp_path / "m", "--calibration", "none"]
+    assert main([*train, "--model", "linear"]) == 0
+    predict = ["predict", tmp_path / "m", folder / "xor.csv", "--proba"]
+    refused(capsys, predict, "LinearSVC has no probabilities: train with --calibration temperature")
+
+
+# ---- score, tune, inspect, export ----------------------------------------------------------------------------------
+
+
+def test_score_counts_what_predict_says(folder, tmp_path, capsys):
+    frame = pd.read_csv(folder / "mixed.csv")
+    frame.loc[0, "kind"] = "never seen"
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    assert main(["score", folder / "mixed.model", tmp_path / "d.csv", "--json"]) == 0
+    facts = answer(capsys)
+    expected = np.mean(open_model(folder / "mixed.model").predict(frame) == frame["kind"])
+    assert facts["accuracy"] == pytest.approx(expected)
+    assert facts["rows_of_unknown_class"] == 1
+    assert [c["class"] for c in facts["classes"]] == ["no", "yes"]
+    frame.rename(columns={"kind": "truth"}).to_csv(tmp_path / "d.csv", index=False)
+    refused(capsys, ["score", folder / "mixed.model", tmp_path / "d.csv"], "has no column 'kind'")
+    assert main(["score", folder / "mixed.model", tmp_path / "d.csv", "--label", "truth"]) == 0
+    assert "recall" in capsys.readouterr().out
+
+
+def test_tune_keeps_to_its_models_and_says_what_it_tried(folder, tmp_path, capsys):
+    arguments = ["tune", folder / "xor.csv", "--label", "target", "-o", tmp_path / "m", "--budget", "2s"]
+    assert main([*arguments, "--models", "linear,clustered", "--json"]) == 0
+    facts = answer(capsys)
+    assert facts["model"] == "ClusteredSVC"
+    best = facts["leaderboard"][0]
+    assert best["accuracy"] == max(line["accuracy"] for line in facts["leaderboard"] if line["rows"] == best["rows"])
+    assert facts["held_out"]["accuracy"] > facts["held_out"]["linear_svm"]
+    model = open_model(tmp_path / "m").estimator
+    assert best["parameters"].items() <= model.get_params().items()
+
+
+def test_candidates_are_all_different_and_end():
+    from svmosaic.cli.tune import GRIDS, candidates
+
+    drawn = list(candidates(["linear", "mixture"], np.random.default_rng(0)))
+    assert drawn[:2] == [
+        (name, {key: values[0] for key, values in GRIDS[name].items()}) for name in ("linear", "mixture")
+    ]
+    assert len({(name, *parameters.values()) for name, parameters in drawn}) == len(drawn) == 7 * 2 + 3 * 3
+
+
+def test_inspect_shows_regions_and_rows(folder, capsys):
+    assert main(["inspect", folder / "mixed.model"]) == 0
+    text = capsys.readouterr().out
+    assert "LocallyLinearSVC, trained on 300 rows of mixed.csv" in text
+    assert "strongest features" in text
+    assert main(["inspect", folder / "mixed.model", "--json"]) == 0
+    facts = answer(capsys)
+    assert {"name": "town", "kind": "text"} in facts["columns"]
+    assert sum(region["rows"] for region in facts["regions"]) == 300
+    model, frame = open_model(folder / "mixed.model"), pd.read_csv(folder / "mixed.csv")
+    assert main(["inspect", folder / "mixed.model", "--row", "4", "--data", folder / "mixed.csv", "--json"]) == 0
+    facts = answer(capsys)
+    assert facts["prediction"] == model.predict(frame.iloc[[3]])[0]
+    parts = sum(part["contribution"] for part in facts["features"]) + facts["other_features"] + facts["intercept"]
+    assert parts == pytest.approx(facts["score"])
+    assert sum(tile["vote"] for tile in facts["tiles"]) == pytest.approx(facts["score"])
+    assert facts["label"] == frame["kind"][3]
+    for row in ("0", "301"):
+        refused(capsys, ["inspect", folder / "mixed.model", "--row", row], f"rows 1 to 300, so none {row}")
+        refused(
+            capsys, ["inspect", folder / "mixed.model", "--row", row, "--data", folder / "mixed.csv"], f"none {row}"
+        )
+
+
+def test_the_sample_is_the_training_rows(folder):
+    model, frame = open_model(folder / "mixed.model"), pd.read_csv(folder / "mixed.csv")
+    X, y = model.sample_rows()
+    assert list(y) == list(frame["kind"])
+    pd.testing.assert_frame_equal(X, frame.drop(columns="kind"), check_dtype=False)
+
+
+def test_onnx_takes_the_columns_as_they_are(folder, tmp_path, capsys):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    for name, columns in (("xor", ["u", "v", "w"]), ("mixed", ["größe", "b", "town"])):
+        out = tmp_path / f"{name}.onnx"
+        assert main(["export", folder / f"{name}.model", "--format", "onnx", "-o", out, "--json"]) == 0
+        inputs = answer(capsys)["inputs"]
+        frame, model = pd.read_csv(folder / f"{name}.csv"), open_model(folder / f"{name}.model")
+        if name == "xor":
+            feed = {"X": frame[columns].to_numpy(np.float32)}
+        else:
+            kinds = dict(zip(columns, [np.float32, np.float32, object], strict=True))
+            feed = {
+                given: (frame[[column]].fillna("") if kinds[column] is object else frame[[column]]).to_numpy(
+                    kinds[column]
+                )
+                for given, column in zip(inputs, columns, strict=True)
+            }
+        label, probability = onnxruntime.InferenceSession(out.read_bytes()).run(None, feed)
+        np.testing.assert_array_equal(label, model.predict(frame))
+        np.testing.assert_allclose(probability, model.predict_proba(frame), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["clustered", "auto"])
+def test_c_takes_the_columns_as_they_are(folder, tmp_path, capsys, kind):
+    model = folder / "xor.model"
+    if kind == "auto":
+        model = tmp_path / "auto.model"
+        main(["train", folder / "xor.csv", "--label", "target", "-o", model, "--budget", "2s", "--test-size", "0"])
+    assert main(["export", model, "--format", "c", "-o", tmp_path / "xor.c"]) == 0
+    frame = pd.read_csv(folder / "xor.csv")
+    rows = np.ascontiguousarray(frame[["u", "v", "w"]], dtype=np.float32)
+    assert np.isnan(rows).any()
+    trained = open_model(model)
+    expected = trained.pipeline.decision_function(trained.rows(frame))
+    library = tmp_path / "xor.so"
+    subprocess.run(
+        ["cc", "-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC", "-shared",
+         tmp_path / "xor.c", "-o", library, "-lm"], check=True,
+    )  # fmt: skip
+    scores, pointer = np.empty(len(rows), dtype=np.float32), ctypes.c_void_p
+    for x, out in zip(rows, scores.reshape(-1, 1), strict=True):
+        ctypes.CDLL(str(library)).xor_scores(x.ctypes.data_as(pointer), out.ctypes.data_as(pointer))
+    np.testing.assert_allclose(scores, expected, atol=1e-3 * np.abs(expected).max())
+
+
+def test_c_says_why_it_cannot_have_text(folder, tmp_path, capsys):
+    refused(
+        capsys, ["export", folder / "mixed.model", "--format", "c", "-o", tmp_path / "m.c"],
+        "take numbers only, and the model has columns of text (town)",
+    )  # fmt: skip
+    refused(capsys, ["export", folder / "xor.model", "--format", "c", "-o", tmp_path / "m.txt"], "must end in .c")
+    assert not list(tmp_path.iterdir())
+
+
+# ---- the program -------------------------------------------------------------------------------------------------
+
+
+PROGRAM = "import sys; from svmosaic.cli import main; sys.exit(main())"
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
+        capture_output=True, text=True, check=False, **options,
+    )  # fmt: skip
+
+
+def test_exit_codes_of_the_program(folder, tmp_path):
+    content = (folder / "xor.csv").read_text()
+    good = run("predict", folder / "xor.model", "-", input=content)
+    assert good.returncode == 0
+    assert len(good.stdout.splitlines()) == 301
+    assert good.stderr == ""
+    bad = run("predict", folder / "xor.model", "-", input="a,b\n1,2\n")
+    assert (bad.returncode, bad.stdout) == (1, "")
+    assert "Traceback" not in bad.stderr
+    assert bad.stderr.startswith("svmosaic: error: the model was trained on columns u, v, w; the standard input lacks")
+    assert run("predict").returncode == 2
+    assert run("--version").stdout.strip() == f"svmosaic {svmosaic.__version__}"
+
+
+def test_help_lists_all_commands_and_needs_no_scikit_learn():
+    code = "import sys; from svmosaic.cli import main\ntry: main(['--help'])\nexcept SystemExit: "
+    code += "print('sklearn' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert all(command in out for command in COMMANDS)
+    assert out.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_every_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert f"svmosaic {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "d.csv"],
+        ["train", "d.csv", "-o", "m", "--model", "none"],
+        ["train", "d.csv", "-o", "m", "--budget", "soon"],
+        ["train", "d.csv", "-o", "m", "--test-size", "2"],
+        ["tune", "d.csv", "-o", "m", "--models", "none"],
+        ["export", "m", "--format", "java", "-o", "x"],
+        ["fly"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+
+
+def test_an_interrupt_ends_with_130_and_no_file(folder, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "predict", folder / "xor.model", "-", "-o", tmp_path / "p.csv", "--chunk", "1"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    process.stdin.write("u,v,w\n1,2,3\n4,5,6\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:  # it has begun to write
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "svmosaic: interrupted\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bar_is_shown_on_a_terminal_only(folder, tmp_path):
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "predict",
+         str(folder / "xor.model"), str(folder / "xor.csv"), "-o", str(tmp_path / "p.csv"), "--chunk", "10"],
+        stdout=subprocess.PIPE, stderr=follower, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    )  # fmt: skip
+    os.close(follower)
+    out, _ = process.communicate(timeout=120)
+    shown = os.read(leader, 100_000).decode()
+    os.close(leader)
+    assert process.returncode == 0
+    assert b"300 predictions written" in out
+    assert "predicting" in shown
+    assert "left" in shown
