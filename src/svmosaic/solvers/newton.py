@@ -21,6 +21,7 @@ from scipy.linalg import lapack
 
 from svmosaic import _core
 from svmosaic.solvers.certificates import Certificate, dual, margins, primal, weights_of
+from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import start_duals
 from svmosaic.solvers.solution import Solution
 
@@ -38,10 +39,11 @@ LARGEST_STEP = 1e12
 MARGINS_ANEW = 8
 
 
-def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted=None, **_) -> Solution:
+def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=None, **_) -> Solution:
     """Solve by (proximal) Newton steps to a duality gap of tol * P(0); parameters as `solve_dual_descent`."""
     if not problem.one_tile_a_row:
         raise ValueError("solver='newton' needs rows that belong to one tile each; use solver='dual'")
+    control = control or alone()
     cost, squared = problem.cost, problem.squared
     target = tol * problem.primal_at_zero
     tiles = _TileMembers(problem)
@@ -65,7 +67,8 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
         )
         if best is None or certificate.gap < best.gap:
             best = Solution(certificate, response.copy(), n_iter, target, "newton")
-        if best.converged or n_iter >= max_iter:
+        over = control.over(n_iter, lambda now=certificate: now)
+        if best.converged or n_iter >= max_iter or over:
             return best
         residual = weights - implied
         if center is not None and step < LARGEST_STEP:
@@ -85,8 +88,7 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted
         pull = partial(_core.pull, center, cost, upper, margin, change, n_threads=n_threads, scale=step)
         length = _line_search(along, square, pull)
         n_iter += 1
-        if interrupted is not None and interrupted.is_set():
-            raise KeyboardInterrupt
+        control.check()
         reach = _adapt_reach(reach, length)
         if length > 0.0:
             weights = weights + length * direction
