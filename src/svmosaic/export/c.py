@@ -35,8 +35,11 @@ def to_c(estimator, path, *, name=None):
     source = Path(path)
     if source.suffix != ".c":
         raise CExportError(f"path must end in .c, got {str(path)!r}")
+    if not re.fullmatch(r"[\w.+ -]+", source.name, flags=re.ASCII):
+        # The name of the header is written into the source.
+        raise CExportError(f"the file name may hold letters, digits and any of _.+- and blanks, got {source.name!r}")
     name = re.sub(r"\W", "_", source.stem) if name is None else name
-    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
         raise CExportError(f"name must be a C identifier, got {name!r}")
     header = source.with_suffix(".h")
     mosaic, classes = estimator.mosaic_, estimator.classes_
@@ -95,7 +98,8 @@ def _c_string(label):
 
 def _array(name, values, ctype="float"):
     """A constant table of a numpy array, in as many digits as give the same numbers back."""
-    flat = np.asarray(values, dtype=np.float32 if ctype == "float" else np.float64).ravel()
+    with np.errstate(over="ignore"):  # told below
+        flat = np.asarray(values, dtype=np.float32 if ctype == "float" else np.float64).ravel()
     if not np.isfinite(flat).all():
         raise CExportError(f"{name} has values beyond the range of {ctype}")
     suffix = "f" if ctype == "float" else ""

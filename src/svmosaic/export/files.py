@@ -117,9 +117,11 @@ def load(path):
         raise ModelFileError(f"{path} holds types that are not trusted, so it was not opened: {', '.join(unknown)}")
     try:
         estimator = skops.io.load(path, trusted=list(TRUSTED))
+        _fill_in_defaults(estimator)
     except Exception as error:
         raise ModelFileError(f"{path} is damaged: it could not be put together ({error})") from error
-    _fill_in_defaults(estimator)
+    if not hasattr(estimator, "predict"):
+        raise ModelFileError(f"{path} is no model: it holds an object of type {type(estimator).__name__}")
     return estimator
 
 
@@ -144,7 +146,8 @@ def _check_archive(path):
                 raise ModelFileError(f"{path} is not a model saved by svmosaic: it has no entry {HEADER}")
             header = json.loads(archive.read(HEADER))
             written, version = header["format"], header["svmosaic"]
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError) as error:
+        # Offsets before the start of the file, passwords and methods that Python does not know are told in these ways.
         raise ModelFileError(f"{path} is truncated or damaged ({error})") from error
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, ModelFileError):

@@ -5,6 +5,7 @@ from importlib import import_module
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import with_callbacks
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -13,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import METHODS, cross_fit
 from svmosaic.explain import count_regions, explain, regions_table
+from svmosaic.models._progress import Fitting
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows
-from svmosaic.solvers import SOLVERS, Problem, solve, warn_if_unconverged
+from svmosaic.solvers import SOLVERS, Control, Problem, solve, warn_if_unconverged
 
 LOSSES = ("hinge", "squared_hinge")
 
@@ -48,6 +50,7 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
 
     _solvers: tuple[str, ...] = SOLVERS
 
+    @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit the gate, then all tiles.
 
@@ -63,17 +66,32 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        X, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        self._fitting = Fitting(self, X, y, sample_weight)
+        try:
+            X, target = validate_training(self, X, y, sample_weight, self.class_weight)
+            with self._fitting.called_back(self, self._n_solves() * target.n_outputs):
+                self._fit(X, target)
+        finally:
+            del self._fitting
+        return self
+
+    def _fit(self, X, target):
+        """From validated data to the fitted form."""
         rng = check_random_state(self.random_state)
         gate_rows, tile_rows, feature_map = self._map_features(X)
         gate = self._fit_gate(gate_rows, target, rng)
         codes = gate.code(gate_rows, self.n_jobs)
         coupling = self._couple(gate.n_tiles)
+        self._fitting.gate, self._fitting.feature_map = gate, feature_map
         solutions, bias = self._solve(tile_rows, target, codes, coupling, rng)
         self._keep(target.classes, gate, coupling, solutions, bias, feature_map)
+        self._fitting.context = None  # the folds of the calibration are no steps of the model
         self.calibration_ = self._calibrate(tile_rows, target, codes, coupling, solutions, rng)
         self.region_counts_ = self._count_regions(tile_rows, target.label, codes)
-        return self
+
+    def _n_solves(self) -> int:
+        """How often `_fit` solves for the tiles of all outputs."""
+        return 1
 
     def decision_function(self, X):
         """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
@@ -197,6 +215,7 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         check_real("intercept_scaling", self.intercept_scaling, above=0)
         check_choice("loss", self.loss, LOSSES)
         check_choice("solver", self.solver, self._solvers)
+        check_real("max_time", getattr(self, "max_time", None), above=0, optional=True)
         if getattr(self, "calibration", None) is not None:
             check_choice("calibration", self.calibration, METHODS)
 
@@ -216,9 +235,18 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         solutions = solve(
             problems, solver=self.solver, tol=self.tol, max_iter=self.max_iter, seed=rng.randint(2**31 - 1),
             n_jobs=self.n_jobs, start=start, sgd=self._sgd_options(),
+            control=self._control(problems, coupling, bias, target, target.n_outputs),
         )  # fmt: skip
         self._report(solutions)
         return solutions, bias
+
+    def _control(self, problems, coupling, bias, target, n_outputs):
+        """What limits and watches the solvers: nothing, outside of `fit`."""
+        fitting = getattr(self, "_fitting", None)
+        if fitting is None:
+            return Control()
+        fitting.last = fitting.control(self, problems, coupling, bias, target, n_outputs)
+        return fitting.last
 
     def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
         """Turn the solutions into the fitted form."""
@@ -253,11 +281,14 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         name = type(self).__name__
         if self.verbose:
             for c, s in enumerate(solutions):
+                live = sum(bool(block.any()) for block in s.weights)
                 print(
                     f"[{name}] output {c + 1}/{len(solutions)}: objective {s.certificate.primal:.6g}, gap {s.gap:.3g} "
-                    f"(asked for {s.target:.3g}), {s.n_iter} iterations ({s.solver})"
+                    f"(asked for {s.target:.3g}), {live} tiles live, {s.n_iter} iterations ({s.solver})"
                 )
-        warn_if_unconverged(solutions, self.max_iter, name)
+        fitting = getattr(self, "_fitting", None)
+        late = fitting is not None and fitting.last is not None and fitting.last.out_of_time
+        warn_if_unconverged(solutions, self.max_iter, name, self.max_time if late else None)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
+from sklearn.callback import CallbackSupportMixin
 
 from svmosaic._validation import check_choice, check_real
 from svmosaic.couplings import Coupling
@@ -12,7 +13,7 @@ from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models.local_coding import CODINGS, code_gate
 
 
-class LocalCodingSVC(BaseMosaicClassifier):
+class LocalCodingSVC(CallbackSupportMixin, BaseMosaicClassifier):
     r"""Linear SVM on local coordinates: a constant an anchor, blended by the codes.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
@@ -61,7 +62,11 @@ class LocalCodingSVC(BaseMosaicClassifier):
     random_state : int, RandomState or None, default=None
         For the anchors and the order of the coordinates.
     verbose : int, default=0
-        1 prints the objective and the gap of each output.
+        1 prints the objective, the gap and the live tiles (those whose weights are not all zero) of each output, on the
+        way and at the end.
+    max_time : float or None, default=None
+        Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
+        (and independent tiles) share the time that is left when they start; k-means is not cut short.
 
     Attributes
     ----------
@@ -116,6 +121,7 @@ class LocalCodingSVC(BaseMosaicClassifier):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        max_time=None,
     ):
         self.n_anchors = n_anchors
         self.n_neighbors = n_neighbors
@@ -134,6 +140,7 @@ class LocalCodingSVC(BaseMosaicClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
 
     @property
     def anchors_(self):

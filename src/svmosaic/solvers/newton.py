@@ -21,6 +21,7 @@ from scipy.linalg import lapack
 
 from svmosaic import _core
 from svmosaic.solvers.certificates import Certificate, dual, margins, primal, weights_of
+from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import start_duals
 from svmosaic.solvers.problem import Problem
 from svmosaic.solvers.solution import Solution
@@ -44,22 +45,24 @@ LARGEST_STEP = 1e12
 MARGINS_ANEW = 8
 
 
-def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, interrupted=None, **_) -> Solution:
+def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=None, **_) -> Solution:
     """Solve by (proximal) Newton steps to a duality gap of tol * P(0); parameters as `solve_dual_descent`."""
     if not problem.one_tile_a_row:
         raise ValueError("solver='newton' needs rows that belong to one tile each; use solver='dual'")
     with np.errstate(over="ignore", invalid="ignore"):  # told below, where X is to blame
-        solution = _descend(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, interrupted=interrupted)
+        solution = _descend(
+            problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control or alone()
+        )
     if not solution.converged:
         _ = problem.curvature  # ValueError where it overflows
     return solution
 
 
-def _descend(problem, alpha, *, tol, max_iter, n_threads, interrupted) -> Solution:
+def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
     cost, squared = problem.cost, problem.squared
     target = tol * problem.primal_at_zero
     tiles = _TileMembers(problem)
-    start = _start(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, interrupted=interrupted)
+    start = _start(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control)
     weights, margin, center, step = start
     upper = None if squared else cost
     response, curvature, change, kept = (np.empty(problem.n_rows) for _ in range(4))
@@ -76,7 +79,8 @@ def _descend(problem, alpha, *, tol, max_iter, n_threads, interrupted) -> Soluti
         if best is None or certificate.gap < best.gap:
             np.copyto(kept, response)
             best = Solution(certificate, kept, n_iter, target, "newton")
-        if best.converged or n_iter >= max_iter:
+        over = control.over(n_iter, lambda now=certificate: now)
+        if best.converged or n_iter >= max_iter or over:
             return best
         residual = weights - implied
         if center is not None and step < LARGEST_STEP:
@@ -96,8 +100,7 @@ def _descend(problem, alpha, *, tol, max_iter, n_threads, interrupted) -> Soluti
         pull = partial(_core.pull, center, cost, upper, margin, change, n_threads=n_threads, scale=step)
         length = _line_search(along, square, pull, SLOPE_TOL[problem.loss])
         n_iter += 1
-        if interrupted is not None and interrupted.is_set():
-            raise KeyboardInterrupt
+        control.check()
         reach = _adapt_reach(reach, length)
         if length > 0.0:
             weights = weights + length * direction
@@ -121,7 +124,7 @@ def _start(problem, alpha, **options):
     """
     n_threads = options["n_threads"]
     if alpha is None and problem.n_rows >= SAMPLED_FROM and problem.n_rows >= 10 * SAMPLED_SHARE * _n_weights(problem):
-        options["tol"] = max(options["tol"], SAMPLE_TOL)
+        options |= {"tol": max(options["tol"], SAMPLE_TOL), "control": options["control"].unwatched()}
         weights = solve_newton(_sampled(problem), **options).weights
         margin = margins(problem, weights, n_threads)
         if problem.squared:
