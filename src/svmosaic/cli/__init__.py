@@ -8,6 +8,7 @@ from importlib import import_module
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
 COMMANDS = {
     "demo": "train on bundled data beside scikit-learn, and print one table",
+    "reproduce": "run the tables and figures of the papers, and write them beside the printed numbers",
 }
 
 
