@@ -28,6 +28,7 @@ TIGHT = {"tol": 1e-12, "max_iter": 100_000}
 # however small its weight, where the check of class weights wants it gone.
 SMALL = {"n_anchors": 8, "n_neighbors": 4, "anchors": "kmeans"}
 SETTINGS = {
+    "BoostedLinearSVC": [TIGHT | {"n_estimators": 5}],
     "LinearSVC": [TIGHT],
     "KMeansSVC": [TIGHT],
     "ClusteredSVC": [TIGHT],
@@ -48,12 +49,14 @@ SETTINGS = {
         }
     ],
     "MixtureSVC": [{"n_experts": 4}],
+    "MosaicClassifier": [{"time_budget": None, "max_tiles": 4}],
     "HierarchicalMixtureSVC": [{"branching": (2, 2)}],
     "MultiTaskMixtureSVC": [{"n_experts": 3}],
 }
 # Checks that may fail, each with its reason.
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 SAMPLED = "centres come from k-means++, whose draws differ between a weighted row and copies of it"
+DRAWN = "the rows held out are drawn, and a weighted row is drawn once, copies of it one by one"
 STOCHASTIC = "one step on a row of weight k is not k steps on copies of it"
 NEIGHBOURS = "copies of a row take the places of other neighbours"
 EXPECTED = {
@@ -61,6 +64,7 @@ EXPECTED = {
     "LocalCodingSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "MixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "HierarchicalMixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
+    "MosaicClassifier": dict.fromkeys(WEIGHTS, DRAWN),
     "MultiTaskMixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "LearnedGateSVC": dict.fromkeys(WEIGHTS, STOCHASTIC),
     "NeighborsSVC": dict.fromkeys(WEIGHTS, NEIGHBOURS)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from svmosaic.models import (
+        BoostedLinearSVC,
         ClusteredSVC,
         FusedSVC,
         GaussianMixtureClassifier,
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         LocalCodingSVC,
         LocallyLinearSVC,
         MixtureSVC,
+        MosaicClassifier,
         MultiTaskMixtureSVC,
         NeighborsSVC,
         mixture_to_svm,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BoostedLinearSVC",
     "ClusteredSVC",
     "FusedSVC",
     "GaussianMixtureClassifier",
@@ -32,6 +35,7 @@ __all__ = [
     "LocalCodingSVC",
     "LocallyLinearSVC",
     "MixtureSVC",
+    "MosaicClassifier",
     "MultiTaskMixtureSVC",
     "NeighborsSVC",
     "load",

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from svmosaic.scaling import Scaling
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -51,9 +53,9 @@ class Explanation:
     weight : ndarray of shape (n_rows, width)
         What the gate gave each tile.
     value : ndarray of shape (n_rows, n_features)
-        The rows as the tiles see them.
+        The rows as the tiles see them, except that a scaling of the model's own is taken back.
     tile_contributions : ndarray of shape (n_rows, width, n_outputs, n_features)
-        :math:`w_f x_f` of each tile.
+        :math:`w_f x_f` of each tile, x scaled where the model scales.
     tile_intercept : ndarray of shape (n_rows, width, n_outputs)
     decision : ndarray of shape (n_rows, n_outputs)
         What `decision_function` says.
@@ -171,11 +173,11 @@ def explain(mosaic, X, classes, feature_names=None, n_jobs=None) -> Explanation:
     gate_rows, tile_rows = (X, X) if mosaic.feature_map is None else mosaic.feature_map.rows(X)
     tile, weight = mosaic.gate.code(gate_rows, n_jobs)
     weight = np.ones(tile.shape) if weight is None else weight
-    rows = (tile_rows.toarray() if sparse.issparse(tile_rows) else tile_rows).astype(np.float64)
+    rows, value = (_dense(part) for part in (tile_rows, X if isinstance(mosaic.feature_map, Scaling) else tile_rows))
     return Explanation(
         tile=tile,
         weight=weight,
-        value=rows,
+        value=value,
         tile_contributions=mosaic.coef[tile] * rows[:, None, None, :],
         tile_intercept=mosaic.intercept[tile],
         decision=mosaic.decision_function(X, n_jobs),
@@ -185,9 +187,13 @@ def explain(mosaic, X, classes, feature_names=None, n_jobs=None) -> Explanation:
     )
 
 
+def _dense(rows):
+    return (rows.toarray() if sparse.issparse(rows) else rows).astype(np.float64)
+
+
 def names_of(mosaic, feature_names):
     """Names of the features as the tiles see them."""
-    if mosaic.feature_map is not None:
+    if mosaic.feature_map is not None and not isinstance(mosaic.feature_map, Scaling):
         transformer = mosaic.feature_map.transformer
         try:
             feature_names = transformer.get_feature_names_out()

@@ -11,6 +11,7 @@ from scipy import sparse
 from svmosaic import _core
 from svmosaic.predictor import Predictor
 from svmosaic.rows import Rows
+from svmosaic.scaling import Scaling
 
 LINKS = ("identity", "vote")
 
@@ -52,7 +53,7 @@ class Mosaic:
     intercept : ndarray of shape (n_tiles, n_outputs)
     link : {"identity", "vote"}
         Margins add up, or vote by exp(-hinge(s)) - exp(-hinge(-s)).
-    feature_map : FeatureMap or None
+    feature_map : FeatureMap, Scaling or None
         What the tiles (and, if it says so, the gate) see instead of x.
     """
 
@@ -60,7 +61,7 @@ class Mosaic:
     coef: np.ndarray
     intercept: np.ndarray
     link: str = "identity"
-    feature_map: FeatureMap | None = None
+    feature_map: FeatureMap | Scaling | None = None
 
     @property
     def n_tiles(self) -> int:

@@ -6,6 +6,7 @@ This module needs numpy and the core only; so does unpickling a `Predictor` whos
 import numpy as np
 
 from svmosaic import _core
+from svmosaic.scaling import Scaling
 
 _GATES = {np.dtype(np.float32): _core.GateF32, np.dtype(np.float64): _core.GateF64}
 _SCORERS = {np.dtype(np.float32): _core.ScorerF32, np.dtype(np.float64): _core.ScorerF64}
@@ -52,7 +53,8 @@ class Predictor:
         classes = np.arange(n_classes) if classes is None else np.asarray(classes)
         if classes.shape != (n_classes,):
             raise ValueError(f"classes must have one entry for each of {n_classes} classes, got shape {classes.shape}")
-        packed = mosaic.feature_map is None and hasattr(mosaic.gate, "core_arguments")
+        scaling = mosaic.feature_map if isinstance(mosaic.feature_map, Scaling) else None
+        packed = mosaic.feature_map is scaling and hasattr(mosaic.gate, "core_arguments")
         self.__setstate__(
             {
                 "classes": classes,
@@ -64,6 +66,7 @@ class Predictor:
                     mosaic.link == "vote",
                 ),
                 "mosaic": None if packed else mosaic,
+                "scaling": scaling if packed else None,
             }
         )
 
@@ -76,6 +79,7 @@ class Predictor:
         self._labels = list(self.classes)
         self._calibration = state["calibration"]
         self._mosaic = state["mosaic"]
+        self._scaling = state.get("scaling")
         coef = state["tiles"][0]
         self._n_outputs = coef.shape[1]
         self.n_features = coef.shape[2]
@@ -101,6 +105,7 @@ class Predictor:
         if type(X) is np.ndarray and X.ndim == 1:
             scorer = self._direct.get(X.dtype)
             if scorer is not None:
+                X = X if self._scaling is None else self._scaling.scale(X)
                 return self._labels[scorer.best_of_row(X)]
         scores = self._scores(X, n_threads)
         if self._calibration is not None:
@@ -120,6 +125,7 @@ class Predictor:
         if type(X) is np.ndarray and X.ndim == 1:
             scorer = self._scorers.get(X.dtype)
             if scorer is not None:
+                X = X if self._scaling is None else self._scaling.scale(X)
                 if self._n_outputs == 1:
                     return scorer.first_score(X)
                 out = np.empty(self._n_outputs)
@@ -151,6 +157,7 @@ class Predictor:
         X = _checked(X, self.n_features if self._mosaic is None else None)
         if self._mosaic is not None:
             return self._mosaic.decision_function(X, n_threads)
+        X = X if self._scaling is None else self._scaling.scale(X)
         scorer = self._scorer(X.dtype)
         if hasattr(X, "indptr"):
             indices, indptr = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)

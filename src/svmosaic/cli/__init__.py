@@ -1,7 +1,9 @@
 """The command line: one module a command, imported when its command is called."""
 
 import argparse
+import os
 import sys
+import warnings
 from importlib import import_module
 
 # Each module has `add_arguments(parser)` and `run(options)`, which returns the exit code (None for success). Only the
@@ -9,14 +11,23 @@ from importlib import import_module
 COMMANDS = {
     "demo": "train on bundled data beside scikit-learn, and print one table",
     "reproduce": "run the tables and figures of the papers, and write them beside the printed numbers",
+    "datasets": "list the data sets, and where they are or would come from",
+    "train": "fit a model to a table, say how good it is on rows held out, and write it to a file",
+    "tune": "search for the best model within a time budget, and write it to a file",
+    "predict": "classify the rows of a table by a model",
+    "score": "say how good a model is on the labelled rows of a table",
+    "inspect": "show what is in a model: its regions, or why a row is classified so",
+    "export": "write a model as ONNX or as C",
 }
+EPILOGUE = "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted."
 
 
 def main(arguments=None):
     """Entry point of the `svmosaic` command; returns its exit code."""
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
-    parser = argparse.ArgumentParser(prog="svmosaic", description="Mosaics of linear SVMs.")
-    subparsers = parser.add_subparsers(dest="command", required=True)
+    arguments = sys.argv[1:] if arguments is None else [str(word) for word in arguments]
+    parser = argparse.ArgumentParser(prog="svmosaic", description="Mosaics of linear SVMs.", epilog=EPILOGUE)
+    parser.add_argument("--version", action="version", version=_version())
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     module = None
     for name, text in COMMANDS.items():
@@ -25,4 +36,37 @@ def main(arguments=None):
             module = import_module(f"svmosaic.cli.{name}")
             module.add_arguments(subparser)
     options = parser.parse_args(arguments)
-    return module.run(options)
+    with warnings.catch_warnings():
+        # A fit that stopped early says so in a line, not in the form of Python's warnings.
+        warnings.simplefilter("once", UserWarning)
+        warnings.showwarning = _show_warning
+        return _guarded(module.run, options)
+
+
+def _guarded(run, options):
+    """Exit code of a command; what is wrong with its data is told in a line, without a traceback."""
+    try:
+        return run(options) or 0
+    except KeyboardInterrupt:
+        print("svmosaic: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has enough of it. Python would complain once more when it closes the output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        if os.environ.get("SVMOSAIC_TRACEBACK"):
+            raise
+        message = " ".join(str(error).split()) or type(error).__name__
+        print(f"svmosaic: error: {message}", file=sys.stderr)
+        return 1
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None):
+    print(f"svmosaic: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def _version():
+    from svmosaic import __version__
+
+    return f"svmosaic {__version__}"

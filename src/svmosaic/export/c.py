@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from svmosaic import __version__
+from svmosaic.scaling import Scaling
 
 
 class CExportError(ValueError):
@@ -39,7 +40,8 @@ def to_c(estimator, path, *, name=None):
         raise CExportError(f"name must be a C identifier, got {name!r}")
     header = source.with_suffix(".h")
     mosaic, classes = estimator.mosaic_, estimator.classes_
-    if mosaic.feature_map is not None:
+    scaling = mosaic.feature_map if isinstance(mosaic.feature_map, Scaling) else None
+    if mosaic.feature_map is not scaling:
         raise CExportError(
             f"the feature map {type(mosaic.feature_map.transformer).__name__} cannot be written as C: "
             "apply it to the rows, and export a model fitted to them"
@@ -61,7 +63,7 @@ def to_c(estimator, path, *, name=None):
         _DOT,
         gate,
         _LINKS[mosaic.link],
-        _SCORES,
+        _SCORES if scaling is None else _scaled_scores(scaling),
         _PREDICT_BY_SCORE if calibration is None else CALIBRATIONS[type(calibration).__name__](calibration, n_outputs),
     ]
     labels = ", ".join(_c_string(label) for label in classes)
@@ -70,6 +72,15 @@ def to_c(estimator, path, *, name=None):
     head = _HEADER if calibration is None else _HEADER.replace("@PROBABILITIES@", _PROBABILITIES_HEADER)
     header.write_text(_fill(head.replace("@PROBABILITIES@", ""), values))
     return source, header
+
+
+def _scaled_scores(scaling):
+    """The scores of a row as it is measured."""
+    center = np.zeros_like(scaling.factor) if scaling.center is None else scaling.center
+    first, rest = _SCORES.split("\n", 1)
+    scale = "  float x[FEATURES];\n  for (int f = 0; f < FEATURES; ++f) x[f] = (raw[f] - center[f]) * factor_of[f];\n"
+    arrays = _array("center", center) + "\n" + _array("factor_of", scaling.factor)
+    return arrays + "\n" + first.replace("*x", "*raw") + "\n" + scale + rest
 
 
 def _fill(text, values):

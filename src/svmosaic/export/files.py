@@ -21,20 +21,29 @@ HEADER = "svmosaic.json"
 # All of our own types that a model may hold. One line for each new estimator or gate; skops itself vouches for numpy's
 # and scikit-learn's.
 TRUSTED = (
+    "numpy.dtype",  # a parameter of OneHotEncoder
     "svmosaic.calibration.Isotonic",
     "svmosaic.calibration.Sigmoid",
     "svmosaic.calibration.Temperature",
     "svmosaic.gates.cells.SingleCell",
     "svmosaic.gates.distance.DistanceGate",
+    "svmosaic.gates.gaussian.GaussianGate",
     "svmosaic.gates.projected.ProjectedGate",
+    "svmosaic.gates.rbf.RBFGate",
+    "svmosaic.models.auto.MosaicClassifier",
+    "svmosaic.models.boosted.BoostedLinearSVC",
     "svmosaic.models.clustered.ClusteredSVC",
     "svmosaic.models.clustered.KMeansSVC",
     "svmosaic.models.learned_gate.LearnedGateSVC",
     "svmosaic.models.linear.LinearSVC",
     "svmosaic.models.local_coding.LocallyLinearSVC",
+    "svmosaic.models.mixture.MixtureSVC",
+    "svmosaic.models.multitask.MultiTaskMixtureSVC",
     "svmosaic.mosaic.FeatureMap",
     "svmosaic.mosaic.Mosaic",
+    "svmosaic.scaling.Scaling",
     "svmosaic.solvers.learner.GateLearner",
+    "svmosaic.trained.TrainedModel",
 )
 
 
@@ -156,10 +165,11 @@ def _unknown_types(data):
 
 def _fill_in_defaults(estimator):
     """Parameters that came after the version that wrote the file."""
-    for step in [estimator, *(step for _, step in getattr(estimator, "steps", []))]:
+    inside = getattr(estimator, "pipeline", estimator)
+    for step in [estimator, *(step for _, step in getattr(inside, "steps", []))]:
         if type(step).__module__.startswith("svmosaic."):
             for name, parameter in inspect.signature(type(step)).parameters.items():
-                if name not in vars(step):
+                if name not in vars(step) and parameter.default is not parameter.empty:
                     setattr(step, name, parameter.default)
 
 

@@ -13,6 +13,7 @@ except ImportError as error:
     raise ImportError("exporting to ONNX needs the extra packages of `pip install svmosaic[onnx]`") from error
 
 import svmosaic
+from svmosaic.scaling import Scaling
 
 # ReduceSum with axes as an input came with 13; runtimes from 2021 on know 15.
 OPSET = 15
@@ -165,7 +166,9 @@ class _Graph:
 def _write(graph, estimator, rows):
     """The whole model; names of label, probabilities (or None) and scores."""
     mosaic = estimator.mosaic_
-    if mosaic.feature_map is not None:
+    if isinstance(mosaic.feature_map, Scaling):
+        rows = _scaled(graph, mosaic.feature_map, rows)
+    elif mosaic.feature_map is not None:
         raise OnnxExportError(
             f"the feature map {type(mosaic.feature_map.transformer).__name__} cannot be written as ONNX: put it in a "
             "pipeline before the model, and convert that"
@@ -189,6 +192,12 @@ def _write(graph, estimator, rows):
     labels = _labels(estimator)
     label = graph.add("Gather", graph.constant(labels, labels.dtype), best, axis=0)
     return label, probabilities, scores
+
+
+def _scaled(graph, scaling, rows):
+    if scaling.center is not None:
+        rows = graph.add("Sub", rows, graph.constant(scaling.center, graph.dtype))
+    return graph.add("Mul", rows, graph.constant(scaling.factor, graph.dtype))
 
 
 def _labels(estimator):

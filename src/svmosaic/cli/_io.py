@@ -1,0 +1,153 @@
+"""What the commands share: options, output that is whole or not there, JSON, a bar."""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from svmosaic.tables import FORMATS, STDIN
+
+
+def add_table_options(parser):
+    """How a table is read."""
+    parser.add_argument("--format", choices=FORMATS, help="of the table, where its name does not tell")
+    parser.add_argument(
+        "--no-header", action="store_true", help="the first line of CSV is data; columns are x0, x1, ..."
+    )
+
+
+def add_output_options(parser):
+    """How a command speaks."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout instead of text")
+    parser.add_argument("--quiet", action="store_true", help="no progress and no text, errors excepted")
+
+
+def read_options(options) -> dict:
+    """Arguments for `read_table` and `read_chunks`."""
+    return {"format": options.format, "header": not options.no_header}
+
+
+def duration(text) -> float:
+    """Seconds of 90, 90s, 1.5m or 2h."""
+    units = {"s": 1, "m": 60, "h": 3600}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
+    try:
+        seconds = float(number) * unit
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90s, 1.5m or 2h")
+    return seconds
+
+
+def check_output(path):
+    """Refuse at once what could not be written at the end."""
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file to write")
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {path.parent} to write {path.name} in")
+
+
+@contextmanager
+def written(path):
+    """A path to write to, which gets its name only when all went well; what was there before stays otherwise."""
+    path = Path(path)
+    check_output(path)
+    # The same ending, since writers go by it; in the same folder, so that it can be moved in one step.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".svmosaic-", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def say(options, values, lines):
+    """The outcome: one JSON object, or lines of text."""
+    if options.json:
+        print(json.dumps(plain(values), ensure_ascii=False, allow_nan=False))
+    elif not options.quiet:
+        for line in lines:
+            print(line)
+
+
+def plain(value):
+    """Numpy's types as JSON has them; what is no number as null."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+class Bar:
+    """Steps of work with the time that is left, on stderr, if that is a terminal.
+
+    Parameters
+    ----------
+    quiet : bool
+    """
+
+    def __init__(self, quiet=False):
+        self.shown = not quiet and sys.stderr.isatty()
+        self._bar = None
+
+    def __enter__(self):
+        if self.shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
+                TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+                console=Console(stderr=True), transient=True,
+            )  # fmt: skip
+            self._bar.start()
+        return self
+
+    def __exit__(self, *reason):
+        if self._bar is not None:
+            self._bar.stop()
+
+    @contextmanager
+    def step(self, text, seconds=None):
+        """A piece of work; if it is to take a known time, the bar follows the clock. Yields `update(done, total)`."""
+        if self._bar is None:
+            yield lambda done, total: None
+            return
+        bar, task = self._bar, self._bar.add_task(text, total=seconds)
+        over = threading.Event()
+        if seconds is not None:
+            started = perf_counter()
+
+            def follow():
+                while not over.wait(0.2):
+                    bar.update(task, completed=min(perf_counter() - started, seconds))
+
+            threading.Thread(target=follow, daemon=True).start()
+        try:
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+        finally:
+            over.set()
+            bar.remove_task(task)
+
+
+def is_stdin(path) -> bool:
+    return str(path) == STDIN

@@ -1,0 +1,173 @@
+"""`svmosaic predict`: classes of the rows of a table, some rows at a time."""
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say, written
+from svmosaic.tables import SUFFIXES, TableError, format_of, name_of, read_chunks
+from svmosaic.trained import open_model
+
+# Numbers that the explanations of a batch of rows may take at once.
+EXPLAINED_AT_ONCE = 4_000_000
+
+
+def add_arguments(parser):
+    """The model, the table, and what to write of it."""
+    parser.add_argument("model", metavar="FILE", help="a model written by `svmosaic train`")
+    parser.add_argument("data", help="the table to classify; - for standard input")
+    parser.add_argument(
+        "-o", "--output", default="-", metavar="OUT", help=".csv, .tsv or .parquet; - (default): stdout"
+    )
+    parser.add_argument("--proba", action="store_true", help="add a column with the probability of each class")
+    parser.add_argument("--explain", action="store_true", help="add the tiles that spoke and the strongest features")
+    parser.add_argument("--top", type=int, default=3, help="how many tiles and features --explain names (3)")
+    parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="copy a column over (repeatable)")
+    parser.add_argument("--keep-all", action="store_true", help="copy all columns over")
+    parser.add_argument("--chunk", type=int, default=50_000, metavar="ROWS", help="rows in memory at a time (50000)")
+    add_table_options(parser)
+    add_output_options(parser)
+
+
+def run(options):
+    """Read, classify and write, chunk by chunk."""
+    if options.chunk < 1:
+        raise ValueError(f"--chunk must be at least 1, got {options.chunk}")
+    if options.json and is_stdin(options.output):
+        raise ValueError("--json and the predictions cannot both go to stdout: name a file with -o")
+    model = open_model(options.model)
+    if options.proba:
+        model.check_calibrated()
+    n_rows, counts = 0, np.zeros(len(model.classes), dtype=int)
+    quiet = options.quiet or is_stdin(options.output)
+    with Bar(quiet) as bar, bar.step("predicting") as update, _writer(options.output) as write:
+        for table in chunks_of(model, options, options.chunk, update):
+            result = predictions(model, table, options, name_of(options.data), n_rows)
+            counts += np.bincount(np.searchsorted(model.classes, result["prediction"]), minlength=len(counts))
+            n_rows += len(result)
+            write(result)
+    facts = {"file": options.output, "rows": n_rows, "counts": dict(zip(map(str, model.classes), counts, strict=True))}
+    if not is_stdin(options.output):
+        shares = ", ".join(f"{name}: {count}" for name, count in facts["counts"].items() if count)
+        say(options, facts, [f"{n_rows} predictions written to {options.output} ({shares})"])
+
+
+def chunks_of(model, options, rows, update=None):
+    """The table of a command, read as the model needs it."""
+    extra = {}
+    if model.sparse and format_of(options.data, options.format) == "libsvm":
+        extra = {"n_features": len(model.feature_names), "zero_based": str(model.feature_names[0]) == "0"}
+    return read_chunks(options.data, rows, text=model.text_columns, progress=update, **extra, **read_options(options))
+
+
+def predictions(model, table, options, name, first_row=0):
+    """A frame with a line for each row."""
+    rows = model.rows(table, name, first_row)
+    result = _kept(table, options, name)
+    result["prediction"] = model.pipeline.predict(rows)
+    if options.proba:
+        for label, column in zip(model.classes, model.pipeline.predict_proba(rows).T, strict=True):
+            result[f"probability_{label}"] = column
+    if options.explain:
+        result["tiles"], result["features"] = _because(model, rows, result["prediction"], max(1, options.top))
+    return pd.DataFrame(result)
+
+
+def _kept(table, options, name):
+    if not (options.keep or options.keep_all):
+        return {}
+    if not isinstance(table.X, pd.DataFrame):
+        raise TableError(f"--keep needs a table with named columns, which {name} is not")
+    missing = [column for column in options.keep if column not in table.X.columns]
+    if missing:
+        raise TableError(f"{name} has no column {missing[0]!r} to keep")
+    columns = table.feature_names if options.keep_all else options.keep
+    # A table that was predicted before: the new prediction counts.
+    return {column: table.X[column].to_numpy() for column in columns if column != "prediction"}
+
+
+def _because(model, rows, predicted, top):
+    """For each row: tiles with their weights, and features with what they add in favour of the prediction."""
+    from svmosaic.explain import explain
+
+    prepared = model.pipeline[:-1].transform(rows)
+    mosaic = getattr(model.estimator, "mosaic_", None)
+    if mosaic is None:
+        raise ValueError(f"{type(model.estimator).__name__} cannot be explained: it is no mosaic")
+    names = model.prepared_names
+    _, n_outputs, n_features = mosaic.coef.shape
+    batch = max(1, EXPLAINED_AT_ONCE // (n_outputs * n_features * min(16, mosaic.n_tiles)))
+    tiles, features = [], []
+    place = np.searchsorted(model.classes, predicted)
+    for start in range(0, prepared.shape[0], batch):
+        account = explain(mosaic, prepared[start : start + batch], model.classes, names)
+        weight = account.weight if account.link == "identity" else np.abs(account.votes).sum(axis=2)
+        # With the vote link a score is no sum over features: those of the tile that decided.
+        if account.link == "identity":
+            parts = account.contributions
+        else:
+            first = np.argmax(weight, axis=1)
+            parts = account.tile_contributions[np.arange(len(first)), first]
+        for i in range(len(weight)):
+            spoke = [a for a in np.argsort(-weight[i], kind="stable")[:top] if account.weight[i, a] != 0]
+            tiles.append(" ".join(f"{account.tile[i, a]}:{account.weight[i, a]:.3g}" for a in spoke))
+            winner = place[start + i]
+            mine = parts[i, 0] * (1 if winner else -1) if n_outputs == 1 else parts[i, winner]
+            strongest = np.argsort(-np.abs(mine), kind="stable")[:top]
+            features.append(" ".join(f"{names[f]}:{mine[f]:+.3g}" for f in strongest))
+    return tiles, features
+
+
+@contextmanager
+def _writer(path):
+    """A function that writes frames, one after the other; the file appears when all are written."""
+    if is_stdin(path):
+        yield _CsvWriter(sys.stdout, ",")
+        return
+    format = SUFFIXES.get(Path(path).suffix.lower())
+    if format not in ("csv", "tsv", "parquet"):
+        raise ValueError(f"{path} must end in .csv, .tsv or .parquet")
+    with written(path) as temporary:
+        if format == "parquet":
+            with _ParquetWriter(temporary) as writer:
+                yield writer
+        else:
+            with open(temporary, "w", encoding="utf-8", newline="") as file:
+                yield _CsvWriter(file, "\t" if format == "tsv" else ",")
+
+
+class _CsvWriter:
+    def __init__(self, file, delimiter):
+        self.file, self.delimiter, self.first = file, delimiter, True
+
+    def __call__(self, frame):
+        frame.to_csv(self.file, index=False, sep=self.delimiter, header=self.first, lineterminator="\n")
+        self.first = False
+
+
+class _ParquetWriter:
+    def __init__(self, path):
+        try:
+            import pyarrow.parquet
+        except ImportError as error:
+            raise ImportError("writing Parquet needs the extra packages of `pip install svmosaic[arrow]`") from error
+        self.path, self.parquet, self.writer = path, pyarrow.parquet, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *reason):
+        if self.writer is not None:
+            self.writer.close()
+
+    def __call__(self, frame):
+        import pyarrow as pa
+
+        schema = None if self.writer is None else self.writer.schema
+        table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+        if self.writer is None:
+            self.writer = self.parquet.ParquetWriter(self.path, table.schema)
+        self.writer.write_table(table)

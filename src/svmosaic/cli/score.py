@@ -1,0 +1,90 @@
+"""`svmosaic score`: how good a model is on labelled rows."""
+
+import numpy as np
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+from svmosaic.cli._io import Bar, add_output_options, add_table_options, say
+from svmosaic.preparation import clean_labels
+from svmosaic.tables import TableError, find_column, name_of
+from svmosaic.trained import open_model
+
+
+def add_arguments(parser):
+    """The model and the table."""
+    parser.add_argument("model", metavar="FILE", help="a model written by `svmosaic train`")
+    parser.add_argument("data", help="a table with labels; - for standard input")
+    parser.add_argument("--label", help="label column, if it is not called as in training")
+    add_table_options(parser)
+    add_output_options(parser)
+
+
+def run(options):
+    """Predict chunk by chunk, and count."""
+    from svmosaic.cli.predict import chunks_of
+
+    model = open_model(options.model)
+    truth, predicted, without = [], [], 0
+    with Bar(options.quiet) as bar, bar.step("scoring") as update:
+        for table in chunks_of(model, options, 50_000, update):
+            y, there = clean_labels(_labels(model, table, options))
+            answers = model.predict(table, name_of(options.data))[there]
+            truth.append(_as_classes(y, model))
+            predicted.append(answers)
+            without += int((~there).sum())
+    truth, predicted = np.concatenate(truth), np.concatenate(predicted)
+    if len(truth) == 0:
+        raise TableError(f"{name_of(options.data)} has no row with a label")
+    known = np.isin(truth, model.classes)
+    if not known.any():
+        raise TableError(
+            f"none of the labels of {name_of(options.data)} is a class of the model "
+            f"({', '.join(map(str, model.classes[:8]))}): is it the model of another data set?"
+        )
+    _report(options, model, truth, predicted, without, int((~known).sum()))
+
+
+def _labels(model, table, options):
+    if table.y is not None and options.label is None:
+        return table.y
+    label = options.label if options.label is not None else model.label
+    if label is None or not hasattr(table.X, "columns"):
+        raise TableError(f"{name_of(options.data)} has no labels")
+    return table.X[find_column(table.X.columns, label, name_of(options.data))].to_numpy()
+
+
+def _as_classes(y, model):
+    """Labels in the type of the classes: a file may hold only such text as looks like numbers."""
+    if y.dtype.kind == model.classes.dtype.kind:
+        return y
+    if model.classes.dtype.kind == "U":
+        return y.astype(str)
+    raise TableError(
+        f"the labels are text, such as {str(y[0])!r}, and the classes of the model numbers: "
+        f"{', '.join(map(str, model.classes[:8]))}"
+    )
+
+
+def _report(options, model, truth, predicted, without, unknown):
+    truth, predicted, names = truth.astype(str), predicted.astype(str), model.classes.astype(str)
+    precision, recall, _, count = precision_recall_fscore_support(truth, predicted, labels=names, zero_division=0)
+    accuracy = float(np.mean(truth == predicted))
+    facts = {
+        "rows": len(truth), "accuracy": accuracy, "balanced_accuracy": float(recall[count > 0].mean()),
+        "rows_without_label": without, "rows_of_unknown_class": unknown,
+        "classes": [
+            {"class": name, "rows": count[c], "precision": precision[c], "recall": recall[c]}
+            for c, name in enumerate(names)
+        ],
+        "confusion": confusion_matrix(truth, predicted, labels=names),
+    }  # fmt: skip
+    width = max(len("class"), *(len(name) for name in names)) + 2
+    lines = [f"accuracy {accuracy:.2%} on {len(truth)} rows (mean over classes {facts['balanced_accuracy']:.2%})"]
+    if unknown:
+        lines.append(f"{unknown} rows have a label that the model does not know, and count as wrong")
+    if without:
+        lines.append(f"{without} rows without a label were left out")
+    lines.append(f"  {'class':<{width}}{'rows':>9}{'precision':>11}{'recall':>9}")
+    lines += [
+        f"  {n:<{width}}{k:>9}{p:>11.2%}{r:>9.2%}" for n, k, p, r in zip(names, count, precision, recall, strict=True)
+    ]
+    say(options, facts, lines)

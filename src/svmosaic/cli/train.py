@@ -1,0 +1,92 @@
+"""`svmosaic train`: a model from a table."""
+
+import ast
+from time import perf_counter
+
+from svmosaic import (
+    ClusteredSVC,
+    KMeansSVC,
+    LearnedGateSVC,
+    LinearSVC,
+    LocallyLinearSVC,
+    MixtureSVC,
+    MosaicClassifier,
+    MultiTaskMixtureSVC,
+)
+from svmosaic.cli._io import Bar, check_output, duration
+from svmosaic.cli._training import add_training_arguments, common_parameters, finish, pipeline_of, read_data
+
+MODELS = {
+    "auto": MosaicClassifier,
+    "linear": LinearSVC,
+    "kmeans": KMeansSVC,
+    "clustered": ClusteredSVC,
+    "local": LocallyLinearSVC,
+    "learned": LearnedGateSVC,
+    "mixture": MixtureSVC,
+    "multitask": MultiTaskMixtureSVC,
+}
+BUDGET = 60.0
+
+
+def add_arguments(parser):
+    """What to train, on what, and where to write it."""
+    add_training_arguments(parser)
+    parser.add_argument(
+        "--model", choices=MODELS, default="auto", help="auto (default) tries several and keeps the best"
+    )
+    parser.add_argument("--budget", type=duration, help="time for --model auto, such as 60s (default) or 5m")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
+        help="a parameter of the model, such as --set C=10 (repeatable)",
+    )  # fmt: skip
+
+
+def run(options):
+    """Train, judge, fit to all rows, write."""
+    started = perf_counter()
+    check_output(options.output)
+    if options.budget is not None and options.model != "auto":
+        raise ValueError(f"--budget is for --model auto, or for `svmosaic tune`, not for --model {options.model}")
+    kind = MODELS[options.model]
+    parameters = common_parameters(kind, options) | _settings(kind, options)
+    seconds = None
+    if options.model == "auto":
+        # The same search twice: before judging it, and on all rows.
+        seconds = (options.budget or BUDGET) / (1 if _nothing_held_out(options) else 2)
+        parameters.setdefault("time_budget", seconds)
+    with Bar(options.quiet) as bar:
+        with bar.step(f"reading {options.data}"):
+            data = read_data(options)
+        model = None
+        if data.test is not None:
+            with bar.step("training", seconds):
+                model = pipeline_of(kind(**parameters), data.train[0], data.kinds, options).fit(*data.train)
+        estimator = kind(**parameters)
+        finish(options, data, estimator, model, bar, started, {"parameters": _told(parameters)}, seconds)
+
+
+def _nothing_held_out(options):
+    return not options.test and not options.test_size
+
+
+def _settings(kind, options):
+    """Parameters from --set, checked by name; the estimator checks the values."""
+    known = kind().get_params()
+    found = {}
+    for setting in options.settings:
+        name, equals, value = setting.partition("=")
+        if not equals or name not in known:
+            raise ValueError(
+                f"--set {setting}: write NAME=VALUE, with a parameter of {kind.__name__}: {', '.join(known)}"
+            )
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name] = value
+    return found
+
+
+def _told(parameters):
+    """Parameters that say something about the model."""
+    return {name: value for name, value in parameters.items() if name not in ("n_jobs", "random_state")}

@@ -1,0 +1,46 @@
+"""Scaling that a fitted model carries: it is given rows as they are measured, and scales them itself.
+
+This module needs numpy alone, so that a predictor can hold a scaling too.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """z = (x - center) * factor, feature by feature, in the precision of x.
+
+    It stands in a `Mosaic` where a feature map would, in front of the gate and the tiles.
+
+    Attributes
+    ----------
+    center : ndarray of shape (n_features,) or None
+        None leaves zeros as they are, for sparse rows.
+    factor : ndarray of shape (n_features,)
+    """
+
+    center: np.ndarray | None
+    factor: np.ndarray
+
+    # Gate and tiles both see the scaled rows.
+    code_space = "features"
+
+    def scale(self, X):
+        """Rows, or one row, scaled: an ndarray, or a CSR matrix where X is one."""
+        factor = self.factor.astype(X.dtype, copy=False)
+        if hasattr(X, "indptr"):
+            if self.center is not None:
+                raise ValueError("this model was fitted to dense rows and centres them: pass X.toarray()")
+            scaled = X.copy()
+            scaled.data = X.data * factor[X.indices]
+            return scaled
+        if self.center is None:
+            return X * factor
+        return (X - self.center.astype(X.dtype, copy=False)) * factor
+
+    def rows(self, X):
+        """Rows for the gate and rows for the tiles, which are the same."""
+        scaled = self.scale(X)
+        return scaled, scaled

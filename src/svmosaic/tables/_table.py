@@ -1,0 +1,109 @@
+"""What all readers share: the table, its errors, columns by name, files opened."""
+
+import difflib
+import gzip
+import os
+import sys
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+STDIN = "-"
+
+
+class TableError(ValueError):
+    """A file that cannot be read as a table, or a table without what was asked of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of a file.
+
+    Attributes
+    ----------
+    X : DataFrame, CSR matrix (LIBSVM) or ndarray (NPZ)
+        In a DataFrame, columns are numbers where all their values are, and text (missing: NaN) otherwise.
+    y : ndarray or None
+        The labels, if any were asked for or come with the format.
+    feature_names : list of str
+        Of the columns of X. For LIBSVM the indices that the file uses.
+    label : str or None
+        The name of the label column.
+    """
+
+    X: Any
+    y: np.ndarray | None
+    feature_names: list[str]
+    label: str | None = None
+
+    def __len__(self):
+        return self.X.shape[0]
+
+
+def find_column(columns, label, name="the table") -> str:
+    """The column called `label`, or at that place if it is a number and no column is called so."""
+    columns = list(columns)
+    if str(label) in columns:
+        return str(label)
+    try:
+        place = int(label)
+    except ValueError:
+        near = difflib.get_close_matches(str(label), columns, n=3, cutoff=0.5)
+        shown = ", ".join(map(repr, near or columns[:8])) + (", ..." if not near and len(columns) > 8 else "")
+        raise TableError(
+            f"{name} has no column {str(label)!r}; {'the nearest are' if near else 'its columns are'} {shown}"
+        ) from None
+    if not -len(columns) <= place < len(columns):
+        raise TableError(f"{name} has {len(columns)} columns, so none at place {place}")
+    return columns[place]
+
+
+def is_number(column) -> bool:
+    """Whether a column holds numbers; truth values are text."""
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def check_names(columns, name):
+    """Columns are told apart by their names, so each needs one of its own."""
+    seen = set()
+    for place, column in enumerate(columns):
+        if not column:
+            raise TableError(f"{name}: column {place + 1} has no name")
+        if column in seen:
+            raise TableError(f"{name}: two columns are called {column!r}, so neither can be named")
+        seen.add(column)
+
+
+def name_of(path):
+    return "the standard input" if str(path) == STDIN else str(path)
+
+
+@contextmanager
+def opened(path, progress=None):
+    """A file or the standard input as bytes, unzipped, and a function that tells `progress` how far it is read."""
+    if str(path) == STDIN:
+        yield sys.stdin.buffer, lambda: None
+        return
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+
+            def report():
+                if progress is not None and size:
+                    progress(file.tell(), size)
+
+            zipped = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            if zipped:
+                with gzip.open(file) as unzipped:
+                    yield unzipped, report
+            else:
+                yield file, report
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise TableError(f"{path} is damaged: it could not be unzipped ({error})") from error
+    except OSError as error:
+        raise TableError(f"{path} could not be read: {error.strerror or error}") from error
