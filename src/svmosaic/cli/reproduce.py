@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+INTERRUPTED = 130
 EPILOG = """Results are kept as they come: stop it whenever you like, and start it again to go on."""
 
 
@@ -54,6 +55,8 @@ def run(options):
     if options.list:
         return _list(experiments, store)
     code = 0 if options.report else _run(experiments, store, options)
+    if code in (INTERRUPTED, 2):
+        return code
     shown = experiments if options.only else everything
     _write(shown, store, output, options)
     return code
@@ -103,7 +106,7 @@ def _run(experiments, store, options):
     except KeyboardInterrupt:
         left = len(plan(experiments, store, options.repeats)[0])
         console.print(f"stopped with {left} runs left; all others are in {store.path}. The same command goes on.")
-        return 130
+        return INTERRUPTED
     except RuntimeError as error:
         return _fail(str(error))
     for what, why in outcome.skipped:

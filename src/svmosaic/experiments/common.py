@@ -1,5 +1,7 @@
 """Tasks and baselines that several papers share: one description, so that one run serves all their tables."""
 
+from typing import Any
+
 from svmosaic.experiments.describe import Method, Task
 
 # The grids of the CSVM paper, which LSVM-MTL took over.
@@ -15,7 +17,7 @@ MNIST_49 = Task("MNIST 4v9", "mnist", "4 or 9", cost=3.0)
 MNIST_ODD = Task("MNIST odd/even", "mnist", "odd or even", repeats=2, cost=15.0)
 
 # Paths on one gate are cheap: cross-validation may see more rows.
-_PATH = {"tune_rows": 10_000, "tune_numbers": 4_000_000}
+_PATH: dict[str, Any] = {"tune_rows": 10_000, "tune_numbers": 4_000_000}
 
 LINEAR = Method(
     "Linear SVM", "LinearSVC", grid={"C": COSTS}, choose="simplest", repeats=1, cost=1.0, **_PATH,

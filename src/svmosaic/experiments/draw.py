@@ -30,7 +30,9 @@ def _axes(n, columns, width, height):
 def _panels(experiment, store):
     record = next(store.get(cell.key) for cell in experiment.cells())
     panels = record["panels"]
-    figure, axes = _axes(len(panels), record.get("columns") or min(3, len(panels)), 3.4, 3.1)
+    columns = record.get("columns") or min(3, len(panels))
+    side = 3.3 if columns <= 3 else 2.2
+    figure, axes = _axes(len(panels), columns, side, side)
     for axis, panel in zip(axes, panels, strict=True):
         (_draw_curve if "x" in panel else _draw_region)(axis, panel)
     return figure

@@ -1,6 +1,7 @@
 """L. Ladicky and P. H. S. Torr, Locally Linear Support Vector Machines, ICML 2011."""
 
 from dataclasses import replace
+from typing import Any
 
 from svmosaic.experiments.common import COSTS, LLSVM
 from svmosaic.experiments.describe import Experiment, Method, Task
@@ -9,7 +10,7 @@ MNIST = Task("MNIST", "mnist", repeats=2, cost=40.0)
 USPS = Task("USPS", "usps", cost=2.0)
 LETTER = Task("LETTER", "letter", prepare="standardise", cost=2.0)
 
-_WIDE = {"tune_rows": 6000, "tune_numbers": 2_400_000}
+_WIDE: dict[str, Any] = {"tune_rows": 6000, "tune_numbers": 2_400_000}
 _LINEAR = Method("Linear SVM", "LinearSVC", grid={"C": COSTS}, choose="simplest", repeats=1, **_WIDE)
 _SGD = Method(
     "Linear SVM, 10 passes of stochastic descent", "LinearSVC", {"solver": "sgd", "max_iter": 10},
@@ -77,7 +78,7 @@ TABLE_2 = Experiment(
     protocol=_PROTOCOL + " The printed kernel rows are those of MCSVM, the best of three.",
     notes={("Linear SVM, 10 passes of stochastic descent", None): _PASSES},
 )  # fmt: skip
-_TIMES = {
+_TIMES: dict[str, Any] = {
     "measure": "fit_seconds",
     "protocol": "Processor seconds of the final fits, one thread, tuning not counted; theirs on a machine of 2010, "
     "kernel rows as reported by Bordes et al.",

@@ -1,5 +1,7 @@
 """From the description of a method to an estimator, and what there is to say about a fitted one."""
 
+from collections.abc import Callable
+
 import numpy as np
 import sklearn.svm
 from sklearn.kernel_approximation import AdditiveChi2Sampler
@@ -31,7 +33,7 @@ def _multi_task(C, label_weight=1.0, **settings):
     return svmosaic.MultiTaskMixtureSVC(label_weight=label_weight, alpha=penalty, beta=penalty, **settings)
 
 
-MODELS = {
+MODELS: dict[str, Callable] = {
     "LSVM-MTL": _multi_task,
     "kernel SVM": _kernel_svm,
     # libSVM's way with several classes.

@@ -133,7 +133,7 @@ FIGURE_5 = Experiment(
 )  # fmt: skip
 FIGURE_3 = Experiment(
     "mlsvm-figure3", "MLSVM", "Figure 3: a circle in a square, with boosting", "picture",
-    (Task("circle", "circle", prepare="none", cost=0.3),), (Method("circle", "picture: circle"),),
+    (Task("circle", "circle", prepare="none", cost=0.3),), (Method("circle", "picture: circle", {"rounds": 100}),),
     protocol="200 rows a class, 4 experts; colours of the points: their expert. Printed: 71 support vectors for the "
     "kernel SVM, about 100 boosted machines for what four experts do.",
 )  # fmt: skip

@@ -12,7 +12,7 @@ LARGEST = {"n_clusters": 4, "n_experts": 4, "n_anchors": 20, "n_estimators": 5, 
 # Labels that the bundled digits have too.
 _OF_DIGITS = ("odd or even", "3 or 8", "4 or 9", "below 5")
 _MANY_CLASSES = ("mnist", "usps", "letter", "satimage", "vehicle")
-_SMALL_PICTURES = {
+_SMALL_PICTURES: dict[str, dict] = {
     "picture: circle": {"n_samples": 120, "max_iter": 5, "rounds": 10},
     "picture: spirals": {"n_samples": 300, "max_iter": 5},
     "picture: sines": {"n_samples": 300, "max_iter": 5},

@@ -96,7 +96,7 @@ def sentences(experiment, found) -> list[str]:
     below = shortfalls(experiment, found)
     for method, task, entry, note in below:
         out.append(
-            f"▼ {method}, {task}: {abs(entry.difference):.2f} points short of the printed "
+            f"▼ {method}, {task}: {abs(entry.difference or 0.0):.2f} points short of the printed "
             f"{number(entry.published, experiment.measure)}. {note or 'No reason is known.'}"
         )
     told = {(method, task) for method, task, *_ in below}

@@ -1,10 +1,6 @@
 """Runs what is not in the store yet, cheap cells first, and puts every result there as it comes."""
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -13,9 +9,7 @@ from svmosaic.experiments.describe import Cell, Tuning
 from svmosaic.experiments.measure import measure
 from svmosaic.experiments.methods import is_available
 from svmosaic.experiments.pictures import PICTURES
-
-# BLAS reads these when NumPy is first imported: workers must not start threads that then sleep on our cores.
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+from svmosaic.experiments.workers import Workers
 
 
 @dataclass
@@ -94,41 +88,29 @@ def _results(todo, store, jobs):
     """(work, record or exception) as they come; a cell begins when its tuning is in the store."""
     if jobs == 1:
         for work in todo:
-            yield work, _attempt(work, *_setting(work, store))
+            yield work, attempt(work, *_setting(work, store))
         return
-    for variable in THREADS:
-        os.environ.setdefault(variable, "1")
-    # Not forked: threads of the parent's libraries would be in an undefined state.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_the_parent)
-    flying: dict = {}
-    waiting = list(todo)
-    try:
+    waiting, flying = list(todo), set()
+    with Workers(jobs) as workers:
         while waiting or flying:
             while len(flying) < jobs:
-                busy = {work.key for work in flying.values()}
-                work = next((w for w in waiting if _ready(w, store, waiting, busy)), None)
+                work = next((w for w in waiting if _ready(w, store, waiting, flying)), None)
                 if work is None:
                     break
                 waiting.remove(work)
-                flying[pool.submit(_attempt, work, *_setting(work, store))] = work
-            finished, _ = wait(flying, return_when=FIRST_COMPLETED)
-            for future in finished:
-                yield flying.pop(future), future.result()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            child.terminate()
-        raise
-    pool.shutdown()
+                flying.add(work.key)
+                workers.submit(work, *_setting(work, store))
+            work, result = workers.take()
+            flying.remove(work.key)
+            yield work, result
 
 
-def _ready(work, store, waiting, busy) -> bool:
+def _ready(work, store, waiting, flying) -> bool:
     """Whether nothing that the work needs is still to come."""
     tuning = work.tuning if isinstance(work, Cell) else None
     if tuning is None or tuning.key in store:
         return True
-    return tuning.key not in busy and all(w.key != tuning.key for w in waiting)
+    return tuning.key not in flying and all(w.key != tuning.key for w in waiting)
 
 
 def _setting(work, store):
@@ -140,7 +122,7 @@ def _setting(work, store):
     return (None if record is None else record["setting"],)
 
 
-def _attempt(work, *setting):
+def attempt(work, *setting):
     """The record, or the exception: one bad cell must not end the run."""
     try:
         if setting == (None,):
@@ -148,7 +130,3 @@ def _attempt(work, *setting):
         return measure(work, *setting)
     except Exception as error:
         return error
-
-
-def _leave_interrupts_to_the_parent():
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
