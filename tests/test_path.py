@@ -31,7 +31,7 @@ def test_every_model_is_that_of_a_separate_fit(model, data):
         assert (fitted.dual_gap_ <= slack).all()
         # Same problem, same gate: the optimal values agree within what both certificates leave open.
         np.testing.assert_allclose(fitted.objective_, alone.objective_, atol=2 * slack)
-        assert fitted.C == setting["C"]
+        assert setting["C"] == fitted.C
         assert np.mean(fitted.predict(X) == alone.predict(X)) > 0.98
 
 

@@ -14,7 +14,7 @@ import pytest
 from svmosaic.cli import main
 
 COMMAND = [sys.executable, "-c", "import sys; from svmosaic.cli import main; sys.exit(main())", "reproduce", "--quick"]
-ONLY = ["--only", "llsvm-table3", "--only", "fusion-table2", "--only", "csvm-figure1"]
+ONLY = ["--only", "llsvm-table3", "--only", "csvm-figure1"]
 
 
 def start(folder, *options):
@@ -22,8 +22,13 @@ def start(folder, *options):
     environment.pop("SVMOSAIC_DATA", None)
     return subprocess.Popen(
         [*COMMAND, *ONLY, "--output", str(folder), *options], env=environment, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True,
+        stderr=subprocess.STDOUT, text=True, preexec_fn=_heed_interrupts,
     )  # fmt: skip
+
+
+def _heed_interrupts():
+    # A test run in the background may have been told to ignore them, and its children with it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def lines_of(folder):
@@ -51,7 +56,7 @@ def test_killed_runs_lose_nothing_and_repeat_nothing(tmp_path):
     for kill in range(3):
         # One of the runs has workers.
         process = start(folder, *(["--jobs", "2"] if kill == 1 else []))
-        wait_for_lines(process, folder, len(before) + chance.randint(1, 6))
+        wait_for_lines(process, folder, len(before) + chance.randint(1, 4))
         time.sleep(chance.uniform(0, 0.2))
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -78,7 +83,7 @@ def test_killed_runs_lose_nothing_and_repeat_nothing(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_clean(tmp_path, number):
-    process = start(tmp_path, "--jobs", "2")
+    process = start(tmp_path, "--jobs", "2" if number == signal.SIGINT else "1")
     wait_for_lines(process, tmp_path, 2)
     process.send_signal(number)
     output, _ = process.communicate(timeout=60)

@@ -14,7 +14,11 @@ STORE = ROOT / "benchmarks" / "results" / "papers.jsonl"
 PAGE = ROOT / "docs" / "results.md"
 
 TASK = Task("digits", "digits")
-OURS, LINEAR, KERNEL = Method("ours", "KMeansSVC", own=True), Method("Linear SVM", "LinearSVC"), Method("SVM", "kernel SVM")
+OURS, LINEAR, KERNEL = (
+    Method("ours", "KMeansSVC", own=True),
+    Method("Linear SVM", "LinearSVC"),
+    Method("SVM", "kernel SVM"),
+)
 TABLE = Experiment(
     "a-table", "CSVM", "A table", "table", (TASK,), (OURS, LINEAR, KERNEL), repeats=2,
     published={("ours", "digits"): (90.0, 1.0), ("Linear SVM", "digits"): 80.1},
@@ -29,12 +33,16 @@ def store(tmp_path):
         for cell in TABLE.cells():
             key, repeat = cell.key
             accuracy = values[cell.method.name][repeat]
-            store.add({"key": key, "repeat": repeat, "kind": "run", "accuracy": accuracy, "fit_seconds": 0.5, "size": 3})
+            store.add(
+                {"key": key, "repeat": repeat, "kind": "run", "accuracy": accuracy, "fit_seconds": 0.5, "size": 3}
+            )
     return store
 
 
 def test_the_page_is_that_of_the_stored_results():
-    assert PAGE.read_text() == page(EXPERIMENTS, Store(STORE)), "run `svmosaic reproduce --report` as docs/reproduce.md says"
+    assert PAGE.read_text() == page(EXPERIMENTS, Store(STORE)), (
+        "run `svmosaic reproduce --report` as docs/reproduce.md says"
+    )
 
 
 def test_the_pictures_are_there():

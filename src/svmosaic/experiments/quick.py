@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from svmosaic.experiments.describe import Experiment, Method, Task
 
-ROWS, REPEATS, TASKS, POINTS_OF_A_CURVE = 300, 2, 2, 3
+ROWS, TEST_ROWS, REPEATS, POINTS_OF_A_CURVE = 300, 200, 2, 3
 LARGEST = {"n_clusters": 4, "n_experts": 4, "n_anchors": 20, "n_estimators": 5, "n_densities": 4}
 # Labels that the bundled digits have too.
 _OF_DIGITS = ("odd or even", "3 or 8", "4 or 9", "below 5")
@@ -48,7 +48,7 @@ def stand_in(task: Task) -> Task:
     if task.scene:
         return replace(task, name="generated scene", source="scene", cost=0.1)
     if task.source.startswith("images"):
-        return replace(task, cost=0.1)
+        return replace(task, test_rows=TEST_ROWS, cost=0.1)
     if task.prepare == "none":
         return task  # the toys
     if task.labels in _OF_DIGITS:
@@ -61,7 +61,13 @@ def stand_in(task: Task) -> Task:
     if task.train_rows:
         name = f"{name}, {rows} rows"
     return replace(
-        task, name=name, source=source, labels=labels, train_rows=None if task.split else rows, test_rows=None, cost=0.1
+        task,
+        name=name,
+        source=source,
+        labels=labels,
+        train_rows=None if task.split else rows,
+        test_rows=TEST_ROWS,
+        cost=0.1,
     )
 
 
