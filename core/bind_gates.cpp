@@ -1,9 +1,10 @@
-// Gates: one class for each kind and precision, all of them a `Gate` to the scorer.
+// Gates, one class for each kind and precision, all of them a `Gate` to the scorer; and sums of Gaussian kernels.
 #include <nanobind/stl/string.h>
 
 #include "bind.hpp"
 #include "distance_gate.hpp"
 #include "gaussian_gate.hpp"
+#include "kernel_sums.hpp"
 #include "projected_gate.hpp"
 #include "score.hpp"
 #include "softmax_gate.hpp"
@@ -111,7 +112,17 @@ void bind_gaussian(nb::module_& m, const char* name) {
              new (self) GaussianGate<T>(kind, means.data(), factors.data(), log_weight.data(), n, d);
            },
            nb::arg("covariance"), nb::arg("means"), nb::arg("factors"), nb::arg("log_weight"),
-           "log_weight: log prior plus log determinant of the factor.");
+           "log_weight: log prior plus log determinant of the factor.")
+      .def(
+          "log_joint",
+          [](const GaussianGate<T>& gate, const RowsHandle& rows, Matrix<double> out, int n_threads) {
+            require(static_cast<int64_t>(out.shape(0)) == rows.n_rows() &&
+                        static_cast<int64_t>(out.shape(1)) == gate.n_tiles,
+                    "out must have shape (n_rows, n_tiles)");
+            with_rows<T>(rows, gate.n_features, [&](const auto& x) { log_joint_all(gate, x, out.data(), n_threads); });
+          },
+          nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
+          "out[i, j] = log_weight_j - |F_j^T (x_i - mu_j)|^2 / 2");
 }
 
 template <class T>
@@ -123,6 +134,61 @@ void bind_projected(nb::module_& m, const char* name) {
              new (self) ProjectedGate<T>(projection.data(), projection.shape(0), projection.shape(1), inner);
            },
            nb::arg("projection"), nb::arg("inner"), nb::keep_alive<1, 3>());
+}
+
+void bind_kernels(nb::module_& m) {
+  nb::class_<KernelBank>(m, "KernelBank", "Gaussian kernels, as planes over rows less an origin and their squares.")
+      .def("__init__",
+           [](KernelBank* self, Matrix<const double> planes, Vector<const double> offset, Vector<const double> origin,
+              Vector<const int64_t> starts) {
+             const int64_t n = planes.shape(0), d = origin.shape(0), n_groups = int64_t(starts.shape(0)) - 1;
+             const int64_t n_inputs = planes.shape(1);
+             require(n >= 1 && d >= 1, "at least one kernel and one feature are needed");
+             require(n_inputs == d + 1 || n_inputs == 2 * d, "planes must have n_features + 1 or twice n_features numbers");
+             require_length(offset.shape(0), n, "offset must have one entry a kernel");
+             require(n_groups >= 1 && starts.data()[0] == 0 && starts.data()[n_groups] == n,
+                     "starts must run from 0 to the number of kernels");
+             for (int64_t g = 0; g < n_groups; ++g)
+               require(starts.data()[g] <= starts.data()[g + 1], "starts must not decrease");
+             new (self) KernelBank(planes.data(), offset.data(), origin.data(), starts.data(), n, d, n_groups,
+                                   n_inputs == 2 * d);
+           },
+           nb::arg("planes"), nb::arg("offset"), nb::arg("origin"), nb::arg("starts"))
+      .def(
+          "sums",
+          [](const KernelBank& bank, const RowsHandle& rows, Matrix<const double> coef, Matrix<double> out,
+             int n_threads) {
+            const int64_t n_outputs = coef.shape(0);
+            require(rows.n_features() == bank.n_features, "the rows have another number of features");
+            require_length(coef.shape(1), bank.n_kernels, "coef must have shape (n_outputs, n_kernels)");
+            require(static_cast<int64_t>(out.shape(0)) == rows.n_rows() &&
+                        static_cast<int64_t>(out.shape(1)) == n_outputs,
+                    "out must have shape (n_rows, n_outputs)");
+            nb::gil_scoped_release release;
+            rows.visit([&](const auto& x) {
+              for_kernel_rows(bank, x.n_rows, n_threads, [&](int64_t begin, int64_t n, KernelScratch& scratch) {
+                kernel_sums_block(bank, x, begin, n, coef.data(), n_outputs, scratch, out.data() + begin * n_outputs);
+              });
+            });
+          },
+          nb::arg("rows"), nb::arg("coef"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
+          "out[n, c] = sum_i coef[c, i] exp(l_ni)")
+      .def(
+          "log_sums",
+          [](const KernelBank& bank, const RowsHandle& rows, Matrix<double> out, int n_threads) {
+            require(rows.n_features() == bank.n_features, "the rows have another number of features");
+            require(static_cast<int64_t>(out.shape(0)) == rows.n_rows() &&
+                        static_cast<int64_t>(out.shape(1)) == bank.n_groups,
+                    "out must have shape (n_rows, n_groups)");
+            nb::gil_scoped_release release;
+            rows.visit([&](const auto& x) {
+              for_kernel_rows(bank, x.n_rows, n_threads, [&](int64_t begin, int64_t n, KernelScratch& scratch) {
+                kernel_log_sums_block(bank, x, begin, n, scratch, out.data() + begin * bank.n_groups);
+              });
+            });
+          },
+          nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
+          "out[n, g] = log sum of exp(l_ni) over the kernels i of group g");
 }
 
 }  // namespace
@@ -138,6 +204,7 @@ void bind_gates(nb::module_& m) {
   bind_gaussian<double>(m, "GaussianGateF64");
   bind_projected<float>(m, "ProjectedGateF32");
   bind_projected<double>(m, "ProjectedGateF64");
+  bind_kernels(m);
 }
 
 }  // namespace svmosaic

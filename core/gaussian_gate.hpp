@@ -15,6 +15,8 @@
 #include "exponential.hpp"
 #include "gate.hpp"
 #include "panels.hpp"
+#include "parallel.hpp"
+#include "passes.hpp"
 #include "rows.hpp"
 
 namespace svmosaic {
@@ -133,6 +135,28 @@ SVMOSAIC_CLONES void code_block(const GaussianGate<T>& gate, const Rows& x, int6
     for (int64_t j = 0; j < n_tiles; ++j) weight[j] = joint[j] / sum;
     settle_posterior<T>(n_tiles, tile, weight);
   }
+}
+
+template <class T, class Rows>
+SVMOSAIC_CLONES void log_joint_block(const GaussianGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
+                                     GaussianScratch<T>& scratch, double* out) {
+  scratch.rows.fill(x, begin, n, gate.origin.data());
+  log_joint(gate, n, scratch);
+  const int64_t stride = padded_width(gate.n_tiles);
+  for (int64_t r = 0; r < n; ++r)
+    std::copy_n(scratch.joint.data() + r * stride, gate.n_tiles, out + r * gate.n_tiles);
+}
+
+// out[i, j] = log_weight_j - |F_j^T (x_i - mu_j)|^2 / 2
+template <class T, class Rows>
+void log_joint_all(const GaussianGate<T>& gate, const Rows& x, double* out, int n_threads) {
+  const int64_t n_pieces = pieces_of(x.n_rows, gate.cost());
+  parallel_for(n_pieces, n_threads, [&](int64_t t) {
+    const Piece piece(x.n_rows, n_pieces, t);
+    GaussianScratch<T> scratch(gate, kGateBlock);
+    for (int64_t begin = piece.begin; begin < piece.end; begin += kGateBlock)
+      log_joint_block(gate, x, begin, std::min(kGateBlock, piece.end - begin), scratch, out + begin * gate.n_tiles);
+  });
 }
 
 }  // namespace svmosaic

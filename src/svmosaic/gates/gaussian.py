@@ -7,6 +7,7 @@ from scipy import sparse
 
 from svmosaic import _core
 from svmosaic.gates._packed import PackedGate
+from svmosaic.rows import Rows
 
 COVARIANCES = ("full", "diag", "isotropic")
 
@@ -71,14 +72,9 @@ class GaussianGate(PackedGate):
         r""":math:`\log \pi_j N(x_i; \mu_j, \Sigma_j)`, of shape (n_samples, n_tiles)."""
         if sparse.issparse(X):
             raise ValueError("the Gaussian gate needs dense rows; use X.toarray(), or MixtureSVC for sparse rows")
-        n_features = self.means.shape[1]
         out = np.empty((X.shape[0], self.n_tiles))
-        for j in range(self.n_tiles):
-            factor = self.factors[j]
-            offset = X - self.means[j]
-            white = offset @ factor if self.covariance == "full" else offset * factor
-            out[:, j] = -0.5 * np.einsum("if,if->i", white, white)
-        return out + (self.log_weight - 0.5 * n_features * np.log(2.0 * np.pi))
+        self.core(X.dtype).log_joint(Rows(X).core, out)
+        return out - 0.5 * self.means.shape[1] * np.log(2.0 * np.pi)
 
     def core_arguments(self):
         """The name of the gate's class in the core, and what it is made of."""
