@@ -48,7 +48,7 @@ SETTINGS = {
             "weight": 0.5,
         }
     ],
-    "MixtureSVC": [{"n_experts": 4}],
+    "MixtureSVC": [{"n_experts": 4}, {"n_experts": 4, "max_iter": 5, "calibration": "posterior"}],
     "MosaicClassifier": [{"time_budget": None, "max_tiles": 4}],
     "HierarchicalMixtureSVC": [{"branching": (2, 2)}],
     "MultiTaskMixtureSVC": [{"n_experts": 3}],

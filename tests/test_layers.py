@@ -32,6 +32,7 @@ LAYERS = [
     "tables",
     "datasets",
     "_validation",
+    "packing",
     "rows",
     "_core",
 ]

@@ -50,9 +50,7 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=Non
     if not problem.one_tile_a_row:
         raise ValueError("solver='newton' needs rows that belong to one tile each; use solver='dual'")
     with np.errstate(over="ignore", invalid="ignore"):  # told below, where X is to blame
-        solution = _descend(
-            problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control or alone()
-        )
+        solution = _descend(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control or alone())
     if not solution.converged:
         _ = problem.curvature  # ValueError where it overflows
     return solution
