@@ -168,7 +168,7 @@ def test_convergence_of_em():
     assert_array_equal(objective.get_xdata(), np.arange(len(model.objective_)))
     assert display.ax_.get_xlabel() == "iteration"
     assert display.right_ax_.get_ylabel() == "live tiles"
-    assert [t.get_text() for t in display.ax_.get_legend().get_texts()] == ["objective (log-likelihood)", "live tiles"]
+    assert [t.get_text() for t in display.ax_.get_legend().get_texts()] == ["objective", "live tiles"]
 
 
 def test_convergence_of_learning():

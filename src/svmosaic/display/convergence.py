@@ -70,7 +70,7 @@ class ConvergenceDisplay:
         model = getattr(model, "best_estimator_", model)
         if hasattr(model, "experts_per_iter_"):
             display = cls(
-                values=np.asarray(model.objective_), name="objective (log-likelihood)",
+                values=np.asarray(model.objective_), name="objective",
                 second=np.asarray(model.experts_per_iter_), second_name="live tiles",
             )  # fmt: skip
         elif hasattr(model, "loss_curve_"):

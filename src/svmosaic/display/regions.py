@@ -187,9 +187,12 @@ class RegionDisplay:
         return self
 
     def _edges(self, ax, places, **style):
-        """The lines between the places of a grid; the last place has no edge that is not another's."""
-        present = np.unique(places)
-        return [ax.contour(self.xx0, self.xx1, places == k, levels=[0.5], **style) for k in present[:-1]]
+        """The lines between the places of a grid, each drawn once: on the side of the lower place."""
+        lines = []
+        for k in np.unique(places)[:-1]:
+            higher = np.where(places < k, np.nan, places == k)
+            lines.append(ax.contour(self.xx0, self.xx1, np.ma.masked_invalid(higher), levels=[0.5], **style))
+        return lines
 
 
 def _plane(rows, names, features):
