@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import brentq
 
 from svmosaic.couplings._coupling import Coupling
@@ -132,6 +131,8 @@ def grouped(points, n_groups):
     """Labels of k-means on a few points, started from Ward's tree: the same groups whatever the seed."""
     if len(points) <= n_groups:
         return np.arange(len(points))
+    from scipy.cluster.hierarchy import fcluster, linkage  # here, since it takes a while to import
+
     labels = fcluster(linkage(points, "ward"), n_groups, "maxclust") - 1
     for _ in range(20):
         means = np.array([points[labels == g].mean(axis=0) for g in np.unique(labels)])

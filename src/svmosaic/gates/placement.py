@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
@@ -80,6 +79,8 @@ def _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
         chosen = np.sort(rng.choice(n_rows, rows_per_center * n_centers, replace=False))
         X = X[chosen]
         sample_weight = None if sample_weight is None else sample_weight[chosen]
+    from sklearn.cluster import KMeans, kmeans_plusplus  # here, since it takes a while to import
+
     n_centers = min(n_centers, X.shape[0])
     init = "k-means++"
     n_seeds = max(SEEDS, SEEDS_PER_CENTER * n_centers)

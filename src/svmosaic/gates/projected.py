@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from sklearn.decomposition import TruncatedSVD
 from sklearn.utils.extmath import safe_sparse_dot
 
 from svmosaic.gates.distance import DistanceGate
@@ -53,6 +52,8 @@ def principal_components(X, n_components, rng):
     n_components = min(n_components, X.shape[1])
     if X.shape[1] > LARGEST_COVARIANCE:
         n_components = min(n_components, X.shape[0])
+        from sklearn.decomposition import TruncatedSVD  # here, since it takes a while to import
+
         components = TruncatedSVD(n_components, random_state=rng).fit(X).components_
     else:
         X = X.astype(np.float64)

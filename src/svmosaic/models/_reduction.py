@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from svmosaic.models._densities import squared_distances
@@ -35,6 +34,8 @@ def reduce_expansion(centers, coef, intercept, gamma, n_centers, rows, random_st
     from a start with z the k-means centres of the given ones, each counted by the size of its coefficients. For given
     z the rest is a linear least squares problem, so that the descent (L-BFGS) is over z alone.
     """
+    from sklearn.cluster import KMeans  # here, since it takes a while to import
+
     rng = check_random_state(random_state)
     if len(rows) > _MAX_ROWS:
         rows = rows[rng.choice(len(rows), _MAX_ROWS, replace=False)]

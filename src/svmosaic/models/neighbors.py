@@ -7,7 +7,6 @@ from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -144,6 +143,8 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
         self._seed = check_random_state(self.random_state).randint(2**31 - 1)
         k = min(self.n_neighbors, X.shape[0])
+        from sklearn.neighbors import NearestNeighbors  # here, since it takes a while to import
+
         search = NearestNeighbors(n_neighbors=k, metric=self.metric, algorithm=self.algorithm, n_jobs=self.n_jobs)
         self.neighbors_ = search.fit(X)
         self.classes_ = target.classes

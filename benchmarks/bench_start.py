@@ -1,0 +1,85 @@
+"""How long it takes to begin: imports, and the command line.
+
+Each command runs in processes of its own, in turn with the others, and the fastest run counts, in processor seconds
+and on the wall. `import svmosaic` imports the estimators only when they are asked for, so the same is measured with an
+estimator.
+
+Asserted: `import svmosaic` takes no more than 1.15 times the processor time of `import sklearn.svm`. The goal is the
+same with an estimator, and for `svmosaic --help` an answer within one second.
+
+    python benchmarks/bench_start.py            15 runs of each; writes benchmarks/results/start.json
+    python benchmarks/bench_start.py --quick    3 runs of each
+"""
+
+import argparse
+import os
+import sys
+from time import perf_counter
+
+from common import print_table, write_results
+
+COMMANDS = {
+    "python -c pass": "pass",
+    "import sklearn": "import sklearn",
+    "import sklearn.svm": "import sklearn.svm",
+    "import svmosaic": "import svmosaic",
+    "from svmosaic import LinearSVC": "from svmosaic import LinearSVC",
+    "from svmosaic import MosaicClassifier": "from svmosaic import MosaicClassifier",
+    "svmosaic --help": "import sys; sys.argv = ['svmosaic', '--help']; from svmosaic.cli import main; main()",
+    "svmosaic predict --help": (
+        "import sys; sys.argv = ['svmosaic', 'predict', '--help']; from svmosaic.cli import main; main()"
+    ),
+}
+REFERENCE, LIMIT = "import sklearn.svm", 1.15
+
+
+def measure(code):
+    """Processor seconds and seconds on the wall of `python -c code`."""
+    start = perf_counter()
+    with open(os.devnull, "w") as nowhere:
+        actions = [(os.POSIX_SPAWN_DUP2, nowhere.fileno(), 1)]
+        child = os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ, file_actions=actions)
+    _, status, usage = os.wait4(child, 0)
+    if os.waitstatus_to_exitcode(status):
+        raise RuntimeError(f"python -c {code!r} failed")
+    return usage.ru_utime + usage.ru_stime, perf_counter() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    for code in COMMANDS.values():
+        measure(code)  # compiled modules and file caches
+    runs = {name: [] for name in COMMANDS}
+    for _ in range(3 if quick else 15):
+        for name, code in COMMANDS.items():
+            runs[name].append(measure(code))
+    records = [
+        {"command": name, "processor_seconds": round(min(cpu), 4), "seconds": round(min(wall), 4)}
+        for name, each in runs.items()
+        for cpu, wall in [zip(*each, strict=True)]
+    ]
+    processor = {record["command"]: record["processor_seconds"] for record in records}
+    summary = {
+        "import_ratio": round(processor["import svmosaic"] / processor[REFERENCE], 3),
+        "import_ratio_with_estimator": round(
+            processor["from svmosaic import MosaicClassifier"] / processor[REFERENCE], 3
+        ),
+        "import_limit": LIMIT,
+        "help_seconds": next(r["seconds"] for r in records if r["command"] == "svmosaic --help"),
+        "help_ratio_to_import_sklearn": round(processor["svmosaic --help"] / processor["import sklearn"], 3),
+    }
+    print_table(
+        "time to begin, fastest run", ["command", "processor s", "wall s", "to import sklearn.svm"],
+        [[r["command"], f"{r['processor_seconds']:.3f}", f"{r['seconds']:.3f}",
+          f"{r['processor_seconds'] / processor[REFERENCE]:.2f}"] for r in records],
+    )  # fmt: skip
+    print(f"\n{summary}")
+    if not quick:
+        write_results("start", "start", records, summary)
+    assert summary["import_ratio"] <= LIMIT, f"import svmosaic takes {summary['import_ratio']} times {REFERENCE}"
+
+
+if __name__ == "__main__":
+    main()

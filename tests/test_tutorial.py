@@ -1,0 +1,84 @@
+"""The tutorial's commands and programs, run as they stand."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+PAGE = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text()
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+def blocks():
+    """Kind, text, and the file it is to be saved as, of each block, in order."""
+    for match in BLOCK.finditer(PAGE):
+        before = PAGE[: match.start()].rstrip().rsplit("\n\n", 1)[-1]
+        name = re.search(r"Save (?:it|this) as `([\w.]+)`:$", before)
+        yield match[1], match[2], name and name[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder in which everything on the page has been done, and what the commands printed."""
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    folder = tmp_path_factory.mktemp("tutorial")
+    programs = folder / "bin"
+    programs.mkdir()
+    (programs / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    call = "import sys; from svmosaic.cli import main; sys.exit(main())"
+    (programs / "svmosaic").write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{call}" "$@"\n')
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    printed = {}
+    for kind, text, name in blocks():
+        if name:
+            (folder / name).write_text(text)
+        elif kind == "sh":
+            for command in text.splitlines():
+                run = subprocess.run(
+                    ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+                )
+                assert run.returncode == 0, f"{command}\n{run.stdout}{run.stderr}"
+                printed[command] = run.stdout
+    return folder, printed
+
+
+def test_every_block_is_a_command_a_file_or_an_output():
+    kinds = [(kind, bool(name)) for kind, _, name in blocks()]
+    assert set(kinds) == {("sh", False), ("python", True), ("c", True), ("text", False)}
+
+
+def test_all_that_is_promised_is_there(folder):
+    folder, printed = folder
+    predictions = pd.read_csv(folder / "out.csv")
+    assert list(predictions.columns) == ["prediction"]
+    assert (folder / "piped.csv").read_text() == (folder / "out.csv").read_text()
+    assert list(pd.read_csv(folder / "why.csv").columns) == [
+        "prediction", "probability_even", "probability_odd", "tiles", "features",
+    ]  # fmt: skip
+    truth = pd.read_csv(folder / "later.csv")["parity"]
+    accuracy = (predictions["prediction"] == truth).mean()
+    assert float(printed["python -c \"import json; print(json.load(open('score.json'))['accuracy'])\""]) == accuracy
+    assert "<html" in (folder / "report.html").read_text().lower()
+    assert "strongest features" in printed["svmosaic inspect digits.model"]
+
+
+def test_the_output_shown_is_that_of_the_command_before_it(folder):
+    _, printed = folder
+    command = None
+    for kind, text, _ in blocks():
+        if kind == "text":
+            # Numbers differ between machines, by a little; words do not.
+            def words(text):
+                return re.sub(r"[\d.]+", "#", text)
+
+            assert words(printed[command]) == words(text)
+        elif kind == "sh":
+            command = text.splitlines()[-1]
