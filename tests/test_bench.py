@@ -16,7 +16,7 @@ from svmosaic import ClusteredSVC, cli
 from svmosaic.datasets import Dataset, load, make_xor
 from svmosaic.experiments import peers, trials
 from svmosaic.experiments.peers import PEERS, Peer, Setting, choose
-from svmosaic.experiments.trials import Skipped, compiled, fit_within, measure, pareto_front, spread_order, table_data
+from svmosaic.experiments.trials import Skipped, compiled, fit_within, measure, spread_order, table_data
 
 QUICK = Setting(budget=5.0, quick=True)
 FEW = "linear,sk-linear,knn"
@@ -121,22 +121,6 @@ def test_the_compiled_model_scales_as_the_pipeline_does():
     predictor = compiled(model)
     assert_array_equal([predictor(row) for row in data.X_test], model.predict(data.X_test))
     assert compiled(make_pipeline(StandardScaler(), peers._kernel(QUICK)).fit(data.X_train, data.y_train)) is None
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_nothing_beats_the_front(seed):
-    rng = np.random.RandomState(seed)
-    cost, score = rng.randint(1, 8, 20).astype(float), rng.randint(1, 8, 20) / 8
-    front = pareto_front(cost, score)
-
-    def beaten(i):
-        return any(
-            cost[j] <= cost[i] and score[j] >= score[i] and (cost[j] < cost[i] or score[j] > score[i])
-            for j in range(20)
-        )  # fmt: skip
-
-    assert not any(beaten(i) for i in front)
-    assert {(cost[i], score[i]) for i in range(20) if not beaten(i)} == {(cost[i], score[i]) for i in front}
 
 
 def test_tuning_chooses_on_the_training_rows(xor, monkeypatch):

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from svmosaic.display import TradeoffDisplay
-from svmosaic.display.tradeoff import draw_panels
+from svmosaic.display.tradeoff import draw_panels, pareto_front
 
 NAMES = ["svmosaic LinearSVC", "svmosaic ClusteredSVC", "svmosaic LocallyLinearSVC", "svmosaic LearnedGateSVC",
          "svmosaic MixtureSVC", "svmosaic MosaicClassifier", "LinearSVC", "SVC (RBF)", "SVC (RBF), intelex",
@@ -58,6 +58,22 @@ def test_names_cover_neither_each_other_nor_points_nor_the_key(seed):
     assert not any(box.contains(*point) for box in texts for point in points)
     inside = display.figure_.bbox
     assert all(inside.x0 <= b.x0 and b.x1 <= inside.x1 and inside.y0 <= b.y0 and b.y1 <= inside.y1 for b in texts)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_beats_the_front(seed):
+    rng = np.random.RandomState(seed)
+    cost, score = rng.randint(1, 8, 20).astype(float), rng.randint(1, 8, 20) / 8
+    front = pareto_front(cost, score)
+
+    def beaten(i):
+        return any(
+            cost[j] <= cost[i] and score[j] >= score[i] and (cost[j] < cost[i] or score[j] > score[i])
+            for j in range(20)
+        )  # fmt: skip
+
+    assert not any(beaten(i) for i in front)
+    assert {(cost[i], score[i]) for i in range(20) if not beaten(i)} == {(cost[i], score[i]) for i in front}
 
 
 def test_front_is_drawn_in_stairs_and_its_names_are_bold():

@@ -91,7 +91,8 @@ def _load(name, options):
 
 
 def _run_set(name, peers, setting, options):
-    from svmosaic.experiments.trials import Skipped, measure, pareto_front, subset
+    from svmosaic.display.tradeoff import pareto_front
+    from svmosaic.experiments.trials import Skipped, measure, subset
 
     data = subset(_load(name, options), _max_rows(options), options.seed)
     data = _with_whole_labels(data)

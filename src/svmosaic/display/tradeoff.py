@@ -3,7 +3,6 @@
 import numpy as np
 
 from svmosaic.display._pyplot import pyplot
-from svmosaic.experiments.trials import pareto_front
 
 # Okabe and Ito's blue and vermilion, which readers of all kinds of colour vision can tell apart; the shapes differ too.
 _OURS = {"color": "#0072B2", "marker": "o"}
@@ -215,6 +214,32 @@ class TradeoffDisplay:
             if best[0] <= width * height * 0.02 * (ring + 1):  # nothing in the way: no need to go further
                 break
         return best[1:]
+
+
+def pareto_front(cost, score):
+    """Places of the models that no other beats in one without losing in the other, cheapest first.
+
+    Parameters
+    ----------
+    cost : array-like, the less the better
+    score : array-like, the more the better
+
+    Returns
+    -------
+    ndarray of int
+
+    Examples
+    --------
+    >>> pareto_front([1.0, 2.0, 3.0, 3.0], [0.8, 0.7, 0.9, 0.85]).tolist()
+    [0, 2]
+    """
+    cost, score = np.asarray(cost, dtype=float), np.asarray(score, dtype=float)
+    front, best = [], -np.inf
+    for place in np.lexsort((-score, cost)):
+        if score[place] > best:
+            front.append(place)
+            best = score[place]
+    return np.array(front, dtype=int)
 
 
 def _name(record, most):

@@ -265,32 +265,6 @@ def _remark(category):
     return "did not converge" if category.__name__ == "ConvergenceWarning" else category.__name__
 
 
-def pareto_front(cost, score):
-    """Places of the models that no other beats in one without losing in the other, cheapest first.
-
-    Parameters
-    ----------
-    cost : array-like, the less the better
-    score : array-like, the more the better
-
-    Returns
-    -------
-    ndarray of int
-
-    Examples
-    --------
-    >>> pareto_front([1.0, 2.0, 3.0, 3.0], [0.8, 0.7, 0.9, 0.85]).tolist()
-    [0, 2]
-    """
-    cost, score = np.asarray(cost, dtype=float), np.asarray(score, dtype=float)
-    front, best = [], -np.inf
-    for place in np.lexsort((-score, cost)):
-        if score[place] > best:
-            front.append(place)
-            best = score[place]
-    return np.array(front, dtype=int)
-
-
 def subset(data, max_rows, seed=0):
     """The set with at most so many rows for training, and as many for testing."""
     if max_rows is None:
