@@ -242,10 +242,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
             stratify=target.label if counts.min() > 1 and self.validation_fraction * len(target.label) >= len(counts)
             else None,
         )  # fmt: skip
-        part = replace(
-            target, label=target.label[train], weight=target.weight[train], sample_weight=target.sample_weight[train]
-        )
-        return X[train], part, (X[kept], target.label[kept], target.weight[kept])
+        return X[train], target.take(train), (X[kept], target.label[kept], target.weight[kept])
 
     def _check_parameters(self):
         check_real("label_weight", self.label_weight, above=0)
