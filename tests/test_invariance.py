@@ -32,7 +32,7 @@ FIXED = [
 
 @pytest.mark.parametrize("model", FIXED, ids=repr)
 def test_the_order_of_the_rows_does_not_matter(model):
-    """Two solutions within the gap tol * P(0) of one optimum are sqrt(8 tol P(0)) apart at most: P is strongly convex."""
+    """P is strongly convex: two points within the gap tol * P(0) of its optimum are sqrt(8 tol P(0)) apart at most."""
     order = np.random.RandomState(1).permutation(len(X))
     one, two = clone(model).fit(X, Y), clone(model).fit(X[order], Y[order])
     apart = np.sqrt(8 * 1e-9 * len(X)) * np.sqrt((X**2).sum(axis=1).max() + 1)
@@ -41,10 +41,11 @@ def test_the_order_of_the_rows_does_not_matter(model):
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_the_unit_of_the_features(factor):
-    """What claims not to depend on it: cells and neighbours, the codes whose sharpness is found from the data, densities."""
+    """What claims not to depend on it: cells, codes whose sharpness is found from the data, densities."""
     for model in (
         KMeansSVC(4, random_state=0), ClusteredSVC(4, random_state=0),
-        LocallyLinearSVC(4, n_neighbors=2, random_state=0), LocallyLinearSVC(4, n_neighbors=2, coding="inverse", random_state=0),
+        LocallyLinearSVC(4, n_neighbors=2, random_state=0),
+        LocallyLinearSVC(4, n_neighbors=2, coding="inverse", random_state=0),
     ):  # fmt: skip
         one = clone(model).set_params(max_iter=10_000).fit(X, Y)
         two = (
