@@ -62,7 +62,14 @@ def models(quick):
         ("LocallyLinearSVC", {**tight, "n_anchors": 20, "n_neighbors": 4, "C": 1.0}, codes),
         (
             "MultiTaskMixtureSVC",
-            {"n_experts": 6, "covariance_floor": 0.01, "max_iter": 5, "rows_per_expert": 256, "random_state": 0},
+            {
+                "n_experts": 6,
+                "covariance_floor": 0.01,
+                "max_iter": 5,
+                "inner_tol": 1e-4,
+                "rows_per_expert": 256,
+                "random_state": 0,
+            },
             None,
         ),
     ]
