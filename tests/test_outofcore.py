@@ -1,5 +1,8 @@
 """Fits and predictions from files: those of the rows in memory."""
 
+import doctest
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -161,3 +164,9 @@ def test_types_of_columns(data, tmp_path):
     assert open_source(folder, "kind").dtype == np.float32
     folder = write(tmp_path / "wide", X.astype(np.float64), y)
     assert open_source(folder, "kind").dtype == np.float64
+
+
+def test_page():
+    result = doctest.testfile(str(Path(__file__).parent.parent / "docs" / "dask.md"), module_relative=False)
+    assert result.attempted > 5
+    assert result.failed == 0

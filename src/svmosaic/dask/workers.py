@@ -6,6 +6,7 @@ from concurrent.futures import CancelledError
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import distributed
 from distributed.scheduler import KilledWorker
 
 from svmosaic.partitions.part import Raw
@@ -44,7 +45,7 @@ class Workers(Partitions):
 
     def gather(self, function, *args, each=None):
         found, sent = self._submit(function, args, each)
-        values = [self._result(future) for future in found]
+        values = self._results(found)
         self._note(function, sent, values[0] if values else None)
         return values
 
@@ -53,7 +54,7 @@ class Workers(Partitions):
         while len(found) > FAN_IN:
             groups = [found[k : k + FAN_IN] for k in range(0, len(found), FAN_IN)]
             found = self.client.map(_sum, groups, pure=False)
-        value = _sum([self._result(future) for future in found])
+        value = _sum(self._results(found))
         self._note(function, sent, value)
         return value
 
@@ -74,13 +75,14 @@ class Workers(Partitions):
     def _note(self, function, sent, value):
         self.rounds.append(Round(function.__name__, sent, len(pickle.dumps(value, protocol=5))))
 
-    def _result(self, future):
+    def _results(self, futures):
         try:
             while True:
                 try:
-                    return future.result(timeout=PATIENCE)
+                    distributed.wait(futures, timeout=PATIENCE)
+                    return self.client.gather(futures)
                 except TimeoutError:
-                    if not future.done() and not _addresses(self.client):
+                    if not _addresses(self.client):
                         raise WorkerLostError(self._story("no worker is left")) from None
         except (KilledWorker, CancelledError) as error:
             raise WorkerLostError(self._story(str(error))) from error

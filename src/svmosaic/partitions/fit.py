@@ -86,6 +86,12 @@ def _check_supported(estimator):
         value = getattr(estimator, parameter, wanted)
         if value is not wanted and value != wanted:
             raise ValueError(f"over partitions {name} needs {parameter}={wanted!r}, got {value!r}")
+    if not isinstance(estimator, MultiTaskMixtureSVC) and getattr(estimator, "max_time", None) is not None:
+        raise ValueError(
+            f"over partitions {name} needs max_time=None, got {estimator.max_time!r}; max_iter limits rounds"
+        )
+    if isinstance(estimator, MultiTaskMixtureSVC) and getattr(estimator, "calibration", None) is not None:
+        raise ValueError(f"over partitions {name} needs calibration=None, got {estimator.calibration!r}")
     if getattr(estimator, "coupling", None) is not None:
         raise ValueError(f"over partitions {name} needs coupling=None, got {estimator.coupling!r}")
 

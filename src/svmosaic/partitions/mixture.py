@@ -65,6 +65,7 @@ def fit_mixture(estimator, partitions, survey, rng):
     estimator.objective_ = np.array(trace.objective)
     estimator.experts_per_iter_ = np.array(trace.n_experts)
     estimator.effective_experts_ = np.array(trace.effective_experts)
+    estimator.calibration_ = None
     estimator.n_iter_, estimator.stop_reason_ = trace.n_iter, trace.stop_reason
     couplings = mixture.bank.couplings
     estimator.coupling_ = np.array([tasks.matrix(coupling) for coupling in couplings])

@@ -15,15 +15,10 @@ from svmosaic.couplings import Coupling
 from svmosaic.partitions.part import Evaluate, Move, Product, Slopes, answer, move
 from svmosaic.solvers import Solution
 from svmosaic.solvers.certificates import Certificate
-from svmosaic.solvers.newton import (
-    FIRST_STEP,
-    INNER_TOL,
-    LARGEST_STEP,
-    SLOPE_TOL,
-    STEP_GROWTH,
-    arrow_solve,
-)
+from svmosaic.solvers.newton import FIRST_STEP, INNER_TOL, LARGEST_STEP, STEP_GROWTH, arrow_solve
 
+# A step length is taken as it is where the slope has shrunk to this share, else interpolated.
+SLOPE_TOL = 0.1
 # Step lengths whose slopes are asked for at once: fine around 1, where most steps end, coarse elsewhere.
 LENGTHS = np.concatenate([2.0 ** np.arange(-14, -4), 2.0 ** np.arange(-4, 1.01, 0.5), 2.0 ** np.arange(2, 6)])
 # Numbers in the Hessian's matrices up to which they are formed and sent (32 MB a problem and partition).

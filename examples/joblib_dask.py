@@ -1,0 +1,37 @@
+"""A search over parameters on a Dask cluster, without a change to the estimator.
+
+scikit-learn spreads the fits of a search over whatever joblib backend is set. Each fit is an ordinary one, on the
+machine where it runs: this is for many fits of data that fit in memory. For one fit of data that do not, see
+`svmosaic.dask`.
+
+    python examples/joblib_dask.py
+
+With Ray, `from ray.util.joblib import register_ray; register_ray()` and "ray" in the place of "dask" do the same.
+"""
+
+import joblib
+from distributed import Client, LocalCluster
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from svmosaic import ClusteredSVC
+
+
+def main():
+    X, y = load_digits(return_X_y=True)
+    model = make_pipeline(StandardScaler(), ClusteredSVC(4, loss="squared_hinge", random_state=0))
+    grid = {"clusteredsvc__C": [0.001, 0.01, 0.1], "clusteredsvc__global_reg": [0.1, 1.0]}
+    # The address of a real cluster goes into Client("tcp://...").
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        joblib.parallel_config("dask", client=client),
+    ):
+        search = GridSearchCV(model, grid, cv=3, n_jobs=-1).fit(X, y)
+    print(f"{search.best_score_:.4f} with {search.best_params_}")
+
+
+if __name__ == "__main__":
+    main()
