@@ -1,6 +1,9 @@
 """MosaicClassifier: what it tries, what it promises, and that all of a mosaic's services work through its scaling."""
 
+import ctypes
 import pickle
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -101,6 +104,20 @@ def test_onnx_scales_too(fitted, xor):
     assert_array_equal(label, fitted.predict(xor[0]))
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
+def test_c_scales_too(fitted, xor, tmp_path):
+    X = xor[0].astype(np.float32)
+    source, _ = fitted.to_c(tmp_path / "model.c")
+    library = tmp_path / "model.so"
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-overlength-strings"]
+    subprocess.run(["cc", *strict, "-fPIC", "-shared", source, "-o", library, "-lm"], check=True)
+    compiled = ctypes.CDLL(str(library))
+    scores = np.empty(len(X), dtype=np.float32)
+    for i, row in enumerate(X):
+        compiled.model_scores(row.ctypes.data_as(ctypes.c_void_p), scores[i:].ctypes.data_as(ctypes.c_void_p))
+    assert_allclose(scores, fitted.decision_function(X), atol=1e-4)
+
+
 def test_sparse_rows_stay_sparse_and_are_scaled_by_their_largest_value():
     X, y = make_classification(400, 30, random_state=0)
     X[np.abs(X) < 1] = 0
@@ -131,7 +148,7 @@ def test_more_tiles_are_grown_where_they_help():
 def test_halving_gives_more_rows_to_fewer_candidates(monkeypatch):
     monkeypatch.setattr(_search, "FIRST_RUNG", 200)
     X, y = make_xor(1250, random_state=0)
-    model = MosaicClassifier(max_tiles=8, **FREE).fit(X, y)
+    model = MosaicClassifier(max_tiles=16, **FREE).fit(X, y)
     rows = [line["rows"] for line in model.leaderboard_]
     assert sorted(set(rows)) == [200, 600, 1000]
     assert rows.count(200) > rows.count(600)
@@ -140,7 +157,7 @@ def test_halving_gives_more_rows_to_fewer_candidates(monkeypatch):
 
 
 def test_few_rows_are_held_out_in_turn_two_parts_first(monkeypatch):
-    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 500)
+    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 1000)
     X, y = make_xor(150, random_state=0)
     model = MosaicClassifier(max_tiles=8, **FREE).fit(X, y)
     parts = [line["parts"] for line in model.leaderboard_]
@@ -256,7 +273,7 @@ def test_every_beginning_of_the_order_has_all_classes_in_proportion():
 
 
 def test_one_part_is_held_out_where_that_is_enough(monkeypatch):
-    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 500)
+    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 1000)
     rng = np.random.RandomState(0)
     assert len(folds_of(np.arange(1000) % 2, 0.2, rng)) == 5
     ((train, held),) = folds_of(np.arange(200_000) % 2, 0.2, rng)

@@ -23,7 +23,7 @@ FEWEST_KEPT = 3
 # Rounds of small changes to the best, once all rows are in use.
 CLIMBS = 3
 # With fewer rows held out than this a single part is too noisy a judge, and all parts are held out in turn.
-ENOUGH_HELD_OUT, MOST_HELD_OUT = 500, 20_000
+ENOUGH_HELD_OUT, MOST_HELD_OUT = 1000, 20_000
 # A tile needs some rows, and a gate more of them to be learnt.
 ROWS_PER_TILE, ROWS_TO_LEARN = 10, 200
 # Weights of all tiles together, so that wide sparse rows do not fill the memory.

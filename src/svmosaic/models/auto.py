@@ -20,7 +20,7 @@ class MosaicClassifier(BaseMosaicClassifier):
     Rows are scaled by the model itself: pass them as they are measured. Linear, clustered, locally linear and
     learnt-gate models are fitted to a part of the rows and judged on rows held out; the best third goes on to three
     times as many rows, together with small changes of the best (twice the tiles, another C), until all rows are in use
-    or the time is up. The winner is fitted once more to all rows. Where fewer than 500 rows would be held out, all
+    or the time is up. The winner is fitted once more to all rows. Where fewer than 1000 rows would be held out, all
     parts are held out in turn, and their mean counts; the first round then holds out two of them.
 
     Parameters
