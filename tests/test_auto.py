@@ -18,7 +18,7 @@ import svmosaic
 from svmosaic import LinearSVC, LocallyLinearSVC, MosaicClassifier
 from svmosaic.datasets import make_two_spirals, make_xor
 from svmosaic.models import _search
-from svmosaic.models._search import Candidate, Search, folds_of, scalings_of, spread_by_class
+from svmosaic.models._search import Candidate, Search, Trial, folds_of, scalings_of, spread_by_class
 from svmosaic.scaling import Scaling
 
 FREE = {"time_budget": None, "random_state": 0}
@@ -248,6 +248,23 @@ def test_a_budget_that_is_met_stops_the_search_and_says_so(monkeypatch):
     assert not free.budget_bound_
     assert 1 <= len(model.leaderboard_) < len(free.leaderboard_)
     assert model.predict(X).shape == y.shape
+
+
+def test_what_could_not_be_fitted_in_time_is_not_tried():
+    X, y = make_xor(100, random_state=0)
+    target = svmosaic._validation.validate_training(LinearSVC(), X, y)[1]
+    folds = [(np.arange(80), np.arange(80, 100))]
+    options = dict(cap=512, budget=1000.0, seed=0, n_jobs=None, keep_scores=False, say=print)
+    search = Search(X, target, None, folds, **options)
+    quick, slow = Candidate("linear", 1, 1.0, "standard"), Candidate("local", 16, 1.0, "standard")
+    search.trials = [Trial(quick, 0, 50, 1, [0.7], 1.0), Trial(slow, 0, 50, 1, [0.9], 200.0)]
+    assert not search._late(quick, 50, 1)
+    assert search._late(slow, 80, 4)  # four parts of 80 rows, and all 100 rows
+    assert not search._late(slow, 50, 1)
+    assert search._affordable() == slow
+    search.budget = 100.0  # 400 seconds would be needed
+    assert search._affordable() == quick
+    assert search.out_of_time
 
 
 def test_what_fails_stays_in_the_leaderboard(monkeypatch):

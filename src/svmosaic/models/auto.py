@@ -27,7 +27,7 @@ class MosaicClassifier(BaseMosaicClassifier):
     ----------
     time_budget : float or None, default=60
         Seconds for the search and the last fit together; None for no limit. It is looked at between fits, with the
-        time that the next would take estimated from those before, so that it can be exceeded by a little. A budget
+        time that the next would take estimated from those before, so that it can be exceeded by some. A budget
         that is met makes the choice depend on the speed of the machine: `budget_bound_` says whether it was. Without,
         the same `random_state` gives the same model.
     max_tiles : int, default=512
