@@ -63,6 +63,7 @@ def test_leaderboard_tells_what_was_tried_and_the_winner_leads(fitted):
     scores = [line["score"] for line in board if line["rows"] == most]
     assert scores == sorted(scores, reverse=True)
     assert fitted.best_score_ == scores[0]
+    assert [line["chosen"] for line in board] == [True] + [False] * (len(board) - 1)
     assert type(fitted.best_estimator_).__name__ == board[0]["model"]
     assert all(line["tiles"] <= 32 for line in board)
     assert not fitted.budget_bound_

@@ -61,8 +61,9 @@ class MosaicClassifier(BaseMosaicClassifier):
     leaderboard_ : list of dict
         All that was tried, the last round first, then best first: model, tiles, C, scaling, rows (of the training
         part), parts (held out in turn), score (their mean), std (over the parts, nan for a single one), seconds (of all
-        its fits), failure (why it could not be fitted, or ""). Scores compare within a round, that is for equal rows
-        and parts. `pandas.DataFrame(leaderboard_)` shows it as a table.
+        its fits), failure (why it could not be fitted, or ""), chosen (True for the winner, which is the first unless
+        there was no time left to fit that to all rows). Scores compare within a round, that is for equal rows and
+        parts. `pandas.DataFrame(leaderboard_)` shows it as a table.
     budget_bound_ : bool
         Whether anything was left out for want of time.
     mosaic_ : Mosaic
@@ -141,7 +142,7 @@ class MosaicClassifier(BaseMosaicClassifier):
             best = search.run()
         trials = search.leaderboard()
         won = next((t for t in trials if t.candidate == best), None)
-        self.leaderboard_ = [_line(t) for t in trials]
+        self.leaderboard_ = [_line(t) | {"chosen": t is won} for t in trials]
         self.best_score_ = np.nan if won is None else won.score
         self.budget_bound_ = search.out_of_time
         self.classes_ = target.classes
