@@ -65,7 +65,7 @@ def bundled(name, split):
 
 def fit_mosaic(X, y, seed, budget):
     model = MosaicClassifier(budget, random_state=seed).fit(X, y)
-    best = model.leaderboard_[0]
+    best = next(line for line in model.leaderboard_ if line["chosen"])
     chosen = f"{type(model.best_estimator_).__name__} of {model.mosaic_.n_tiles} tiles, {best['scaling']} scaling"
     return model, {"chosen": chosen, "budget_bound": model.budget_bound_}
 

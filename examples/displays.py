@@ -38,10 +38,10 @@ def regions(out):
 
 
 # %%
-# Convergence: the objective of EM never falls, and experts that are of no use are removed on the way.
+# Convergence: the objective of EM rises, and experts that answer for too few rows are removed on the way.
 def convergence(out):
     X, y = make_two_spirals(1000, random_state=0)
-    model = MixtureSVC(n_experts=40, nu=20.0, random_state=0).fit(X, y)
+    model = MixtureSVC(n_experts=40, nu=13.0, random_state=0).fit(X, y)
     display = ConvergenceDisplay.from_estimator(model)
     display.ax_.set_title("MixtureSVC on two spirals")
     display.figure_.savefig(out / "convergence.png", dpi=110)

@@ -1,6 +1,9 @@
 """MosaicClassifier: what it tries, what it promises, and that all of a mosaic's services work through its scaling."""
 
+import ctypes
 import pickle
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ import svmosaic
 from svmosaic import LinearSVC, LocallyLinearSVC, MosaicClassifier
 from svmosaic.datasets import make_two_spirals, make_xor
 from svmosaic.models import _search
-from svmosaic.models._search import Candidate, Search, folds_of, scalings_of, spread_by_class
+from svmosaic.models._search import Candidate, Search, Trial, folds_of, scalings_of, spread_by_class
 from svmosaic.scaling import Scaling
 
 FREE = {"time_budget": None, "random_state": 0}
@@ -60,6 +63,7 @@ def test_leaderboard_tells_what_was_tried_and_the_winner_leads(fitted):
     scores = [line["score"] for line in board if line["rows"] == most]
     assert scores == sorted(scores, reverse=True)
     assert fitted.best_score_ == scores[0]
+    assert [line["chosen"] for line in board] == [True] + [False] * (len(board) - 1)
     assert type(fitted.best_estimator_).__name__ == board[0]["model"]
     assert all(line["tiles"] <= 32 for line in board)
     assert not fitted.budget_bound_
@@ -101,6 +105,20 @@ def test_onnx_scales_too(fitted, xor):
     assert_array_equal(label, fitted.predict(xor[0]))
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
+def test_c_scales_too(fitted, xor, tmp_path):
+    X = xor[0].astype(np.float32)
+    source, _ = fitted.to_c(tmp_path / "model.c")
+    library = tmp_path / "model.so"
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-overlength-strings"]
+    subprocess.run(["cc", *strict, "-fPIC", "-shared", source, "-o", library, "-lm"], check=True)
+    compiled = ctypes.CDLL(str(library))
+    scores = np.empty(len(X), dtype=np.float32)
+    for i, row in enumerate(X):
+        compiled.model_scores(row.ctypes.data_as(ctypes.c_void_p), scores[i:].ctypes.data_as(ctypes.c_void_p))
+    assert_allclose(scores, fitted.decision_function(X), atol=1e-4)
+
+
 def test_sparse_rows_stay_sparse_and_are_scaled_by_their_largest_value():
     X, y = make_classification(400, 30, random_state=0)
     X[np.abs(X) < 1] = 0
@@ -131,7 +149,7 @@ def test_more_tiles_are_grown_where_they_help():
 def test_halving_gives_more_rows_to_fewer_candidates(monkeypatch):
     monkeypatch.setattr(_search, "FIRST_RUNG", 200)
     X, y = make_xor(1250, random_state=0)
-    model = MosaicClassifier(max_tiles=8, **FREE).fit(X, y)
+    model = MosaicClassifier(max_tiles=16, **FREE).fit(X, y)
     rows = [line["rows"] for line in model.leaderboard_]
     assert sorted(set(rows)) == [200, 600, 1000]
     assert rows.count(200) > rows.count(600)
@@ -140,7 +158,7 @@ def test_halving_gives_more_rows_to_fewer_candidates(monkeypatch):
 
 
 def test_few_rows_are_held_out_in_turn_two_parts_first(monkeypatch):
-    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 500)
+    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 1000)
     X, y = make_xor(150, random_state=0)
     model = MosaicClassifier(max_tiles=8, **FREE).fit(X, y)
     parts = [line["parts"] for line in model.leaderboard_]
@@ -233,6 +251,23 @@ def test_a_budget_that_is_met_stops_the_search_and_says_so(monkeypatch):
     assert model.predict(X).shape == y.shape
 
 
+def test_what_could_not_be_fitted_in_time_is_not_tried():
+    X, y = make_xor(100, random_state=0)
+    target = svmosaic._validation.validate_training(LinearSVC(), X, y)[1]
+    folds = [(np.arange(80), np.arange(80, 100))]
+    options = dict(cap=512, budget=1000.0, seed=0, n_jobs=None, keep_scores=False, say=print)
+    search = Search(X, target, None, folds, **options)
+    quick, slow = Candidate("linear", 1, 1.0, "standard"), Candidate("local", 16, 1.0, "standard")
+    search.trials = [Trial(quick, 0, 50, 1, [0.7], 1.0), Trial(slow, 0, 50, 1, [0.9], 200.0)]
+    assert not search._late(quick, 50, 1)
+    assert search._late(slow, 80, 4)  # four parts of 80 rows, and all 100 rows
+    assert not search._late(slow, 50, 1)
+    assert search._affordable() == slow
+    search.budget = 100.0  # 400 seconds would be needed
+    assert search._affordable() == quick
+    assert search.out_of_time
+
+
 def test_what_fails_stays_in_the_leaderboard(monkeypatch):
     def fit(self, X, y, sample_weight=None):
         raise ValueError("diverged")
@@ -256,7 +291,7 @@ def test_every_beginning_of_the_order_has_all_classes_in_proportion():
 
 
 def test_one_part_is_held_out_where_that_is_enough(monkeypatch):
-    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 500)
+    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 1000)
     rng = np.random.RandomState(0)
     assert len(folds_of(np.arange(1000) % 2, 0.2, rng)) == 5
     ((train, held),) = folds_of(np.arange(200_000) % 2, 0.2, rng)

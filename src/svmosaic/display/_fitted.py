@@ -9,7 +9,6 @@ from scipy import sparse
 from svmosaic._validation import validate
 from svmosaic.explain import names_of
 from svmosaic.gates import principal_components
-from svmosaic.scaling import Scaling
 
 # Okabe and Ito's colours, which readers of all kinds of colour vision can tell apart; black is for lines and text.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -57,15 +56,15 @@ class Fitted:
         mosaic = mosaic_of(model)
         X = validate(model, X, reset=False)
         gate_rows, tile_rows = (X, X) if mosaic.feature_map is None else mosaic.feature_map.rows(X)
-        names = getattr(model, "feature_names_in_", names) if feature_names is None else feature_names
-        names = list(names) if names is not None else None
-        if feature_names is not None and len(names) != mosaic.coef.shape[2]:
-            raise ValueError(
-                f"feature_names must have one name for each of the {mosaic.coef.shape[2]} features that the tiles see, "
-                f"got {len(names)}"
-            )
-        mapped = mosaic.feature_map is not None and not isinstance(mosaic.feature_map, Scaling)
-        features = [str(n) for n in names] if feature_names is not None and mapped else names_of(mosaic, names)
+        if feature_names is not None:
+            features = [str(name) for name in feature_names]
+            if len(features) != mosaic.coef.shape[2]:
+                raise ValueError(
+                    f"feature_names must have one name for each of the {mosaic.coef.shape[2]} features that the tiles "
+                    f"see, got {len(features)}"
+                )
+        else:
+            features = names_of(mosaic, getattr(model, "feature_names_in_", names))
         classes = [str(c) for c in (model.classes_ if class_names is None else class_names)]
         if len(classes) != len(model.classes_):
             raise ValueError(f"class_names must have {len(model.classes_)} names, got {len(classes)}")

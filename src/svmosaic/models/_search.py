@@ -23,9 +23,11 @@ FEWEST_KEPT = 3
 # Rounds of small changes to the best, once all rows are in use.
 CLIMBS = 3
 # With fewer rows held out than this a single part is too noisy a judge, and all parts are held out in turn.
-ENOUGH_HELD_OUT, MOST_HELD_OUT = 500, 20_000
+ENOUGH_HELD_OUT, MOST_HELD_OUT = 1000, 20_000
 # A tile needs some rows, and a gate more of them to be learnt.
 ROWS_PER_TILE, ROWS_TO_LEARN = 10, 200
+# Share of the budget by which the last fit may be expected to exceed it.
+OVERTIME = 0.25
 # Weights of all tiles together, so that wide sparse rows do not fill the memory.
 MOST_WEIGHTS = 20_000_000
 # Passes of descent in a trial: its accuracy settles long before its gap is certified.
@@ -252,7 +254,7 @@ class Search:
         self.say(f"{len(pool)} candidates on {n_rows} rows, {n_parts} parts held out in turn")
         for candidate in pool:
             first = not any(t.scores for t in self.trials)
-            if not first and self._late(self._expected(candidate, n_rows) * n_parts):
+            if not first and self._late(candidate, n_rows, n_parts):
                 self.out_of_time = True
                 continue
             trial = self._try(Trial(candidate, rung, n_rows, n_parts, [], 0.0))
@@ -292,12 +294,13 @@ class Search:
         more = max(1.0, candidate.tiles / near.candidate.tiles) ** 0.5
         return near.seconds / near.n_parts * max(1.0, n_rows / near.n_rows) * more
 
-    def _late(self, seconds) -> bool:
-        """Whether work of so many seconds leaves no time to fit the best so far on all rows."""
+    def _late(self, candidate, n_rows, n_parts) -> bool:
+        """Whether a trial would leave no time to fit the better of it and the best so far to all rows."""
         if self.budget is None:
             return False
         best = self.leaderboard()[0].candidate
-        needed = seconds + self._expected(best, self.X.shape[0])
+        last_fit = max(self._expected(c, self.X.shape[0]) for c in (best, candidate))
+        needed = self._expected(candidate, n_rows) * n_parts + last_fit
         return perf_counter() - self.started + needed > self.budget
 
     def _affordable(self) -> Candidate:
@@ -308,7 +311,8 @@ class Search:
             raise ValueError(f"no candidate could be fitted:{reasons}")
         if self.budget is None:
             return ranked[0]
-        left = self.budget - (perf_counter() - self.started)
+        # Estimates err: a little beyond the budget is better than a worse model.
+        left = (1 + OVERTIME) * self.budget - (perf_counter() - self.started)
         for candidate in ranked:
             if self._expected(candidate, self.X.shape[0]) <= left:
                 return candidate

@@ -20,14 +20,14 @@ class MosaicClassifier(BaseMosaicClassifier):
     Rows are scaled by the model itself: pass them as they are measured. Linear, clustered, locally linear and
     learnt-gate models are fitted to a part of the rows and judged on rows held out; the best third goes on to three
     times as many rows, together with small changes of the best (twice the tiles, another C), until all rows are in use
-    or the time is up. The winner is fitted once more to all rows. Where fewer than 500 rows would be held out, all
+    or the time is up. The winner is fitted once more to all rows. Where fewer than 1000 rows would be held out, all
     parts are held out in turn, and their mean counts; the first round then holds out two of them.
 
     Parameters
     ----------
     time_budget : float or None, default=60
         Seconds for the search and the last fit together; None for no limit. It is looked at between fits, with the
-        time that the next would take estimated from those before, so that it can be exceeded by a little. A budget
+        time that the next would take estimated from those before, so that it can be exceeded by some. A budget
         that is met makes the choice depend on the speed of the machine: `budget_bound_` says whether it was. Without,
         the same `random_state` gives the same model.
     max_tiles : int, default=512
@@ -61,8 +61,9 @@ class MosaicClassifier(BaseMosaicClassifier):
     leaderboard_ : list of dict
         All that was tried, the last round first, then best first: model, tiles, C, scaling, rows (of the training
         part), parts (held out in turn), score (their mean), std (over the parts, nan for a single one), seconds (of all
-        its fits), failure (why it could not be fitted, or ""). Scores compare within a round, that is for equal rows
-        and parts. `pandas.DataFrame(leaderboard_)` shows it as a table.
+        its fits), failure (why it could not be fitted, or ""), chosen (True for the winner, which is the first unless
+        there was no time left to fit that to all rows). Scores compare within a round, that is for equal rows and
+        parts. `pandas.DataFrame(leaderboard_)` shows it as a table.
     budget_bound_ : bool
         Whether anything was left out for want of time.
     mosaic_ : Mosaic
@@ -141,7 +142,7 @@ class MosaicClassifier(BaseMosaicClassifier):
             best = search.run()
         trials = search.leaderboard()
         won = next((t for t in trials if t.candidate == best), None)
-        self.leaderboard_ = [_line(t) for t in trials]
+        self.leaderboard_ = [_line(t) | {"chosen": t is won} for t in trials]
         self.best_score_ = np.nan if won is None else won.score
         self.budget_bound_ = search.out_of_time
         self.classes_ = target.classes
