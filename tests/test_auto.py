@@ -130,17 +130,17 @@ def test_more_tiles_are_grown_where_they_help():
 
 def test_halving_gives_more_rows_to_fewer_candidates(monkeypatch):
     monkeypatch.setattr(_search, "FIRST_RUNG", 200)
-    X, y = make_xor(1000, random_state=0)
-    model = MosaicClassifier(max_tiles=16, **FREE).fit(X, y)
+    X, y = make_xor(1250, random_state=0)
+    model = MosaicClassifier(max_tiles=8, **FREE).fit(X, y)
     rows = [line["rows"] for line in model.leaderboard_]
-    assert sorted(set(rows)) == [200, 600, 800]
+    assert sorted(set(rows)) == [200, 600, 1000]
     assert rows.count(200) > rows.count(600)
     assert {line["parts"] for line in model.leaderboard_} == {1}
     assert all(np.isnan(line["std"]) for line in model.leaderboard_)
 
 
 def test_few_rows_are_held_out_in_turn_two_parts_first(monkeypatch):
-    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 1000)
+    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 500)
     X, y = make_xor(150, random_state=0)
     model = MosaicClassifier(max_tiles=8, **FREE).fit(X, y)
     parts = [line["parts"] for line in model.leaderboard_]
@@ -256,7 +256,7 @@ def test_every_beginning_of_the_order_has_all_classes_in_proportion():
 
 
 def test_one_part_is_held_out_where_that_is_enough(monkeypatch):
-    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 1000)
+    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 500)
     rng = np.random.RandomState(0)
     assert len(folds_of(np.arange(1000) % 2, 0.2, rng)) == 5
     ((train, held),) = folds_of(np.arange(200_000) % 2, 0.2, rng)

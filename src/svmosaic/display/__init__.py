@@ -3,6 +3,10 @@
 from importlib import import_module
 
 _WHERE = {
+    "ConvergenceDisplay": "convergence",
+    "PixelMapDisplay": "pixels",
+    "RegionDisplay": "regions",
+    "pixel_map": "pixels",
     "region_report": "report",
 }
 

@@ -18,20 +18,20 @@ from svmosaic.scaling import Scaling
 
 # Rows of the first rung; each rung has GROWTH times the rows of the one before, and keeps one in GROWTH candidates.
 # Where parts are held out in turn, the first rung holds out the first two only.
-FIRST_RUNG, GROWTH, FIRST_PARTS = 3000, 3, 2
+FIRST_RUNG, GROWTH, FIRST_PARTS = 2000, 3, 2
 FEWEST_KEPT = 3
 # Rounds of small changes to the best, once all rows are in use.
-CLIMBS = 4
+CLIMBS = 3
 # With fewer rows held out than this a single part is too noisy a judge, and all parts are held out in turn.
-ENOUGH_HELD_OUT, MOST_HELD_OUT = 1000, 20_000
+ENOUGH_HELD_OUT, MOST_HELD_OUT = 500, 20_000
 # A tile needs some rows, and a gate more of them to be learnt.
 ROWS_PER_TILE, ROWS_TO_LEARN = 10, 200
 # Weights of all tiles together, so that wide sparse rows do not fill the memory.
 MOST_WEIGHTS = 20_000_000
 # Passes of descent in a trial: its accuracy settles long before its gap is certified.
-TRIAL_EPOCHS = 50
+TRIAL_EPOCHS = 20
 # Passes of learnt gates: so many that this many rows are seen, within the range.
-ROWS_SEEN, EPOCHS = 2_400_000, (12, 60)
+ROWS_SEEN, EPOCHS = 2_400_000, (12, 50)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class Candidate:
         if self.family == "clustered":
             return ClusteredSVC(self.tiles, C=self.C, loss="squared_hinge", tol=1e-3, **common)
         if self.family == "local":
-            return LocallyLinearSVC(self.tiles, C=self.C, max_iter=TRIAL_EPOCHS if trial else 1000, **common)
+            short = {"solver": "dual", "max_iter": TRIAL_EPOCHS, "tol": 0.01} if trial else {}
+            return LocallyLinearSVC(self.tiles, C=self.C, **short, **common)
         epochs = int(np.clip(ROWS_SEEN // n_rows, *EPOCHS))
         polish = {} if self.C is None else {"polish": True, "C": self.C}
         return LearnedGateSVC(self.tiles, max_iter=epochs, **polish, **common)
@@ -231,7 +232,7 @@ class Search:
         n_rows, rungs = min(most, FIRST_RUNG), []
         if len(self.folds) > FIRST_PARTS:
             return [(n_rows, FIRST_PARTS), (most, len(self.folds))]
-        while n_rows < most:
+        while 1.5 * n_rows < most:  # a last rung of hardly more rows would tell nothing new
             rungs.append((n_rows, len(self.folds)))
             n_rows *= GROWTH
         return [*rungs, (most, len(self.folds))]

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 from svmosaic._validation import check_choice, check_real, validate_training
 from svmosaic.calibration import METHODS, fit_calibration
@@ -18,7 +20,7 @@ class MosaicClassifier(BaseMosaicClassifier):
     Rows are scaled by the model itself: pass them as they are measured. Linear, clustered, locally linear and
     learnt-gate models are fitted to a part of the rows and judged on rows held out; the best third goes on to three
     times as many rows, together with small changes of the best (twice the tiles, another C), until all rows are in use
-    or the time is up. The winner is fitted once more to all rows. Where fewer than 1000 rows would be held out, all
+    or the time is up. The winner is fitted once more to all rows. Where fewer than 500 rows would be held out, all
     parts are held out in turn, and their mean counts; the first round then holds out two of them.
 
     Parameters
@@ -133,7 +135,10 @@ class MosaicClassifier(BaseMosaicClassifier):
             cap=self.max_tiles, budget=self.time_budget, seed=seed, n_jobs=self.n_jobs,
             keep_scores=self.calibration is not None, say=self._say,
         )  # fmt: skip
-        best = search.run()
+        # Many small fits: threads that wait for one another in k-means would take longer than the work.
+        threads = effective_n_jobs(self.n_jobs)
+        with threadpool_limits(threads):
+            best = search.run()
         trials = search.leaderboard()
         won = next((t for t in trials if t.candidate == best), None)
         self.leaderboard_ = [_line(t) for t in trials]
@@ -142,7 +147,9 @@ class MosaicClassifier(BaseMosaicClassifier):
         self.classes_ = target.classes
         scaling = search.scalings[best.scaling]
         scaled = scaling.scale(X)
-        model = best.build(X.shape[0], seed, self.n_jobs).fit(scaled, search.y, sample_weight=target.weight)
+        model = best.build(X.shape[0], seed, self.n_jobs)
+        with threadpool_limits(threads):
+            model.fit(scaled, search.y, sample_weight=target.weight)
         self.calibration_ = None
         if self.calibration is not None and won is not None:
             held, scores = (np.concatenate(parts) for parts in zip(*won.held_out, strict=True))

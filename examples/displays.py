@@ -1,0 +1,97 @@
+"""Pictures of fitted models
+=========================
+
+The cells of three models on two bananas, the course of EM on two spirals, and a map of the pixels of a small image.
+
+    python examples/displays.py [--out FOLDER]
+
+Needs matplotlib (`pip install 'svmosaic[plot]'`). The pictures of docs/images are made by it.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from svmosaic import ClusteredSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier
+from svmosaic.datasets import make_banana, make_two_spirals
+from svmosaic.display import ConvergenceDisplay, PixelMapDisplay, RegionDisplay, region_report
+
+
+# %%
+# Regions: the boundary is black, the cells are dotted, and a star is the anchor of a tile.
+def regions(out):
+    import matplotlib.pyplot as plt
+
+    X, y = make_banana(500, noise=0.18, random_state=0)
+    models = {
+        "ClusteredSVC: hard cells": ClusteredSVC(n_clusters=8, random_state=0),
+        "LocallyLinearSVC: soft between anchors": LocallyLinearSVC(8, n_neighbors=3, random_state=0),
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(11.5, 4.4), sharey=True, layout="constrained")
+    for axis, (name, model) in zip(axes, models.items(), strict=True):
+        last = axis is axes[-1]
+        RegionDisplay.from_estimator(model.fit(X, y), X, y, ax=axis, legend=last, class_names=["left", "right"])
+        axis.set_title(f"{name}, {100 * model.score(X, y):.1f} % right")
+    axes[1].set_ylabel("")
+    figure.savefig(out / "regions.png", dpi=110)
+
+
+# %%
+# Convergence: the objective of EM never falls, and experts that are of no use are removed on the way.
+def convergence(out):
+    X, y = make_two_spirals(1000, random_state=0)
+    model = MixtureSVC(n_experts=40, nu=20.0, random_state=0).fit(X, y)
+    display = ConvergenceDisplay.from_estimator(model)
+    display.ax_.set_title("MixtureSVC on two spirals")
+    display.figure_.savefig(out / "convergence.png", dpi=110)
+
+
+# %%
+# A map of pixels: fields on a hillside, seen in six bands whose brightness falls with the shade.
+def image(random_state=0):
+    """Bands of shape (60 * 90, 6), classes (0: unlabelled) and the shape of a small image made up for this."""
+    rng = np.random.RandomState(random_state)
+    row, column = np.mgrid[:60, :90]
+    truth = 1 + (row // 20) % 3 + 3 * ((column + row // 3) // 45 % 2)
+    truth[(row % 20 < 2) | ((column + row // 3) % 45 < 2)] = 0
+    spectra = rng.uniform(0.3, 1.0, (7, 6))
+    shade = 0.45 + 0.55 * np.sin(column / 14.0 + row / 25.0) ** 2
+    bands = shade[:, :, None] * spectra[truth] + 0.05 * rng.standard_normal((60, 90, 6))
+    return bands.reshape(-1, 6), truth.ravel(), truth.shape
+
+
+def pixels(out):
+    X, truth, shape = image()
+    labelled = np.flatnonzero(truth)
+    train = np.random.RandomState(0).choice(labelled, 600, replace=False)
+    model = MosaicClassifier(20, max_tiles=64, random_state=0).fit(X[train], truth[train])
+    names = ["wheat", "maize", "grass", "clover", "soil", "water"]
+    display = PixelMapDisplay.from_estimator(model, X, truth, shape=shape, class_names=names)
+    display.figure_.savefig(out / "pixel_map.png", dpi=110)
+
+
+# %%
+# The region report: one page, which a browser opens from the file.
+def report(out):
+    X, y = make_banana(500, noise=0.18, random_state=0)
+    model = LocallyLinearSVC(8, n_neighbors=3, random_state=0).fit(X, y)
+    page = region_report(model, X, y, class_names=["left", "right"], title="Two bananas")
+    (out / "regions.html").write_text(page, encoding="utf-8")
+
+
+def main():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    parser = argparse.ArgumentParser(description="Pictures of fitted models")
+    parser.add_argument("--out", type=Path, default=Path("."), help="folder for the pictures")
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    for draw in (regions, convergence, pixels, report):
+        draw(out)
+    print(f"wrote {', '.join(sorted(p.name for p in out.glob('*.*')))} in {out}")
+
+
+if __name__ == "__main__":
+    main()

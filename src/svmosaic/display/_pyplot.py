@@ -1,0 +1,28 @@
+"""Late import of matplotlib, and colours."""
+
+from svmosaic.display._fitted import PALETTE
+
+MARKERS = "osD^vPX*"
+# How dark the colours of a second and third round through the palette are.
+_SHADES = (1.0, 0.55, 1.45)
+
+
+def pyplot(name):
+    """matplotlib.pyplot, or a sentence that says how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f"{name} draws with matplotlib: pip install 'svmosaic[plot]'") from error
+    return plt
+
+
+def class_colours(n_classes) -> list[str]:
+    """As many colours: Okabe and Ito's eight, then darker and lighter shades of them."""
+    colours = []
+    for k in range(n_classes):
+        base = PALETTE[k % len(PALETTE)]
+        shade = _SHADES[(k // len(PALETTE)) % len(_SHADES)]
+        parts = [int(base[i : i + 2], 16) for i in (1, 3, 5)]
+        parts = [round(p * shade) if shade <= 1 else round(255 - (255 - p) / shade**2) for p in parts]
+        colours.append("#" + "".join(f"{p:02x}" for p in parts))
+    return colours
