@@ -472,6 +472,18 @@ def test_inspect_shows_regions_and_rows(folder, capsys):
         )
 
 
+@pytest.mark.parametrize("name", ["xor", "mixed"])
+def test_the_report_is_one_page_with_the_names_of_the_table(folder, tmp_path, capsys, name):
+    out = tmp_path / "report.html"
+    assert main(["inspect", folder / f"{name}.model", "--html", out, "--json"]) == 0
+    assert answer(capsys)["html"] == str(out)
+    page = out.read_text()
+    assert f"of {name}.csv" in page
+    assert {"xor": '"w"', "mixed": "town_Bonn"}[name] in page
+    refused(capsys, ["inspect", folder / f"{name}.model", "--html", tmp_path / "none" / "r.html"], "there is no folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
 def test_the_sample_is_the_training_rows(folder):
     model, frame = open_model(folder / "mixed.model"), pd.read_csv(folder / "mixed.csv")
     X, y = model.sample_rows()
@@ -566,6 +578,15 @@ def test_help_lists_all_commands_and_needs_no_scikit_learn():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert all(command in out for command in COMMANDS)
     assert out.splitlines()[-1] == "False"
+
+
+def test_a_reader_that_has_enough_is_no_error(folder):
+    command = (
+        f'"{sys.executable}" -c "{PROGRAM}" predict {folder / "xor.model"} {folder / "xor.csv"} --chunk 1 | head -n 1'
+    )
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout == "prediction\n"
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))
