@@ -270,6 +270,22 @@ def test_bad_tables_are_told_and_leave_no_file(tmp_path, capsys, content, option
     assert [path.name for path in tmp_path.iterdir()] == ["d.csv"]
 
 
+def test_a_class_of_one_row_costs_the_probabilities_only(tmp_path, capsys):
+    frame = mixed_table(100)
+    frame.loc[3, "kind"] = "perhaps"
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    assert main(["train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear"]) == 0
+    assert "class 'perhaps' has one row only, too few for probabilities" in capsys.readouterr().out
+    assert main(["score", tmp_path / "m", tmp_path / "d.csv"]) == 0
+
+
+def test_training_from_standard_input(folder, tmp_path, monkeypatch, capsys):
+    content = (folder / "xor.csv").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert main(["train", "-", "--label", "target", "-o", tmp_path / "m", "--model", "linear", "--json"]) == 0
+    assert answer(capsys)["rows"] == 300
+
+
 def test_too_many_classes_are_taken_for_a_wrong_column(tmp_path, capsys):
     pd.DataFrame({"a": range(300), "id": [f"u{i}" for i in range(300)]}).to_csv(tmp_path / "d.csv", index=False)
     refused(capsys, ["train", tmp_path / "d.csv", "--label", "id", "-o", tmp_path / "m"], "is it the right column?")
