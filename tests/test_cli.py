@@ -13,6 +13,8 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
@@ -421,6 +423,41 @@ def test_probabilities_need_a_calibration(folder, tmp_path, capsys):
     assert main([*train, "--model", "linear"]) == 0
     predict = ["predict", tmp_path / "m", folder / "xor.csv", "--proba"]
     refused(capsys, predict, "LinearSVC has no probabilities: train with --calibration temperature")
+
+
+FIELDS = st.one_of(
+    st.sampled_from(
+        ["", "1", "-2.5", "1e400", "nan", "inf", "yes", "no", '"', '"a\n', "ä", "\0", "9" * 30, "True", " "]
+    ),
+    st.text(max_size=4),
+)
+TABLES = st.lists(st.lists(FIELDS, min_size=1, max_size=4), max_size=8).map(
+    lambda rows: "\n".join(",".join(row) for row in rows).encode("utf-8", "surrogatepass")
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    content=st.one_of(TABLES, st.binary(max_size=80)), suffix=st.sampled_from(["csv", "tsv", "svm", "npz", "parquet"])
+)
+@example(content=b"u,v,w,kind\n1,2,3,yes\n", suffix="csv")
+@example(content=b"u,v,w,kind\n1,2,3,yes\n4,5,6,no\n1,2,3,yes\n4,5,6,no\n1,2,3,yes\n4,5,6,no\n", suffix="csv")
+def test_whatever_the_file_holds_there_is_an_exit_code(folder, tmp_path, capsys, content, suffix):
+    data, out = tmp_path / f"d.{suffix}", tmp_path / "out.csv"
+    data.write_bytes(content)
+    for arguments in (
+        ["predict", folder / "xor.model", data, "-o", out],
+        ["predict", folder / "mixed.model", data, "-o", out],
+        ["train", data, "--label", "-1", "-o", out, "--model", "linear"],
+    ):
+        code = main(arguments)
+        err = capsys.readouterr().err
+        assert code in (0, 1)
+        assert (code == 0) == out.exists(), err
+        assert (code == 1) == ("svmosaic: error: " in err)
+        out.unlink(missing_ok=True)
+    assert [path.name for path in tmp_path.iterdir()] == [data.name]
+    data.unlink()
 
 
 # ---- score, tune, inspect, export ----------------------------------------------------------------------------------
