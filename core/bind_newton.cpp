@@ -64,6 +64,29 @@ void bind_newton(nb::module_& m) {
       "sum_r (alpha_r - center_r)^2 / (scale * sigma_r), over the rows that moved.");
 
   m.def(
+      "active_members",
+      [](Vector<const double> curvature, std::optional<Vector<const int32_t>> order, Vector<const int64_t> bounds,
+         Vector<int32_t> members, Vector<int64_t> offsets) {
+        const int64_t n = curvature.shape(0), n_tiles = static_cast<int64_t>(bounds.shape(0)) - 1;
+        require_length(members.shape(0), n, "members must have room for every row");
+        require(n_tiles >= 1 && bounds.data()[0] == 0 && bounds.data()[n_tiles] == n,
+                "bounds must run from 0 to the number of rows");
+        for (int64_t k = 0; k < n_tiles; ++k)
+          require(bounds.data()[k] <= bounds.data()[k + 1], "bounds must not decrease");
+        require_length(offsets.shape(0), n_tiles + 1, "offsets must be as long as bounds");
+        if (order) {
+          require_length(order->shape(0), n, "order must have one entry a row");
+          for (int64_t p = 0; p < n; ++p)
+            require(order->data()[p] >= 0 && order->data()[p] < n, "order is out of range");
+        }
+        nb::gil_scoped_release release;
+        return active_members(curvature.data(), order ? order->data() : nullptr, bounds.data(), n_tiles, members.data(),
+                              offsets.data());
+      },
+      nb::arg("curvature"), nb::arg("order").none(), nb::arg("bounds"), nb::arg("members").noconvert(),
+      nb::arg("offsets").noconvert(), "Rows with curvature, tile by tile, and where each tile's begin; their number.");
+
+  m.def(
       "tile_hessians",
       [](const RowsHandle& rows, const DesignHandle& d, Vector<const int32_t> members, Vector<const int64_t> offsets,
          Vector<const double> weight, Array<double, nb::ndim<3>> out, int n_threads) {

@@ -25,26 +25,48 @@ struct Response {
   double scale;
 
   double sigma(int64_t r) const { return scale * size[r]; }
-  double free(int64_t r, double margin) const { return (center ? center[r] : 0) + sigma(r) * (1 - margin); }
-  double clip(int64_t r, double a) const { return a < 0 ? 0 : (upper && a > upper[r] ? upper[r] : a); }
 };
+
+// The same with the absence of a center or of an upper bound known to the compiler: loops over it have no branches.
+template <bool kCenter, bool kUpper>
+struct Answer {
+  const Response& of;
+
+  double free(int64_t r, double margin) const { return (kCenter ? of.center[r] : 0) + of.sigma(r) * (1 - margin); }
+  double clip(int64_t r, double a) const {
+    const double positive = a > 0 ? a : 0;
+    if constexpr (kUpper) return positive < of.upper[r] ? positive : of.upper[r];
+    return positive;
+  }
+};
+
+template <class Visit>
+auto visit(const Response& response, const Visit& visit) {
+  if (response.center && response.upper) return visit(Answer<true, true>{response});
+  if (response.center) return visit(Answer<true, false>{response});
+  if (response.upper) return visit(Answer<false, true>{response});
+  return visit(Answer<false, false>{response});
+}
 
 // alpha_r = a_r(m_r); curvature_r = sigma_r where the clipping is idle or a margin `reach` away from idle, else 0.
 // A reach above zero counts the rows that a step would soon run into, and so shortens it where they matter.
-inline SVMOSAIC_CLONES void respond_piece(const Response& response, const double* margin, double reach, Piece piece,
-                                          double* alpha, double* curvature) {
+template <class Answer>
+SVMOSAIC_CLONES void respond_piece(const Answer& answer, const double* margin, double reach, Piece piece, double* alpha,
+                                   double* curvature) {
   for (int64_t r = piece.begin; r < piece.end; ++r) {
-    const double a = response.free(r, margin[r]), clipped = response.clip(r, a);
+    const double sigma = answer.of.sigma(r), a = answer.free(r, margin[r]), clipped = answer.clip(r, a);
     alpha[r] = clipped;
-    curvature[r] = std::fabs(a - clipped) <= reach * response.sigma(r) ? response.sigma(r) : 0;
+    curvature[r] = std::fabs(a - clipped) <= reach * sigma ? sigma : 0;
   }
 }
 
 inline void respond(const Response& response, int64_t n, const double* margin, double reach, double* alpha,
                     double* curvature, int n_threads) {
   const int64_t n_pieces = pieces_of(n, 4);
-  parallel_for(n_pieces, n_threads,
-               [&](int64_t t) { respond_piece(response, margin, reach, Piece(n, n_pieces, t), alpha, curvature); });
+  visit(response, [&](auto answer) {
+    parallel_for(n_pieces, n_threads,
+                 [&](int64_t t) { respond_piece(answer, margin, reach, Piece(n, n_pieces, t), alpha, curvature); });
+  });
 }
 
 // sum_r (alpha_r - center_r)^2 / sigma_r, over rows that cost something: twice the proximal term
@@ -57,11 +79,18 @@ inline double proximal(const Response& response, int64_t n, const double* alpha)
   return sum;
 }
 
-inline SVMOSAIC_CLONES double pull_of_piece(const Response& response, const double* margin, const double* change,
-                                            double step, Piece piece) {
+template <class Answer>
+SVMOSAIC_CLONES double pull_of_piece(const Answer& answer, const double* margin, const double* change, double step,
+                                     Piece piece) {
+  const auto term = [&](int64_t r) { return answer.clip(r, answer.free(r, margin[r] + step * change[r])) * change[r]; };
+  constexpr int kSums = 16;  // sums of their own, for the vector units; their number fixes the order of addition
+  double sums[kSums] = {};
+  int64_t r = piece.begin;
+  for (; r + kSums <= piece.end; r += kSums)
+    for (int t = 0; t < kSums; ++t) sums[t] += term(r + t);
   double sum = 0;
-  for (int64_t r = piece.begin; r < piece.end; ++r)
-    sum += response.clip(r, response.free(r, margin[r] + step * change[r])) * change[r];
+  for (double s : sums) sum += s;
+  for (; r < piece.end; ++r) sum += term(r);
   return sum;
 }
 
@@ -70,12 +99,30 @@ inline double pull(const Response& response, int64_t n, const double* margin, co
                    int n_threads) {
   const int64_t n_pieces = pieces_of(n, 4);
   std::vector<double> partial(n_pieces);
-  parallel_for(n_pieces, n_threads, [&](int64_t t) {
-    partial[t] = pull_of_piece(response, margin, change, step, Piece(n, n_pieces, t));
+  visit(response, [&](auto answer) {
+    parallel_for(n_pieces, n_threads, [&](int64_t t) {
+      partial[t] = pull_of_piece(answer, margin, change, step, Piece(n, n_pieces, t));
+    });
   });
   double sum = 0;
   for (double p : partial) sum += p;
   return sum;
+}
+
+// The rows with curvature, tile by tile: `order` (null: the identity) holds the rows of tile k at [bounds[k], bounds[k+1]).
+inline int64_t active_members(const double* curvature, const int32_t* order, const int64_t* bounds, int64_t n_tiles,
+                              int32_t* members, int64_t* offsets) {
+  int64_t n = 0;
+  for (int64_t k = 0; k < n_tiles; ++k) {
+    offsets[k] = n;
+    for (int64_t p = bounds[k]; p < bounds[k + 1]; ++p) {
+      const int32_t r = order ? order[p] : static_cast<int32_t>(p);
+      members[n] = r;
+      n += curvature[r] != 0;
+    }
+  }
+  offsets[n_tiles] = n;
+  return n;
 }
 
 // ---- S += panel^T panel, lower triangle by tiles of kTall x kWide ---------------------------------

@@ -28,6 +28,7 @@ TIGHT = {"tol": 1e-12, "max_iter": 100_000}
 # however small its weight, where the check of class weights wants it gone.
 SMALL = {"n_anchors": 8, "n_neighbors": 4, "anchors": "kmeans"}
 SETTINGS = {
+    "BoostedLinearSVC": [TIGHT | {"n_estimators": 5}],
     "LinearSVC": [TIGHT],
     "KMeansSVC": [TIGHT],
     "ClusteredSVC": [TIGHT],
@@ -47,7 +48,7 @@ SETTINGS = {
             "weight": 0.5,
         }
     ],
-    "MixtureSVC": [{"n_experts": 4}],
+    "MixtureSVC": [{"n_experts": 4}, {"n_experts": 4, "max_iter": 5, "calibration": "posterior"}],
     "MosaicClassifier": [{"time_budget": None, "max_tiles": 4}],
     "HierarchicalMixtureSVC": [{"branching": (2, 2)}],
     "MultiTaskMixtureSVC": [{"n_experts": 3}],

@@ -13,10 +13,12 @@ ROOT = Path(svmosaic.__file__).parent
 LAYERS = [
     "cli",
     "dask",
+    "outofcore",
     "display",
     "experiments",
     "trained",
     "export",
+    "partitions",
     "models",
     "explain",
     "calibration",
@@ -30,6 +32,7 @@ LAYERS = [
     "tables",
     "datasets",
     "_validation",
+    "packing",
     "rows",
     "_core",
 ]

@@ -73,18 +73,12 @@ def test_dual_and_stochastic_agree_with_the_qp(scaling, C, coding):
 
 @pytest.mark.parametrize("C", [0.05, 0.5])
 def test_free_bias_of_the_paper(C):
-    """Equation 10 itself. The dual with a large scaling of the bias is above it by at most their penalty."""
+    """Equation 10 itself: the dual penalises the bias by 1 / scaling^2, which a large scaling makes nothing of."""
     X, y = make_data()
     settings = dict(anchors=X[:6], n_neighbors=3, coding="softmax", code_scale=0.3, C=C, loss="hinge", random_state=0)
-    gaps = []
-    for scaling in (5.0, 10.0, 20.0):
-        dual = LocallyLinearSVC(intercept_scaling=scaling, tol=1e-7, max_iter=300_000, **settings).fit(X, y)
-        value, biases = solve_qp(code_matrix(dual, X), X, np.where(y, 1, -1), C, 0.0)
-        penalty = 0.5 * ((biases / scaling) ** 2).sum()
-        assert (1 - 1e-6) * value <= dual.objective_[0] <= (1 + 1e-6) * (value + penalty)
-        gaps.append(dual.objective_[0] / value - 1)
-    assert gaps[2] < gaps[1] / 3 < gaps[0] / 6  # as 1 / scaling^2, once it is large
-    assert gaps[2] < 0.02
+    dual = LocallyLinearSVC(intercept_scaling=1e4, tol=1e-8, max_iter=20_000, **settings).fit(X, y)
+    value, _ = solve_qp(code_matrix(dual, X), X, np.where(y, 1, -1), C, 0.0)
+    assert_allclose(dual.objective_, [value], rtol=1e-6)
     # Stochastic descent leaves the bias free; the scaling then only makes its steps longer.
     free = LocallyLinearSVC(
         solver="sgd", penalize_intercept=False, intercept_scaling=5.0, tol=1e-6, max_iter=1000, **settings

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from svmosaic.models import (
+        BoostedLinearSVC,
         ClusteredSVC,
         FusedSVC,
         GaussianMixtureClassifier,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BoostedLinearSVC",
     "ClusteredSVC",
     "FusedSVC",
     "GaussianMixtureClassifier",

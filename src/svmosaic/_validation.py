@@ -73,7 +73,8 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
     """Validated X and target, without the rows of weight zero."""
     X, y = validate(estimator, X, y, **check)
     check_classification_targets(y)
-    classes, label = np.unique(y, return_inverse=True)
+    classes = np.unique(y)
+    label = np.searchsorted(classes, y)  # a quarter of the memory of unique's inverse
     X, target = _weigh(X, y, classes, label, sample_weight, class_weight)
     if len(target.label) < len(label):
         present = np.unique(target.label)
@@ -116,7 +117,9 @@ def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_
 
 
 def check_weight(sample_weight, X):
-    """Sample weights as float64, one a row, none negative."""
+    """Sample weights as float64, one a row, none negative; not given, all ones that take no memory."""
+    if sample_weight is None:
+        return np.broadcast_to(1.0, X.shape[0])
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
     if weight.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got {weight.min()} for row {weight.argmin()}")

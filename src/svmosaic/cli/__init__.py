@@ -10,6 +10,9 @@ from importlib import import_module
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
 COMMANDS = {
     "demo": "train on bundled data beside scikit-learn, and print one table",
+    "reproduce": "run the tables and figures of the papers, and write them beside the printed numbers",
+    "datasets": "list the data sets, and where they are or would come from",
+    "bench": "measure the models beside what one might pick instead, on data sets or on a table",
     "train": "fit a model to a table, say how good it is on rows held out, and write it to a file",
     "tune": "search for the best model within a time budget, and write it to a file",
     "predict": "classify the rows of a table by a model",

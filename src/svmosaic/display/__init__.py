@@ -6,6 +6,7 @@ _WHERE = {
     "ConvergenceDisplay": "convergence",
     "PixelMapDisplay": "pixels",
     "RegionDisplay": "regions",
+    "TradeoffDisplay": "tradeoff",
     "pixel_map": "pixels",
     "region_report": "report",
 }

@@ -23,21 +23,35 @@ HEADER = "svmosaic.json"
 TRUSTED = (
     "numpy.dtype",  # a parameter of OneHotEncoder
     "svmosaic.calibration.Isotonic",
+    "svmosaic.calibration.Posterior",
     "svmosaic.calibration.Sigmoid",
     "svmosaic.calibration.Temperature",
     "svmosaic.gates.cells.SingleCell",
     "svmosaic.gates.distance.DistanceGate",
     "svmosaic.gates.gaussian.GaussianGate",
+    "svmosaic.gates.hierarchical.HierarchicalGate",
     "svmosaic.gates.projected.ProjectedGate",
     "svmosaic.gates.rbf.RBFGate",
+    "svmosaic.models._blend.Blend",
+    "svmosaic.models._blend.Reduction",
+    "svmosaic.models._mixture_em.Densities",
+    "svmosaic.models._one_vs_rest.OneVsRestMachine",
     "svmosaic.models.auto.MosaicClassifier",
+    "svmosaic.models.boosted.BoostedLinearSVC",
     "svmosaic.models.clustered.ClusteredSVC",
     "svmosaic.models.clustered.KMeansSVC",
+    "svmosaic.models.conversion.ConvertedMixture",
+    "svmosaic.models.conversion.ConvertedSVM",
+    "svmosaic.models.fusion.FusedSVC",
+    "svmosaic.models.gaussian_mixture.GaussianMixtureClassifier",
+    "svmosaic.models.hierarchical.HierarchicalMixtureSVC",
     "svmosaic.models.learned_gate.LearnedGateSVC",
     "svmosaic.models.linear.LinearSVC",
     "svmosaic.models.local_coding.LocallyLinearSVC",
+    "svmosaic.models.local_coordinates.LocalCodingSVC",
     "svmosaic.models.mixture.MixtureSVC",
     "svmosaic.models.multitask.MultiTaskMixtureSVC",
+    "svmosaic.models.neighbors.NeighborsSVC",
     "svmosaic.mosaic.FeatureMap",
     "svmosaic.mosaic.Mosaic",
     "svmosaic.scaling.Scaling",
@@ -116,9 +130,11 @@ def load(path):
         raise ModelFileError(f"{path} holds types that are not trusted, so it was not opened: {', '.join(unknown)}")
     try:
         estimator = skops.io.load(path, trusted=list(TRUSTED))
+        _fill_in_defaults(estimator)
     except Exception as error:
         raise ModelFileError(f"{path} is damaged: it could not be put together ({error})") from error
-    _fill_in_defaults(estimator)
+    if not hasattr(estimator, "predict"):
+        raise ModelFileError(f"{path} is no model: it holds an object of type {type(estimator).__name__}")
     return estimator
 
 
@@ -143,7 +159,8 @@ def _check_archive(path):
                 raise ModelFileError(f"{path} is not a model saved by svmosaic: it has no entry {HEADER}")
             header = json.loads(archive.read(HEADER))
             written, version = header["format"], header["svmosaic"]
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError) as error:
+        # Offsets before the start of the file, passwords and methods that Python does not know are told in these ways.
         raise ModelFileError(f"{path} is truncated or damaged ({error})") from error
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, ModelFileError):

@@ -98,21 +98,29 @@ def _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
 
 
 def _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng):
-    counts = np.bincount(label)
-    present = np.flatnonzero(counts)
-    if n_centers < len(present):  # not enough to go round
+    shares = class_shares(np.bincount(label), n_centers)
+    if shares is None:
         return _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
-    # One centre a class at least; the rest by the size of the classes (largest remainders).
-    quota = counts[present] * max(n_centers - len(present), 0) / counts.sum()
-    shares = 1 + np.floor(quota).astype(int)
-    for k in np.argsort(-(quota % 1), kind="stable")[: max(n_centers - shares.sum(), 0)]:
-        shares[k] += 1
     parts = []
-    for k, share in zip(present, shares, strict=True):
+    for k in np.flatnonzero(shares):
         here = np.flatnonzero(label == k)
         weight = None if sample_weight is None else sample_weight[here]
-        parts.append(_sampled_kmeans(X[here], share, weight, rows_per_center, max_iter, rng))
+        parts.append(_sampled_kmeans(X[here], shares[k], weight, rows_per_center, max_iter, rng))
     return np.concatenate(parts)
+
+
+def class_shares(counts, n_centers):
+    """How many of the centres each class gets, from the sizes of the classes; None where there are too few."""
+    present = np.flatnonzero(counts)
+    if n_centers < len(present):
+        return None
+    # One centre a class at least; the rest by the size of the classes (largest remainders).
+    quota = counts[present] * (n_centers - len(present)) / counts.sum()
+    shares = np.zeros(len(counts), dtype=int)
+    shares[present] = 1 + np.floor(quota).astype(int)
+    for k in np.argsort(-(quota % 1), kind="stable")[: n_centers - shares.sum()]:
+        shares[present[k]] += 1
+    return shares
 
 
 def _clustered(X, clusterer, rng, name):

@@ -1,6 +1,7 @@
 """The estimators, one paper a file."""
 
 from svmosaic.models.auto import MosaicClassifier
+from svmosaic.models.boosted import BoostedLinearSVC
 from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
 from svmosaic.models.conversion import ConvertedMixture, ConvertedSVM, mixture_to_svm, svm_to_mixture
 from svmosaic.models.fusion import FusedSVC
@@ -15,6 +16,7 @@ from svmosaic.models.multitask import MultiTaskMixtureSVC
 from svmosaic.models.neighbors import NeighborsSVC
 
 __all__ = [
+    "BoostedLinearSVC",
     "ClusteredSVC",
     "ConvertedMixture",
     "ConvertedSVM",

@@ -1,28 +1,24 @@
 """What all mosaic classifiers share: validation, the way to the solver, prediction."""
 
 from dataclasses import replace
-from importlib import import_module
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
-from svmosaic.calibration import METHODS, cross_fit
+from svmosaic.calibration import cross_fit
 from svmosaic.explain import count_regions, explain, regions_table
+from svmosaic.models._export import ExportMixin
+from svmosaic.models._probabilities import ProbabilityMixin
+from svmosaic.models._progress import Fitting
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows
-from svmosaic.solvers import SOLVERS, Problem, solve, warn_if_unconverged
+from svmosaic.solvers import SOLVERS, Control, Problem, solve, warn_if_unconverged
 
 LOSSES = ("hinge", "squared_hinge")
-
-
-def _exporter(name):
-    # Exporters know the models, not the other way round: these shortcuts reach them by name, when called.
-    return import_module(f"svmosaic.export.{name}")
 
 
 def _tiles_of(coupling, solutions, bias):
@@ -31,16 +27,7 @@ def _tiles_of(coupling, solutions, bias):
     return tiles[:, :, :-1], bias * tiles[:, :, -1]
 
 
-def _has_calibration(estimator):
-    if getattr(estimator, "calibration", None) is None:
-        raise AttributeError(
-            f"predict_proba of {type(estimator).__name__} needs calibration='temperature', 'sigmoid' or 'isotonic', "
-            "got None"
-        )
-    return True
-
-
-class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
+class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     """A classifier made of a gate, a coupling and the shared solver.
 
     Subclasses say how to fit a gate (`_fit_gate`) and how tiles share strength (`_couple`).
@@ -48,6 +35,7 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
 
     _solvers: tuple[str, ...] = SOLVERS
 
+    @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit the gate, then all tiles.
 
@@ -63,49 +51,38 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        X, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        self._fitting = Fitting(self, X, y, sample_weight)
+        try:
+            X, target = validate_training(self, X, y, sample_weight, self.class_weight)
+            with self._fitting.called_back(self, self._n_solves() * target.n_outputs):
+                self._fit(X, target)
+        finally:
+            del self._fitting
+        return self
+
+    def _fit(self, X, target):
+        """From validated data to the fitted form."""
         rng = check_random_state(self.random_state)
         gate_rows, tile_rows, feature_map = self._map_features(X)
         gate = self._fit_gate(gate_rows, target, rng)
         codes = gate.code(gate_rows, self.n_jobs)
         coupling = self._couple(gate.n_tiles)
+        self._fitting.gate, self._fitting.feature_map = gate, feature_map
         solutions, bias = self._solve(tile_rows, target, codes, coupling, rng)
         self._keep(target.classes, gate, coupling, solutions, bias, feature_map)
+        self._fitting.context = None  # the folds of the calibration are no steps of the model
         self.calibration_ = self._calibrate(tile_rows, target, codes, coupling, solutions, rng)
         self.region_counts_ = self._count_regions(tile_rows, target.label, codes)
-        return self
+
+    def _n_solves(self) -> int:
+        """How often `_fit` solves for the tiles of all outputs."""
+        return 1
 
     def decision_function(self, X):
         """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
         scores = self.mosaic_.decision_function(validate_rows(self, X), self.n_jobs)
         return scores.ravel() if len(self.classes_) == 2 else scores
-
-    def predict(self, X):
-        """The class with the largest score, or, with a calibration, the largest probability."""
-        scores = self.decision_function(X)  # first: NotFittedError, not AttributeError
-        return self.classes_[self._winners(scores.reshape(len(scores), -1))]
-
-    def _winners(self, scores):
-        """Places of the classes that win, from scores of shape (n_samples, n_outputs)."""
-        if getattr(self, "calibration_", None) is not None:
-            return self.calibration_.probabilities(scores).argmax(axis=1)
-        return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-
-    @available_if(_has_calibration)
-    def predict_proba(self, X):
-        """Calibrated probabilities of shape (n_samples, n_classes); there with `calibration` only.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        """
-        scores = self.decision_function(X)
-        if self.calibration_ is None:
-            raise NotFittedError(
-                f"this {type(self).__name__} was fitted without calibration; fit it again to have probabilities"
-            )
-        return self.calibration_.probabilities(scores.reshape(len(scores), -1))
 
     def predictor(self):
         """A `Predictor`: the fitted model packed for many small calls, without scikit-learn's checks.
@@ -170,26 +147,6 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return regions_table(self.mosaic_, counts, self.classes_, names)
 
-    def save(self, path):
-        """Write the model to a file that `svmosaic.load` opens without running anything in it.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self)
-        _exporter("files").save(self, path)
-
-    def to_onnx(self, **options):
-        """The model as an ONNX `ModelProto`; see `svmosaic.export.onnx.to_onnx`. Needs the extra `onnx`."""
-        check_is_fitted(self)
-        return _exporter("onnx").to_onnx(self, **options)
-
-    def to_c(self, path, **options):
-        """Write the model as one C99 file and its header; see `svmosaic.export.c.to_c`."""
-        check_is_fitted(self)
-        return _exporter("c").to_c(self, path, **options)
-
     def _check_parameters(self):
         check_real("C", self.C, above=0)
         check_real("tol", self.tol, above=0)
@@ -197,8 +154,8 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         check_real("intercept_scaling", self.intercept_scaling, above=0)
         check_choice("loss", self.loss, LOSSES)
         check_choice("solver", self.solver, self._solvers)
-        if getattr(self, "calibration", None) is not None:
-            check_choice("calibration", self.calibration, METHODS)
+        check_real("max_time", getattr(self, "max_time", None), above=0, optional=True)
+        self._check_calibration()
 
     def _map_features(self, X):
         """Rows as the gate sees them, rows as the tiles see them, and the fitted map between, if any."""
@@ -216,9 +173,18 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         solutions = solve(
             problems, solver=self.solver, tol=self.tol, max_iter=self.max_iter, seed=rng.randint(2**31 - 1),
             n_jobs=self.n_jobs, start=start, sgd=self._sgd_options(),
+            control=self._control(problems, coupling, bias, target, target.n_outputs),
         )  # fmt: skip
         self._report(solutions)
         return solutions, bias
+
+    def _control(self, problems, coupling, bias, target, n_outputs):
+        """What limits and watches the solvers: nothing, outside of `fit`."""
+        fitting = getattr(self, "_fitting", None)
+        if fitting is None:
+            return Control()
+        fitting.last = fitting.control(self, problems, coupling, bias, target, n_outputs)
+        return fitting.last
 
     def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
         """Turn the solutions into the fitted form."""
@@ -253,11 +219,14 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         name = type(self).__name__
         if self.verbose:
             for c, s in enumerate(solutions):
+                live = sum(bool(block.any()) for block in s.weights)
                 print(
                     f"[{name}] output {c + 1}/{len(solutions)}: objective {s.certificate.primal:.6g}, gap {s.gap:.3g} "
-                    f"(asked for {s.target:.3g}), {s.n_iter} iterations ({s.solver})"
+                    f"(asked for {s.target:.3g}), {live} tiles live, {s.n_iter} iterations ({s.solver})"
                 )
-        warn_if_unconverged(solutions, self.max_iter, name)
+        fitting = getattr(self, "_fitting", None)
+        late = fitting is not None and fitting.last is not None and fitting.last.out_of_time
+        warn_if_unconverged(solutions, self.max_iter, name, self.max_time if late else None)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

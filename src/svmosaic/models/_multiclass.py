@@ -20,10 +20,15 @@ def solve_jointly(estimator, X, target, codes, coupling, rng):
         raise ValueError(f"{name}: multi_class='crammer_singer' needs solver='dual' and a penalised intercept")
     bias = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
     problem = Problem(Rows(X, bias), *codes, coupling, target.signs(0), estimator.C * target.weight)
+    control = estimator._control([problem], coupling, bias, target, target.n_outputs)
+    place = (0, None)
     solution = solve_crammer_singer(
         problem, target.label, len(target.classes), tol=estimator.tol, max_iter=estimator.max_iter,
         seed=rng.randint(2**31 - 1), n_threads=effective_n_jobs(estimator.n_jobs),
+        control=control.for_task(place, 0, 1),
     )  # fmt: skip
+    if control.finished is not None:
+        control.finished(place, solution)
     estimator._report([solution])
     weights = solution.weights
     outputs = [weights[1] - weights[0]] if len(weights) == 2 else weights

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from sklearn.callback import CallbackSupportMixin
 
 from svmosaic._validation import check_real
 from svmosaic.couplings import Coupling
@@ -47,14 +48,18 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
     random_state : int, RandomState or None, default=None
         For k-means and the order of the coordinates.
     verbose : int, default=0
-        1 prints the objective and the gap of each output.
+        1 prints the objective, the gap and the live tiles (those whose weights are not all zero) of each output, on the
+        way and at the end.
+    max_time : float or None, default=None
+        Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
+        (and independent tiles) share the time that is left when they start; k-means is not cut short.
     """
 
 # How often weights and groups are fitted in turn where cells form groups: a few rounds settle the groups.
 _GROUP_ROUNDS = 5
 
 
-class _CellSVC(BaseMosaicClassifier):
+class _CellSVC(CallbackSupportMixin, BaseMosaicClassifier):
     """k-means cells with one linear SVM each; how they are tied is up to the subclass."""
 
     _keeps_empty_cells = False
@@ -157,6 +162,7 @@ class KMeansSVC(_CellSVC):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        max_time=None,
     ):
         self.n_clusters = n_clusters
         self.C = C
@@ -175,9 +181,13 @@ class KMeansSVC(_CellSVC):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
 
     def _couple(self, n_tiles):
         return Coupling.independent(n_tiles)
+
+    def _n_solves(self):
+        return 1 if self.coupling is None else _GROUP_ROUNDS
 
     def _solve(self, X, target, codes, coupling, rng, start=None):
         if self.coupling is None:
@@ -268,6 +278,7 @@ class ClusteredSVC(_CellSVC):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        max_time=None,
     ):
         self.n_clusters = n_clusters
         self.C = C
@@ -286,6 +297,7 @@ class ClusteredSVC(_CellSVC):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
 
     def _check_parameters(self):
         super()._check_parameters()

@@ -1,12 +1,14 @@
 """The linear SVM: one tile, the baseline of all."""
 
+from sklearn.callback import CallbackSupportMixin
+
 from svmosaic.couplings import Coupling
 from svmosaic.gates import SingleCell
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.solvers import SOLVERS
 
 
-class LinearSVC(BaseMosaicClassifier):
+class LinearSVC(CallbackSupportMixin, BaseMosaicClassifier):
     r"""Linear support vector classifier with a certificate.
 
     For two classes, minimises over w (bias included)
@@ -44,7 +46,11 @@ class LinearSVC(BaseMosaicClassifier):
     random_state : int, RandomState or None, default=None
         Orders the coordinates of descent.
     verbose : int, default=0
-        1 prints the objective and the gap of each output.
+        1 prints the objective, the gap and the live tiles (those whose weights are not all zero) of each output, on the
+        way and at the end.
+    max_time : float or None, default=None
+        Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
+        (and independent tiles) share the time that is left when they start; k-means is not cut short.
 
     Attributes
     ----------
@@ -93,6 +99,7 @@ class LinearSVC(BaseMosaicClassifier):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        max_time=None,
     ):
         self.C = C
         self.loss = loss
@@ -106,6 +113,7 @@ class LinearSVC(BaseMosaicClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
 
     @property
     def coef_(self):

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.callback import CallbackSupportMixin
 
 from svmosaic._validation import check_choice, check_real
 from svmosaic.couplings import Coupling
@@ -21,7 +22,7 @@ SHARPNESS = 4.0
 RECONSTRUCTION_RIDGE = {"llc": 1e-4, "lle": 1e-3}
 
 
-class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
+class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
     r"""Locally linear SVM: a linear classifier that varies smoothly between anchors.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
@@ -95,7 +96,11 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
     random_state : int, RandomState or None, default=None
         For the anchors and the order of the coordinates.
     verbose : int, default=0
-        1 prints the objective and the gap of each output.
+        1 prints the objective, the gap and the live tiles (those whose weights are not all zero) of each output, on the
+        way and at the end.
+    max_time : float or None, default=None
+        Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
+        (and independent tiles) share the time that is left when they start; k-means is not cut short.
     penalize_intercept : bool, default=True
         False leaves the biases out of the penalty, as the paper does; stochastic descent only. The steps of the biases
         are multiplied by the square of `intercept_scaling`: a few times 1 lets them reach large values sooner.
@@ -176,6 +181,7 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        max_time=None,
         multi_class="ovr",
         penalize_intercept=True,
         shuffle=True,
@@ -204,6 +210,7 @@ class LocallyLinearSVC(StreamMixin, BaseMosaicClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
         self.multi_class = multi_class
         self.penalize_intercept = penalize_intercept
         self.shuffle = shuffle

@@ -1,6 +1,7 @@
 """Solvers of the one problem, and their certificates."""
 
 from svmosaic.rows import Rows
+from svmosaic.solvers.control import Control
 from svmosaic.solvers.crammer_singer import solve_crammer_singer
 from svmosaic.solvers.problem import Problem
 from svmosaic.solvers.sgd import SgdOptions, StochasticDescent
@@ -9,6 +10,7 @@ from svmosaic.solvers.solve import SOLVERS, solve, warn_if_unconverged
 
 __all__ = [
     "SOLVERS",
+    "Control",
     "Problem",
     "Rows",
     "SgdOptions",

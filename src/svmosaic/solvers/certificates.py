@@ -25,18 +25,30 @@ def loss_of(margin, squared: bool):
     return np.square(slack, out=slack) if squared else slack
 
 
+# Sums go over so many rows at a time: what lies between fits in a cache, and no array as long as the rows is made.
+_AT_A_TIME = 8192
+
+
+def _sum_of_rows(term, n_rows) -> float:
+    """The sum of term(rows) over slices of the rows."""
+    return float(sum(term(slice(r, r + _AT_A_TIME)) for r in range(0, n_rows, _AT_A_TIME)))
+
+
 def primal(weights, margin, cost, squared: bool) -> float:
     """P(V), from V and the margins it gives."""
-    return float(0.5 * np.vdot(weights, weights) + np.dot(cost, loss_of(margin, squared)))
+    losses = _sum_of_rows(lambda r: np.dot(cost[r], loss_of(margin[r], squared)), len(cost))
+    return float(0.5 * np.vdot(weights, weights)) + losses
 
 
 def dual(weights, alpha, cost, squared: bool) -> float:
     """D(alpha), from alpha and V(alpha)."""
-    value = alpha.sum() - 0.5 * np.vdot(weights, weights)
+    value = float(alpha.sum() - 0.5 * np.vdot(weights, weights))
     if squared:
-        # A row that costs nothing has a dual of zero.
-        value -= 0.25 * np.dot(alpha, np.divide(alpha, cost, where=cost > 0, out=np.zeros_like(alpha)))
-    return float(value)
+        # A row that costs nothing has a dual of zero: any divisor will do.
+        value -= 0.25 * _sum_of_rows(
+            lambda r: np.dot(alpha[r], alpha[r] / np.where(cost[r] > 0, cost[r], 1.0)), len(cost)
+        )
+    return value
 
 
 def infeasibility(alpha, cost, squared: bool) -> float:

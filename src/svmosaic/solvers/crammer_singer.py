@@ -15,6 +15,7 @@ import numpy as np
 
 from svmosaic import _core
 from svmosaic.solvers.certificates import Certificate
+from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import FLOAT32_TOL, SECONDS_A_CALL
 from svmosaic.solvers.solution import Solution
 
@@ -52,7 +53,7 @@ def certify(problem, alpha, label, n_threads=1) -> Certificate:
     return Certificate(weights, primal(weights, scores.T, label, problem.cost), dual(weights, alpha, label))
 
 
-def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_threads=1) -> Solution:
+def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_threads=1, control=None) -> Solution:
     """Solve by dual descent over the rows (core/crammer_singer.hpp) to a duality gap of tol * P(0).
 
     Parameters
@@ -68,12 +69,15 @@ def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_th
         Orders the rows.
     n_threads : int
         For the certificates; descent itself is sequential.
+    control : TaskControl, optional
+        Asked between calls of the core whether to stop.
 
     Returns
     -------
     Solution
         With weights of shape (n_classes, n_blocks, n_features + 1) and duals of shape (n_rows, n_classes).
     """
+    control = control or alone()
     label = np.ascontiguousarray(label, dtype=np.int32)
     order = np.flatnonzero(problem.cost > 0).astype(np.int32)
     alpha = np.zeros((problem.n_rows, n_classes))
@@ -85,13 +89,15 @@ def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_th
     while True:
         epochs, estimate = _core.crammer_singer(
             problem.rows.core, problem.design, label, problem.cost, problem.curvature, order, random, alpha, weights,
-            aim, max_iter - n_iter, SECONDS_A_CALL,
+            aim, 1 if control.every_epoch else max_iter - n_iter, control.seconds(SECONDS_A_CALL),
         )  # fmt: skip
         n_iter += epochs
-        if estimate > aim and n_iter < max_iter:
+        control.check()
+        over = control.over(n_iter, lambda: certify(problem, alpha, label, n_threads))
+        if estimate > aim and n_iter < max_iter and not over:
             continue
         certificate = certify(problem, alpha, label, n_threads)
-        if certificate.gap <= target or n_iter >= max_iter:
+        if certificate.gap <= target or n_iter >= max_iter or over:
             return Solution(certificate, alpha, n_iter, target, "crammer_singer")
         # The estimate was too rosy: aim lower, and after a second failure stop trusting float32.
         failures += 1

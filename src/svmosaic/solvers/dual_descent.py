@@ -4,6 +4,7 @@ import numpy as np
 
 from svmosaic import _core
 from svmosaic.solvers.certificates import certify
+from svmosaic.solvers.control import alone
 from svmosaic.solvers.solution import Solution
 
 # How long the core may run before the driver looks for an interrupt.
@@ -12,7 +13,7 @@ SECONDS_A_CALL = 0.2
 FLOAT32_TOL = 1e-5
 
 
-def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, interrupted=None) -> Solution:
+def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, control=None) -> Solution:
     """Solve by dual coordinate descent (core/dual_descent.hpp) to a duality gap of tol * P(0).
 
     Parameters
@@ -27,9 +28,10 @@ def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1,
         Duals to start from; clipped to the costs.
     n_threads : int
         For the certificates; descent itself is sequential.
-    interrupted : threading.Event, optional
-        Stops the solver between calls of the core when set.
+    control : TaskControl, optional
+        Asked between calls of the core whether to stop.
     """
+    control = control or alone()
     cost, squared = problem.cost, problem.squared
     visited = np.flatnonzero(cost > 0).astype(np.int32)
     alpha = start_duals(problem, alpha)
@@ -44,15 +46,15 @@ def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1,
     while True:
         epochs, estimate = _core.dual_descent(
             problem.rows.core, problem.design, problem.y, cost, curvature, squared, visited, state, alpha, weights,
-            aim, max_iter - n_iter, SECONDS_A_CALL,
+            aim, 1 if control.every_epoch else max_iter - n_iter, control.seconds(SECONDS_A_CALL),
         )  # fmt: skip
         n_iter += epochs
-        if interrupted is not None and interrupted.is_set():
-            raise KeyboardInterrupt
-        if estimate > aim and n_iter < max_iter:
+        control.check()
+        over = control.over(n_iter, lambda: certify(problem, alpha, n_threads))
+        if estimate > aim and n_iter < max_iter and not over:
             continue
         certificate = certify(problem, alpha, n_threads)
-        if certificate.gap <= target or n_iter >= max_iter:
+        if certificate.gap <= target or n_iter >= max_iter or over:
             return Solution(certificate, alpha, n_iter, target, "dual")
         # The estimate was too rosy: rows shrunk away came back, or rounding. Aim lower, look at all rows again,
         # and after a second failure stop trusting float32.

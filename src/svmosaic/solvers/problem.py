@@ -47,31 +47,33 @@ class Problem:
     @property
     def design(self):
         """The block design in the core."""
-        return self._built[0]
+        return self._once("design", self._build_design)
 
     @property
     def curvature(self):
-        """|x_r|^2 |coef_r|^2 of each problem row."""
-        return self._built[1]
+        """|x_r|^2 |coef_r|^2 of each problem row; ValueError where one overflows."""
+        return self._once("curvature", self._build_curvature)
 
-    @property
-    def _built(self):
+    def _once(self, name, build):
         # Classes share what is built here and may ask for it on several threads at once: one builds, the others wait.
         with self._shared["lock"]:
-            if "built" not in self._shared:
-                self._shared["built"] = self._build()
-            return self._shared["built"]
+            if name not in self._shared:
+                self._shared[name] = build()
+            return self._shared[name]
 
-    def _build(self):
+    def _build_design(self):
         block, coef = self.coupling.blocks(self.tile, self.weight)
-        design = _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
+        return _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
+
+    def _build_curvature(self):
         norms = self.rows.squared_norms
         curvature = norms if self.index is None else norms[self.index]
+        _, coef = self.coupling.blocks(self.tile, self.weight)
         if coef is not None:
             curvature = curvature * np.einsum("ra,ra->r", coef, coef)
         if not np.isfinite(curvature.max(initial=0.0)):
             raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
-        return design, curvature
+        return curvature
 
     @property
     def separable(self) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from svmosaic import _core
 from svmosaic.solvers.certificates import Certificate, loss_of, margins
+from svmosaic.solvers.control import alone
 from svmosaic.solvers.problem import Problem
 from svmosaic.solvers.solution import Solution
 
@@ -125,7 +126,7 @@ class StochasticDescent:
         eta = max((eta for eta, value in zip(etas, values, strict=True) if value <= limit), default=etas[0])
         return max(1.0, reach / eta)
 
-    def run(self, problem, order=None, interrupted=None):
+    def run(self, problem, order=None, control=None):
         """One step on every row of the problem, in the order given or as they come."""
         if self._state is None:
             self.begin(problem, order)
@@ -134,8 +135,10 @@ class StochasticDescent:
         stored = problem.rows.n_stored / max(1, problem.rows.n_rows) + 1
         piece = max(1, int(WORK_A_CALL / (problem.tile.shape[1] * stored)))
         for begin in range(0, problem.n_rows, piece):
-            if interrupted is not None and interrupted.is_set():
-                raise KeyboardInterrupt
+            if control is not None:
+                control.check()
+                if begin > 0 and control.seconds(1.0) == 0.0:
+                    break  # out of time: what has been learnt so far counts
             _core.sgd_steps(
                 problem.rows.core, problem.design, problem.y, reach, problem.squared, self.options.free_bias, order,
                 begin, min(begin + piece, problem.n_rows), self.t0, self.skip, state, self.last, self.average,
@@ -163,7 +166,7 @@ def _losses(problem, weights, n_threads=1):
     return loss_of(margins(problem, weights, n_threads), problem.squared)
 
 
-def solve_sgd(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, interrupted=None, options=None) -> Solution:
+def solve_sgd(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, control=None, options=None) -> Solution:
     """Solve by stochastic gradient descent.
 
     Stops after `max_iter` passes, or when the last five passes together lowered the best objective by less than
@@ -181,24 +184,27 @@ def solve_sgd(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, interrup
     alpha : ignored, there are no duals
     n_threads : int
         For the objective; descent itself is sequential.
-    interrupted : threading.Event, optional
-        Stops the solver between calls of the core when set.
+    control : TaskControl, optional
+        Asked between calls of the core whether to stop.
     options : SgdOptions, optional
     """
     options = options or SgdOptions()
+    control = control or alone()
     rng = np.random.default_rng(seed)
     descent = StochasticDescent(problem.n_rows, options, np.zeros(problem.shape, dtype=problem.rows.dtype))
     target = tol * problem.primal_at_zero
     values = [problem.primal_at_zero]
     best, settled = np.zeros(problem.shape), False
-    while len(values) <= max_iter and not settled:
+    over = False
+    while len(values) <= max_iter and not settled and not over:
         order = rng.permutation(problem.n_rows).astype(np.int32) if options.shuffle else None
-        descent.run(problem, order, interrupted)
+        descent.run(problem, order, control)
         weights = descent.weights
         losses = _losses(problem, weights, n_threads)
         values.append(penalty(weights, options.free_bias) + float(np.dot(problem.cost, losses)))
         if values[-1] <= min(values[1:]):
             best = weights
+        over = control.over(len(values) - 1, lambda now=weights: Certificate(now, values[-1], np.nan))
         settled = len(values) > PATIENCE + 1 and min(values[:-PATIENCE]) - min(values) < target
     return Solution(
         Certificate(best, min(values[1:]), np.nan), np.zeros(problem.n_rows), len(values) - 1, target, "sgd", settled

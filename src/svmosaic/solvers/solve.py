@@ -1,6 +1,5 @@
 """The front door of the solvers: picks one for each problem, runs independent problems side by side."""
 
-import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from svmosaic.solvers.certificates import Certificate
+from svmosaic.solvers.control import Control
 from svmosaic.solvers.dual_descent import solve_dual_descent
 from svmosaic.solvers.newton import solve_newton
 from svmosaic.solvers.sgd import solve_sgd
@@ -31,7 +31,7 @@ _LARGEST_EXPANSION = 2000
 
 
 def solve(
-    problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=None, start=None, sgd=None
+    problems, *, solver="auto", tol=1e-4, max_iter=1000, seed=0, n_jobs=None, start=None, sgd=None, control=None
 ) -> list[Solution]:
     """Solve independent problems, side by side on `n_jobs` threads.
 
@@ -53,30 +53,37 @@ def solve(
     start : list of ndarray, optional
         Duals to start from.
     sgd : SgdOptions, optional
+    control : Control, optional
+        Limits the time, and is told of the progress.
     """
+    control = control or Control()
     # Tiles that share nothing are problems of their own: (place in the list, rows there, problem, duals).
-    tasks = []
+    tasks: list[tuple] = []
+    places = []
     for k, problem in enumerate(problems):
         if not np.isfinite(problem.primal_at_zero):
             raise ValueError("the costs are too large: C times the sum of the weights overflows float64; lower C")
         alpha = None if start is None else start[k]
-        for here, part in problem.split() if problem.separable else [(None, problem)]:
+        for cell, (here, part) in enumerate(problem.split() if problem.separable else [(None, problem)]):
             tasks.append((k, here, part, alpha if here is None or alpha is None else alpha[here]))
+            places.append((k, cell if problem.separable else None))
     n_workers = effective_n_jobs(n_jobs)
     n_threads = max(1, n_workers // len(tasks))
     seeds = np.random.SeedSequence(seed).spawn(len(tasks))
-    interrupted = threading.Event()
 
     def run(t):
         _, _, part, alpha = tasks[t]
-        return _solve_one(
+        solution = _solve_one(
             part, solver, tol=tol, max_iter=max_iter, seed=seeds[t], alpha=alpha, n_threads=n_threads,
-            interrupted=interrupted, sgd=sgd,
+            control=control.for_task(places[t], len(tasks) - t - 1, n_workers), sgd=sgd,
         )  # fmt: skip
+        if control.finished is not None:
+            control.finished(places[t], solution)
+        return solution
 
     # Our threads go over problems and rows; BLAS's own, on matrices this small, would only get in their way.
     with _libraries().limit(limits=1, user_api="blas"):
-        solved = _run_all(run, len(tasks), n_workers, interrupted)
+        solved = _run_all(run, len(tasks), n_workers, control.interrupted)
     solutions = []
     for k, problem in enumerate(problems):
         parts = [(here, s) for (owner, here, _, _), s in zip(tasks, solved, strict=True) if owner == k]
@@ -95,7 +102,7 @@ def _run_all(run, n_tasks, n_workers, interrupted):
     with ThreadPoolExecutor(n_workers) as pool:
         try:
             return list(pool.map(run, range(n_tasks)))
-        except KeyboardInterrupt:
+        except BaseException:  # an interrupt, or a callback that failed: the others need not go on
             interrupted.set()
             pool.shutdown(cancel_futures=True)
             raise
@@ -134,7 +141,7 @@ def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solu
     # Descent that drags on is handed over: after what Newton's method should cost twice over, or at the limit.
     patience = min(max_iter, 2 * int(newton / epoch)) if np.isfinite(newton) else max_iter
     descent = solve_dual_descent(problem, tol=tol, max_iter=patience, alpha=alpha, **options)
-    if descent.converged or not (np.isfinite(newton) or _can_expand(problem)):
+    if descent.converged or options["control"].stopped or not (np.isfinite(newton) or _can_expand(problem)):
         return descent
     if problem.one_tile_a_row:
         second = solve_newton(problem, tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
@@ -175,24 +182,25 @@ def _newton_cost(problem) -> float:
     return _TYPICAL_STEPS[problem.loss] * (step + cholesky + _CALL)
 
 
-def warn_if_unconverged(solutions, max_iter, name):
-    """Warn of the worst problem that stopped before its gap was reached."""
+def warn_if_unconverged(solutions, max_iter, name, max_time=None):
+    """Warn of the worst problem that stopped before its gap was reached; by `max_time` seconds, where that is given."""
     late = [s for s in solutions if not s.converged]
     if not late:
         return
+    limit, what = ("max_iter", f"max_iter={max_iter}") if max_time is None else ("max_time", f"max_time={max_time} s")
     if late[0].settled is not None:
         warnings.warn(
-            f"{name}: stochastic descent stopped after max_iter={max_iter} passes with the objective of {len(late)} of "
-            f"{len(solutions)} problems still falling. Increase max_iter or raise tol.",
+            f"{name}: stochastic descent stopped after {what}{'' if max_time else ' passes'} with the objective of "
+            f"{len(late)} of {len(solutions)} problems still falling. Increase {limit} or raise tol.",
             ConvergenceWarning,
             stacklevel=3,
         )
         return
     worst = max(late, key=lambda s: s.gap / max(s.target, 1e-300))
     warnings.warn(
-        f"{name}: {len(late)} of {len(solutions)} problems stopped after max_iter={max_iter} iterations; the worst "
-        f"has a duality gap of {worst.gap:.3g} where {worst.target:.3g} was asked for. Standardise the features, "
-        "increase max_iter, raise tol, or lower C.",
+        f"{name}: {len(late)} of {len(solutions)} problems stopped after {what}{'' if max_time else ' iterations'}; "
+        f"the worst has a duality gap of {worst.gap:.3g} where {worst.target:.3g} was asked for. Standardise the "
+        f"features, increase {limit}, raise tol, or lower C.",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -4,6 +4,9 @@ import io
 
 from svmosaic.tables._table import Table, TableError, name_of, opened, to_csr
 
+# One mistyped index would make a table of two billion columns, each with a name.
+MOST_FEATURES = 5_000_000
+
 
 def libsvm_tables(path, rows, n_features, zero_based, progress=None):
     name = name_of(path)
@@ -41,6 +44,11 @@ def _parse_libsvm(lines, n_features, zero_based, name):
                 raise TableError(f"{name}, line {number}: {fault}") from error
         raise TableError(f"{name} could not be read as LIBSVM: {error}") from error
     first = 0 if zero_based else 1
+    if n_features is None and X.shape[1] > MOST_FEATURES:
+        raise TableError(
+            f"{name} names the feature {X.shape[1] - 1 + first}: more than {MOST_FEATURES} are not expected "
+            "unless n_features is given"
+        )
     names = [str(first + f) for f in range(X.shape[1])]
     return Table(to_csr(X), y, names, "label"), zero_based
 

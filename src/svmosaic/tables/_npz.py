@@ -15,7 +15,10 @@ def npz_tables(path, rows, label):
         # Opened here: numpy leaves the file open when it is no archive.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError, TypeError) as error:
+    except (
+        ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError, TypeError, RuntimeError,
+        KeyError, MemoryError, SyntaxError,
+    ) as error:  # fmt: skip
         raise TableError(f"{path} could not be read as NPZ: {error or type(error).__name__}") from error
     table = _npz_table(arrays, label, str(path))
     if len(table) == 0:

@@ -1,0 +1,35 @@
+"""Sphinx: `python -m sphinx -W docs build/docs` (needs the extra `docs`)."""
+
+import svmosaic
+
+project = "svmosaic"
+author = "the svmosaic developers"
+release = svmosaic.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+]
+html_theme = "furo"
+html_title = "svmosaic"
+exclude_patterns = ["auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/*.zip"]
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+autosummary_generate = True
+autodoc_default_options = {"members": True, "inherited-members": True}
+numpydoc_show_class_members = False
+suppress_warnings = ["config.cache", "myst.xref_missing"]  # pages link to files of the repository, which are not pages
+
+# Examples called plot_* are run and their pictures shown; the others, which take minutes or real data, are listed.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "download_all_examples": False,
+    "show_memory": False,
+}

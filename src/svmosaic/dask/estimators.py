@@ -1,0 +1,213 @@
+"""The classifiers over Dask collections: the parameters of the ordinary ones, and a client."""
+
+import inspect
+from copy import deepcopy
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import distributed
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from svmosaic import models
+from svmosaic.dask.workers import Workers, aligned, raw_parts
+from svmosaic.partitions import fit
+
+_DOC = """{name} over Dask collections.
+
+    The model, its parameters and its fitted attributes are those of `svmosaic.{name}`, fitted to the same objective
+    with the same certificate (`dual_gap_`). Rows stay on the workers; centres, weights, gradients and one small
+    matrix a tile travel. The solver is always the distributed Newton method, so `solver` must be "auto"; `n_jobs` is
+    not used: each worker works on its partitions. Where a worker is lost, Dask makes its partitions again from the
+    collection and the fit goes on; where it cannot, `WorkerLostError` names the worker.
+
+    Parameters
+    ----------
+    client : distributed.Client or None, default=None
+        None: the current one.
+    **parameters
+        Those of `svmosaic.{name}`.
+
+    Attributes
+    ----------
+    local_ : svmosaic.{name}
+        The fitted ordinary estimator. Its attributes are also found here.
+    rounds_ : list of Round
+        What travelled: the function, the bytes sent to each worker and the bytes each partition returned.
+    """
+
+
+def _can_predict_proba(estimator):
+    return hasattr(estimator.local_ if hasattr(estimator, "local_") else estimator._local_estimator(), "predict_proba")
+
+
+class DaskClassifier(ClassifierMixin, BaseEstimator):
+    """What all of them share."""
+
+    _local: type
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit to collections.
+
+        Parameters
+        ----------
+        X : Dask array or DataFrame of shape (n_samples, n_features)
+        y : Dask array or Series of shape (n_samples,), partitioned as X is
+        sample_weight : Dask array or Series of shape (n_samples,), optional
+            Multiplies C for each row.
+
+        Returns
+        -------
+        self
+        """
+        client = self._client()
+        workers = Workers(client, raw_parts(client, X, y, sample_weight))
+        self.local_ = fit(self._local_estimator(), workers)
+        self.rounds_ = workers.rounds
+        return self
+
+    def predict(self, X):
+        """The class of each row, lazily: an array for an array, a Series for a DataFrame."""
+        check_is_fitted(self, "local_")
+        return self._apply(X, "predict", None, self.local_.classes_.dtype)
+
+    def decision_function(self, X):
+        """Signed scores, lazily: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        check_is_fitted(self, "local_")
+        n_classes = len(self.local_.classes_)
+        return self._apply(X, "decision_function", None if n_classes == 2 else n_classes, np.float64)
+
+    @available_if(_can_predict_proba)
+    def predict_proba(self, X):
+        """Calibrated probabilities of shape (n_samples, n_classes), lazily; there with `calibration` only."""
+        check_is_fitted(self, "local_")
+        return self._apply(X, "predict_proba", len(self.local_.classes_), np.float64)
+
+    def score(self, X, y, sample_weight=None):
+        """Accuracy, as a number."""
+        check_is_fitted(self, "local_")
+        client, model = self._client(), dask.delayed(self.local_)
+        parts = [dask.delayed(_hits)(model, *part) for part in aligned(X, y, sample_weight)]
+        hits, weight = np.sum(client.gather(client.compute(parts)), axis=0)
+        return float(hits / weight)
+
+    def to_local(self):
+        """The fitted ordinary estimator, which needs no Dask."""
+        check_is_fitted(self, "local_")
+        return deepcopy(self.local_)
+
+    def _client(self):
+        try:
+            return distributed.get_client() if self.client is None else self.client
+        except ValueError as error:
+            raise ValueError(
+                "there is no Dask client: start one with distributed.Client(), or give client=..."
+            ) from error
+
+    def _local_estimator(self):
+        return self._local(**{name: value for name, value in self.get_params(deep=False).items() if name != "client"})
+
+    def _apply(self, X, method, width, dtype):
+        model = dask.delayed(self.local_)
+        if isinstance(X, da.Array):
+            X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+            if width is None:
+                return X.map_blocks(_on_block, model, method, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype))
+            chunks = X.chunks[0], (width,)
+            return X.map_blocks(_on_block, model, method, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype))
+        if isinstance(X, dd.DataFrame):
+            meta = _frame(np.empty(0 if width is None else (0, width), dtype), None, self.local_.classes_)
+            return X.map_partitions(_on_frame, model, method, meta=meta)
+        raise TypeError(
+            f"X must be a Dask array or DataFrame, got {type(X).__name__}; for rows in memory use to_local()"
+        )
+
+    def __getattr__(self, name):
+        # Fitted attributes are the local estimator's.
+        if name.endswith("_") and not name.startswith("_") and "local_" in self.__dict__:
+            return getattr(self.__dict__["local_"], name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_clone__(self):
+        # A client is a connection: it is passed on, not copied.
+        parameters = {k: clone(v, safe=False) for k, v in self.get_params(deep=False).items() if k != "client"}
+        return type(self)(**parameters, client=self.client)
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "client": None}
+
+
+def _hits(model, X, y, weight):
+    """Weight of the rows that are classified rightly, and of all rows."""
+    right = _on_block(X, model, "predict") == np.asarray(y).ravel()
+    weight = np.ones(len(right)) if weight is None else np.asarray(weight).ravel()
+    return np.array([weight @ right, weight.sum()])
+
+
+def _on_block(block, model, method):
+    if block.shape[0] == 0:  # which estimators refuse
+        n_classes = len(model.classes_)
+        if method == "predict":
+            return model.classes_[:0]
+        return np.empty(0) if method == "decision_function" and n_classes == 2 else np.empty((0, n_classes))
+    return getattr(model, method)(block)
+
+
+def _on_frame(frame, model, method):
+    return _frame(_on_block(frame, model, method), frame.index, model.classes_)
+
+
+def _frame(values, index, classes):
+    return pd.Series(values, index=index) if values.ndim == 1 else pd.DataFrame(values, index=index, columns=classes)
+
+
+def _over_dask(local):
+    """Give a class the parameters of the ordinary estimator, in its order, and a client."""
+
+    def decorate(cls):
+        signature = inspect.signature(local.__init__)
+        client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+        signature = signature.replace(parameters=[*signature.parameters.values(), client])
+
+        def __init__(self, *args, **kwargs):
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            for name, value in list(bound.arguments.items())[1:]:
+                setattr(self, name, value)
+
+        __init__.__signature__ = signature
+        cls.__init__ = __init__
+        cls._local = local
+        cls.__doc__ = _DOC.format(name=local.__name__)
+        return cls
+
+    return decorate
+
+
+@_over_dask(models.LinearSVC)
+class LinearSVC(DaskClassifier):
+    pass
+
+
+@_over_dask(models.KMeansSVC)
+class KMeansSVC(DaskClassifier):
+    pass
+
+
+@_over_dask(models.ClusteredSVC)
+class ClusteredSVC(DaskClassifier):
+    pass
+
+
+@_over_dask(models.LocallyLinearSVC)
+class LocallyLinearSVC(DaskClassifier):
+    pass
+
+
+@_over_dask(models.MultiTaskMixtureSVC)
+class MultiTaskMixtureSVC(DaskClassifier):
+    pass

@@ -1,0 +1,75 @@
+"""Results as they come: one JSON line each, on disk before the next is begun."""
+
+import json
+import os
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows has other locks; there two runs at a time are the user's care
+    fcntl = None  # type: ignore[assignment]
+
+
+class Store:
+    """An append-only file of records, by key.
+
+    A run may be killed at any moment. A record is either there, whole and ended by a newline, or not there: a last
+    line without its newline, or that is no JSON, is cut off when the store is opened for writing, and ignored when it
+    is read. A later record of the same key takes the place of an earlier one.
+    """
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.records: dict[tuple[str, int], dict] = {}
+        self._file = None
+        whole = 0
+        if self.path.exists():
+            content = self.path.read_bytes()
+            lines = content.splitlines(keepends=True)
+            for number, line in enumerate(lines, 1):
+                try:
+                    if not line.endswith(b"\n"):
+                        raise ValueError("no newline at its end")
+                    record = json.loads(line)
+                    key = record["key"], record["repeat"]
+                except (ValueError, KeyError, TypeError) as error:
+                    if number == len(lines):
+                        break
+                    raise ValueError(f"{self.path}, line {number} is no record ({error}); remove it") from error
+                self.records[key] = record
+                whole += len(line)
+        self._whole = whole
+
+    def __contains__(self, key) -> bool:
+        return key in self.records
+
+    def get(self, key):
+        return self.records.get(key)
+
+    def __enter__(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # Unbuffered, and at the end whatever another process may have done in between.
+        self._file = open(self.path, "ab", buffering=0)
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._file.close()
+                raise RuntimeError(
+                    f"another run is writing to {self.path}; wait for it or give another file"
+                ) from error
+        self._file.truncate(self._whole)
+        return self
+
+    def __exit__(self, *exception):
+        self._file.close()
+        self._file = None
+
+    def add(self, record):
+        """Put a record on disk. When this returns, it stays, whatever happens to the process or the machine."""
+        if self._file is None:
+            raise RuntimeError("the store is open for reading only: use `with store:`")
+        line = json.dumps(record, sort_keys=True, allow_nan=False) + "\n"
+        self._file.write(line.encode())
+        os.fsync(self._file.fileno())
+        self.records[record["key"], record["repeat"]] = record

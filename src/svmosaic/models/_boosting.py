@@ -1,0 +1,100 @@
+"""Rounds of boosting: SVMs on weighted rows, and the votes they have."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import safe_sparse_dot
+
+from svmosaic.couplings import Coupling
+from svmosaic.gates import SingleCell
+from svmosaic.rows import Rows
+from svmosaic.solvers import Problem, solve
+
+# Numbers of votes (rows times rounds times classes) held at a time in prediction.
+_VOTES_AT_ONCE = 1 << 22
+
+
+class Rounds:
+    """The state of boosting: the weights of the rows, and the SVMs so far."""
+
+    def __init__(self, model, X, target, train, rng):
+        self.model, self.X, self.target, self.rng = model, X, target, rng
+        self.label = target.label[train]
+        self.signs = [target.signs(c)[train] for c in range(target.n_outputs)]
+        weight = target.weight[train]
+        self.total, self.weight = weight.sum(), weight / weight.sum()
+        self.bias = float(model.intercept_scaling) if model.fit_intercept else 0.0
+        codes = SingleCell().code(X, model.n_jobs)
+        cost = model.C * self.total * self.weight
+        self.problem = Problem(Rows(X, self.bias), *codes, Coupling.independent(1), self.signs[0], cost, model.loss)
+        self.start, self.solved = None, []
+        self.coef, self.intercept, self.weights, self.errors, self.gaps = [], [], [], [], []
+        self.n_iter = 0
+
+    def boost(self):
+        """One round; the reason to stop, or None."""
+        model = self.model
+        solutions = self._solve()
+        tiles = np.stack([s.weights[0] for s in solutions])
+        coef, intercept = tiles[:, :-1], self.bias * tiles[:, -1]
+        wrong = winners_of(self.X, coef[None], intercept[None])[:, 0] != self.label
+        error = float(self.weight[wrong].sum())
+        n_classes = len(self.target.classes)
+        chance = error >= 1 - 1 / n_classes
+        name = type(model).__name__
+        if chance and self.weights:
+            return "chance"
+        if chance:
+            warnings.warn(
+                f"{name}: the first SVM has a weighted error of {error:.3g}, no better than chance: there is nothing "
+                "to boost, and it is kept alone. Other features, another C or a mosaic may help.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        perfect = not wrong.any()
+        odds = max(error, np.finfo(np.float64).eps)
+        weight = 1.0 if chance else model.learning_rate * (np.log((1 - odds) / odds) + np.log(n_classes - 1))
+        self.coef.append(coef)
+        self.intercept.append(intercept)
+        self.weights.append(float(weight))
+        self.errors.append(error)
+        self.gaps.append([s.gap for s in solutions])
+        if model.verbose:
+            print(f"[{name}] round {len(self.weights)}: weighted error {error:.4f}, weight {weight:.4f}")
+        if chance or perfect:
+            return "chance" if chance else "perfect"
+        before = self.weight
+        # The largest weight grows by no more than it is normalised by, so nothing overflows.
+        grown = np.where(wrong, before, before * np.exp(-weight))
+        self.weight = grown / grown.sum()
+        # Duals scaled with their bounds are feasible, and near where the last SVM stopped.
+        self.start = [s.alpha * np.divide(self.weight, before, where=before > 0, out=np.ones_like(before))
+                      for s in solutions]  # fmt: skip
+        return None
+
+    def _solve(self):
+        model = self.model
+        cost = model.C * self.total * self.weight
+        problems = [self.problem.with_target(signs, cost) for signs in self.signs]
+        solutions = solve(
+            problems, solver=model.solver, tol=model.tol, max_iter=model.max_iter, n_jobs=model.n_jobs,
+            seed=self.rng.randint(2**31 - 1), start=self.start,
+        )  # fmt: skip
+        self.solved += [replace(s, alpha=s.alpha[:0]) for s in solutions]  # for the report: duals are large
+        self.n_iter = max(self.n_iter, *(s.n_iter for s in solutions))
+        return solutions
+
+
+def winners_of(X, coef, intercept):
+    """Places of the classes that the SVM of each round answers with, of shape (n_rows, n_rounds)."""
+    n_rounds, n_outputs, n_features = coef.shape
+    flat = coef.reshape(-1, n_features).T.astype(X.dtype, copy=False)
+    winners = np.empty((X.shape[0], n_rounds), dtype=np.int32)
+    step = max(1, _VOTES_AT_ONCE // flat.shape[1])
+    for begin in range(0, X.shape[0], step):
+        scores = safe_sparse_dot(X[begin : begin + step], flat, dense_output=True).reshape(-1, n_rounds, n_outputs)
+        scores = scores + intercept
+        winners[begin : begin + step] = scores[..., 0] > 0 if n_outputs == 1 else scores.argmax(axis=2)
+    return winners

@@ -1,0 +1,166 @@
+"""Rows that do not fit in memory: fits and predictions by chunks, from Parquet files and memory-mapped arrays.
+
+>>> import numpy as np
+>>> from svmosaic import ClusteredSVC, outofcore
+>>> rng = np.random.default_rng(0)
+>>> X = rng.normal(size=(2000, 3)).astype(np.float32)   # numpy.load("X.npy", mmap_mode="r"), say
+>>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
+>>> model = outofcore.fit(ClusteredSVC(n_clusters=4, random_state=0), X, y, chunk_rows=300)
+>>> same = ClusteredSVC(n_clusters=4, random_state=0).fit(X, y)
+>>> bool(abs(model.objective_[0] / same.objective_[0] - 1) < 1e-3)
+True
+>>> predicted = np.concatenate(list(outofcore.predict(model, X, chunk_rows=300)))
+>>> bool((predicted == model.predict(X)).all())
+True
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import clone
+
+from svmosaic._validation import check_real
+from svmosaic.partitions.chunks import Chunks
+from svmosaic.partitions.fit import fit as fit_partitions
+from svmosaic.partitions.sources import open_source
+
+METHODS = ("predict", "decision_function", "predict_proba")
+
+
+def fit(estimator, source, label=None, *, sample_weight=None, features=None, chunk_rows=None, scratch=None):
+    """Fit to rows on disk, to the objective and the certified gap of the ordinary `fit`.
+
+    Every round of the optimiser reads all rows once, chunk by chunk; see `docs/dask.md` for how many there are. For
+    `LocallyLinearSVC`, which needs the most, `partial_fit` reads them once.
+
+    Parameters
+    ----------
+    estimator : LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC or MultiTaskMixtureSVC
+        Its parameters are used; it is not changed.
+    source : path or array
+        A Parquet file, a folder of them, a .npy file (memory-mapped), or an array, such as a `numpy.memmap`.
+    label : str or array
+        The column of the labels; for an array of rows, the labels, as an array or the path of a .npy file.
+    sample_weight : str or array, optional
+        The same for weights.
+    features : list of str, optional
+        The columns to use; None for all others. Not for arrays.
+    chunk_rows : int, optional
+        Rows at a time; None for 64 MB of float32. A row group of a Parquet file is never cut.
+    scratch : path, optional
+        Where a temporary folder is made for labels, codes and duals: some 30 bytes a row, 8 more an output with the
+        hinge, 12 more a neighbour of local codes. None for the system's.
+
+    Returns
+    -------
+    A fitted estimator of the same class, which is an ordinary one.
+    """
+    check_real("chunk_rows", chunk_rows, at_least=1, integer=True, optional=True)
+    if label is None:
+        raise ValueError("label must name the column of the labels, or hold them")
+    opened = open_source(source, label, sample_weight, chunk_rows, features)
+    with tempfile.TemporaryDirectory(prefix="svmosaic-", dir=scratch) as folder:
+        return fit_partitions(clone(estimator), Chunks(opened, folder, effective_n_jobs(estimator.n_jobs)))
+
+
+def partial_fit(estimator, source, label=None, *, sample_weight=None, features=None, chunk_rows=None, classes=None):
+    """One pass of `estimator.partial_fit` over rows on disk, chunk by chunk.
+
+    Parameters
+    ----------
+    estimator : estimator with `partial_fit`, such as LocallyLinearSVC
+        Changed in place. The rows should come in random order: the first chunk places the anchors.
+    source, label, sample_weight, features, chunk_rows : see `fit`
+    classes : array-like, optional
+        All classes. None: they are found in a pass over the labels.
+
+    Returns
+    -------
+    The estimator.
+    """
+    opened = open_source(source, label, sample_weight, chunk_rows, features)
+    if classes is None and not hasattr(estimator, "classes_"):
+        found = [np.unique(opened.read(k).y) for k in range(opened.n_chunks)]
+        classes = np.unique(np.concatenate(found))
+    for k in range(opened.n_chunks):
+        raw = opened.read(k)
+        options = {} if classes is None else {"classes": classes}
+        if raw.weight is not None:
+            options["sample_weight"] = raw.weight
+        estimator.partial_fit(opened.inputs(k), raw.y, **options)
+    return estimator
+
+
+def predict(estimator, source, output=None, *, method="predict", chunk_rows=None):
+    """Predict for rows on disk.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    source : path or array
+        As for `fit`. Columns that the estimator does not know are left out.
+    output : path, optional
+        Where to write: a .npy file, or a Parquet file with one column "prediction" (of several outputs, one a class).
+    method : {"predict", "decision_function", "predict_proba"}
+    chunk_rows : int, optional
+        Rows at a time; see `fit`.
+
+    Returns
+    -------
+    Without `output`, an iterator over the predictions of the chunks; else the number of rows written.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+    names = getattr(estimator, "feature_names_in_", None)
+    opened = open_source(source, chunk_rows=chunk_rows, features=None if names is None else list(names))
+    work = getattr(estimator, method)
+    found = (work(opened.inputs(k)) for k in range(opened.n_chunks))
+    if output is None:
+        return found
+    return _write_npy(output, found) if Path(output).suffix == ".npy" else _write_parquet(output, found, estimator)
+
+
+def _write_npy(path, chunks) -> int:
+    """Append chunks to a .npy file, whose header is written anew at the end."""
+    n_rows, first = 0, None
+    with Path(path).open("wb") as file:
+        for chunk in chunks:
+            first = chunk if first is None else first
+            if n_rows == 0:
+                _npy_header(file, first, 0)
+            file.write(np.ascontiguousarray(chunk, dtype=first.dtype).tobytes())
+            n_rows += len(chunk)
+        if first is not None:
+            file.seek(0)
+            _npy_header(file, first, n_rows)
+    return n_rows
+
+
+def _npy_header(file, like, n_rows):
+    # The header is padded for a first axis of any length, so that it can be written twice.
+    shape = (n_rows, *like.shape[1:])
+    described = {"descr": np.lib.format.dtype_to_descr(like.dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, described)
+
+
+def _write_parquet(path, chunks, estimator) -> int:
+    import pyarrow
+    import pyarrow.parquet
+
+    writer, n_rows = None, 0
+    try:
+        for chunk in chunks:
+            if chunk.ndim == 1:
+                table = pyarrow.table({"prediction": chunk})
+            else:
+                table = pyarrow.table({str(name): chunk[:, c] for c, name in enumerate(estimator.classes_)})
+            if writer is None:
+                writer = pyarrow.parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+            n_rows += len(chunk)
+    finally:
+        if writer is not None:
+            writer.close()
+    return n_rows

@@ -1,0 +1,208 @@
+r"""The one problem of all models, solved from sums over partitions.
+
+The method is that of `svmosaic.solvers.newton`: Newton's method on the squared hinge, proximal steps on the dual of the
+hinge. The objective, its gradient, the Hessian (one matrix a tile, or products with it), the slope along a direction
+and the dual value are sums over rows, hence over partitions. Only these sums and the weights travel; the duals, one
+number a row, stay where the rows are. The duality gap is exact: it is a difference of two sums.
+
+A problem asks questions (`Evaluate`, `Slopes`, `Product`) and is told the sums. Problems of several outputs or folds
+ask in step, so that one pass over the rows answers all of them.
+"""
+
+import numpy as np
+
+from svmosaic.couplings import Coupling
+from svmosaic.partitions.part import Evaluate, Move, Product, Slopes, answer, move
+from svmosaic.solvers import Solution
+from svmosaic.solvers.certificates import Certificate
+from svmosaic.solvers.newton import (
+    FIRST_STEP,
+    INNER_TOL,
+    LARGEST_STEP,
+    SLOPE_TOL,
+    STEP_GROWTH,
+    arrow_solve,
+)
+
+# Step lengths whose slopes are asked for at once: fine around 1, where most steps end, coarse elsewhere.
+LENGTHS = np.concatenate([2.0 ** np.arange(-14, -4), 2.0 ** np.arange(-4, 1.01, 0.5), 2.0 ** np.arange(2, 6)])
+# Numbers in the Hessian's matrices up to which they are formed and sent (32 MB a problem and partition).
+LARGEST_HESSIAN = 4_000_000
+# Conjugate gradients solve for the direction to this share of the residual, in so many products at most.
+CG_TOL, CG_ITER = 0.1, 40
+
+
+def solve_partitions(partitions, jobs, *, n_features, n_rows, one_tile, tol, max_iter, start=None, keep_duals=False):
+    """Solve the problems of `jobs` over all partitions.
+
+    Parameters
+    ----------
+    partitions : Partitions
+    jobs : list of Job
+    n_features : int
+    n_rows : int
+        Rows of all partitions; every round is checked to have seen as many.
+    one_tile : bool
+        Whether each row belongs to one tile, so that the Hessian is an arrow and its system is solved directly.
+    tol : float
+        Stop at a duality gap of tol times the objective at zero.
+    max_iter : int
+        Newton steps.
+    start : list of ndarray, optional
+        Block weights to start from; the duals are the partitions' own.
+    keep_duals : bool
+        Leave the dual points of the solutions with the partitions.
+
+    Returns
+    -------
+    list of Solution, without duals
+    """
+    runs = [
+        _newton(job, n_features, one_tile, tol, max_iter, None if start is None else start[k])
+        for k, job in enumerate(jobs)
+    ]
+    asked = {k: next(run) for k, run in enumerate(runs)}
+    solutions, last = [None] * len(jobs), []
+    while asked:
+        moves = [request.move for request in asked.values() if request.move is not None]
+        if moves:
+            partitions.advance(move, moves, partitions.n_threads)
+        answers = partitions.total(answer, list(asked.values()), partitions.n_threads)
+        for k, told in zip(list(asked), answers, strict=True):
+            if isinstance(asked[k], Evaluate) and told[0][0] != n_rows:
+                raise RuntimeError(f"a round saw {told[0][0]:.0f} of {n_rows} rows: rows were lost, nothing is fitted")
+            try:
+                asked[k] = runs[k].send(told)
+            except StopIteration as stop:
+                solutions[k], final = stop.value
+                last.append(final)
+                del asked[k]
+    if keep_duals:
+        partitions.advance(move, last, partitions.n_threads)
+    return solutions
+
+
+def _newton(job, n_features, one_tile, tol, max_iter, start):
+    """Steps of one problem: yields questions, is sent sums, returns the solution and the move to its dual point."""
+    coupling, squared = job.coupling, job.squared
+    shape = coupling.n_blocks, n_features + 1
+    curved = _form_of_hessian(coupling, shape[1], one_tile)
+    weights = np.zeros(shape) if start is None else start
+    step = 2.0 if squared else FIRST_STEP * (1.0 if start is None else STEP_GROWTH)
+    best = final = pending = None
+    n_iter, reach = 0, 0.0
+    while True:
+        sums, implied, hessians = yield Evaluate(job, weights, step, reach, curved, pending)
+        pending = None
+        _, cost, loss, dual_sum, proximal = sums
+        target = tol * float(cost)
+        norms = 0.5 * np.vdot(weights, weights), 0.5 * np.vdot(implied, implied)
+        certificate = Certificate(weights, float(norms[0] + loss), float(dual_sum - norms[1]))
+        if best is None or certificate.gap < best.gap:
+            best, final = Solution(certificate, None, n_iter, target, "newton"), Move(job, weights, step)
+        if best.converged or n_iter >= max_iter:
+            return best, final
+        residual = weights - implied
+        if not squared and step < LARGEST_STEP and _settled(residual, proximal, target):
+            pending = Move(job, weights, step)
+            step *= STEP_GROWTH
+            continue
+        if curved == "pairs":
+            direction = _solve_crossed(hessians, coupling, residual)
+        elif one_tile and curved == "tiles":
+            direction = arrow_solve(hessians, coupling, residual)
+        else:
+            direction = yield from _conjugate(job, weights, step, reach, residual, hessians if curved else None)
+        if not np.isfinite(direction).all():  # the curvature overflows float64
+            return best, final
+        pulls = yield Slopes(job, weights, step, direction, np.concatenate([[0.0], LENGTHS]))
+        length = step_length(np.vdot(weights, direction), np.vdot(direction, direction), pulls)
+        n_iter += 1
+        reach = _adapt_reach(reach, length)
+        if length > 0.0:
+            weights = weights + length * direction
+        elif squared or step >= LARGEST_STEP:  # no progress left in float64
+            return best, final
+        else:
+            pending = Move(job, weights, step)
+            step *= STEP_GROWTH
+
+
+def _form_of_hessian(coupling, size, one_tile):
+    """The whole Hessian where it is small enough to travel, else the tiles' own matrices, else nothing."""
+    n_tiles = coupling.n_tiles
+    if not one_tile and coupling.n_shared == 0 and n_tiles * (n_tiles + 1) // 2 * size**2 <= LARGEST_HESSIAN:
+        return "pairs"
+    return "tiles" if n_tiles * size**2 <= LARGEST_HESSIAN else None
+
+
+def _solve_crossed(hessians, coupling, residual):
+    """The Newton direction from the matrices of all pairs of tiles, as one dense system."""
+    n_tiles, size = residual.shape
+    whole = np.empty((n_tiles, size, n_tiles, size))
+    for (s, t), block in zip(zip(*np.triu_indices(n_tiles), strict=True), hessians, strict=True):
+        whole[s, :, t], whole[t, :, s] = block, block.T
+    whole = coupling.own**2 * whole.reshape(1, residual.size, residual.size)
+    return arrow_solve(whole, Coupling.independent(1), residual.reshape(1, -1)).reshape(residual.shape)
+
+
+def _settled(residual, proximal, target) -> bool:
+    """Whether the inner problem of a proximal step is solved well enough to take the step."""
+    return np.vdot(residual, residual) <= INNER_TOL * proximal + 1e-3 * target
+
+
+def step_length(along, square, pulls) -> float:
+    """Where the slope along + t * square - pull(t), which rises with t, is zero, from its values at 0 and LENGTHS."""
+    slopes = along + LENGTHS * square - pulls[1:]
+    start = along - pulls[0]
+    if not start < 0:
+        return 0.0
+    nearest = int(np.argmin(np.abs(slopes)))
+    full = int(np.flatnonzero(LENGTHS == 1.0)[0])
+    for k in (full, nearest):
+        if abs(slopes[k]) <= SLOPE_TOL * -start:
+            return float(LENGTHS[k])
+    above = np.flatnonzero(slopes > 0)
+    if len(above) == 0:
+        return float(LENGTHS[-1])
+    high = int(above[0])
+    if high == 0:
+        return float(LENGTHS[0]) * start / (start - slopes[0])
+    low_t, high_t, low, high_slope = LENGTHS[high - 1], LENGTHS[high], slopes[high - 1], slopes[high]
+    return float(low_t - low * (high_t - low_t) / (high_slope - low))
+
+
+def _conjugate(job, weights, step, reach, residual, hessians):
+    """The Newton direction by conjugate gradients, preconditioned by the tiles' own matrices where there are any."""
+
+    def precondition(r):
+        return r if hessians is None else -arrow_solve(hessians, job.coupling, r)
+
+    direction = np.zeros_like(residual)
+    rest = -residual
+    scaled = precondition(rest)
+    search, size = scaled, float(np.vdot(rest, scaled))
+    enough = CG_TOL * np.linalg.norm(residual)
+    for _ in range(CG_ITER):
+        bent = search + (yield Product(job, weights, step, reach, search))
+        curvature = float(np.vdot(search, bent))
+        if not (np.isfinite(curvature) and curvature > 0):
+            break
+        length = size / curvature
+        direction = direction + length * search
+        rest = rest - length * bent
+        if np.linalg.norm(rest) <= enough:
+            break
+        scaled = precondition(rest)
+        size, before = float(np.vdot(rest, scaled)), size
+        search = scaled + (size / before) * search
+    return direction
+
+
+def _adapt_reach(reach, length) -> float:
+    """How near to their kinks rows are counted as curved; see `svmosaic.solvers.newton`."""
+    if length < 0.05:
+        return max(4.0 * reach, 1e-3)
+    if length > 0.5:
+        return 0.5 * reach if reach > 1e-6 else 0.0
+    return reach

@@ -1,0 +1,437 @@
+"""One partition of the rows, and what is computed on it. Functions are pure: a lost partition can be made again."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array, column_or_1d
+
+from svmosaic import _core
+from svmosaic._validation import DTYPES, check_weight
+from svmosaic.couplings import Coupling
+from svmosaic.explain import count_regions
+from svmosaic.rows import Rows
+from svmosaic.solvers import Problem
+from svmosaic.solvers.certificates import dual, margins, primal, weights_of
+
+N_FOLDS = 5
+# Rows whose pairs of tiles are sorted at a time.
+CROSSED_ROWS = 16_384
+
+
+def size_of(*values) -> int:
+    """Bytes of arrays, tables and sparse matrices: a scheduler that is not told moves large partitions about."""
+    total = 0
+    for value in values:
+        if sparse.issparse(value):
+            total += value.data.nbytes + value.indices.nbytes + value.indptr.nbytes
+        elif hasattr(value, "memory_usage"):
+            total += int(np.sum(value.memory_usage(deep=False)))
+        else:
+            total += getattr(value, "nbytes", 0)
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """Rows, labels and weights as they come, not yet looked at; `where` names the partition in messages."""
+
+    X: object
+    y: object
+    weight: object
+    where: str
+
+    def __sizeof__(self):
+        return size_of(self.X, self.y, self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of one partition with what a fit keeps beside them.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix; None while it is not in memory
+    label : ndarray of int32, places of the classes
+    weight : ndarray of float64, sample weight times class weight
+    first : int, how many rows come before this partition
+    class_first : ndarray of int, how many rows of each class do
+    bias : float, the constant of the intercepts
+    kept : ndarray of int or None, the rows of the source that have weight
+    tile, code : codes over the tiles, as a gate gives them
+    index : ndarray of int32 or None, the row of each problem row
+    cost : ndarray of float64, one a problem row
+    duals : dict of slot to ndarray, the centres of the proximal steps; zero where there is none
+    extra : dict, what a model keeps besides
+    """
+
+    X: Any
+    label: np.ndarray
+    weight: np.ndarray
+    first: int
+    class_first: np.ndarray
+    bias: float
+    kept: np.ndarray | None = None
+    tile: Any = None
+    code: Any = None
+    index: Any = None
+    cost: Any = None
+    duals: dict = field(default_factory=dict)
+    extra: dict = field(default_factory=dict)
+    # What the core builds of rows and codes; made again after a journey.
+    built: dict = field(default_factory=dict, repr=False)
+
+    def __getstate__(self):
+        return {**self.__dict__, "built": {}}
+
+    def __sizeof__(self):
+        return size_of(
+            self.X, self.label, self.weight, self.tile, self.code, self.index, self.cost, *self.duals.values()
+        )
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.label)
+
+    def without_rows(self) -> "Part":
+        return replace(self, X=None, built={})
+
+    def with_rows(self, X) -> "Part":
+        """With rows as the source gives them."""
+        return replace(self, X=X if self.kept is None else X[self.kept], built={})
+
+    def problem(self, job) -> Problem:
+        """The share of this partition in the problem of a job."""
+        key = job.coupling.own, job.coupling.shared.tobytes()
+        if key not in self.built:
+            rows = self._once("rows", lambda: Rows(self.X, self.bias))
+            signs, cost = np.ones(len(self.tile), dtype=np.int8), self.cost
+            self.built[key] = Problem(rows, self.tile, self.code, job.coupling, signs, cost, job.loss, self.index)
+        label = self.label if self.index is None else self.label[self.index]
+        positive = 1 if job.n_outputs == 1 else job.output
+        cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
+        return self.built[key].with_target(np.where(label == positive, 1, -1).astype(np.int8), cost)
+
+    @property
+    def folds(self):
+        """Where each row is held out: rows of a class take turns, however they are partitioned."""
+        return self._once("folds", self._deal_folds)
+
+    def _deal_folds(self):
+        fold = np.empty(self.n_rows, dtype=np.int8)
+        for k, before in enumerate(self.class_first):
+            here = np.flatnonzero(self.label == k)
+            fold[here] = (before + np.arange(len(here))) % N_FOLDS
+        return fold
+
+    def center(self, slot):
+        """The duals around which a problem takes its proximal step."""
+        found = self.duals.get(slot)
+        return np.zeros(len(self.cost)) if found is None else found
+
+    def hessians(self, curvature, n_tiles, n_threads):
+        """One matrix sum_r curvature_r code_r^2 (x_r, bias)(x_r, bias)^T a tile."""
+        design, row, tile, square = self._once("pairs", lambda: self._pair(n_tiles))
+        weight = curvature[row] if square is None else curvature[row] * square
+        active = np.flatnonzero(weight).astype(np.int32)
+        offsets = np.searchsorted(tile[active], np.arange(n_tiles + 1)).astype(np.int64)
+        size = self.X.shape[1] + 1
+        out = np.empty((n_tiles, size, size))
+        _core.tile_hessians(self.built["rows"].core, design, active, offsets, weight, out, n_threads)
+        return out
+
+    def _pair(self, n_tiles):
+        """The (problem row, tile) pairs sorted by tile."""
+        tile = np.ascontiguousarray(self.tile).ravel()
+        order = np.argsort(tile, kind="stable")
+        row = (order // self.tile.shape[1]).astype(np.int32)
+        square = None if self.code is None else np.square(self.code.ravel()[order])
+        index = row if self.index is None else self.index[row]
+        tile = np.ascontiguousarray(tile[order])
+        design = _core.Design(self.built["rows"].core, tile[:, None], None, index, n_tiles)
+        return design, row, tile, square
+
+    def crossed_hessians(self, curvature, n_tiles, n_threads):
+        """The same for each pair of tiles (s <= t) that share a row, with code_rs code_rt in the place of code_r^2."""
+        rows = self._once("rows", lambda: Rows(self.X, self.bias))
+        left, right = np.triu_indices(self.tile.shape[1])
+        n_pairs, size = n_tiles * (n_tiles + 1) // 2, self.X.shape[1] + 1
+        out, part = np.zeros((n_pairs, size, size)), np.empty((n_pairs, size, size))
+        alive = np.flatnonzero(curvature)
+        for begin in range(0, len(alive), CROSSED_ROWS):
+            here = alive[begin : begin + CROSSED_ROWS]
+            tile, code = self.tile[here], np.ones(self.tile[here].shape) if self.code is None else self.code[here]
+            s, t = np.minimum(tile[:, left], tile[:, right]), np.maximum(tile[:, left], tile[:, right])
+            pair = (s * n_tiles - s * (s - 1) // 2 + t - s).ravel()
+            # Small integers are sorted in linear time.
+            order = np.argsort(pair.astype(np.int16) if n_pairs < 2**15 else pair, kind="stable")
+            weight = (curvature[here, None] * code[:, left] * code[:, right]).ravel()[order]
+            pair = np.ascontiguousarray(pair[order], dtype=np.int32)
+            row = here[order // len(left)]
+            index = (row if self.index is None else self.index[row]).astype(np.int32)
+            design = _core.Design(rows.core, pair[:, None], None, index, n_pairs)
+            for sign in (1, -1):  # the core takes roots of weights; some codes are negative
+                active = np.flatnonzero(sign * weight > 0).astype(np.int32)
+                if len(active):
+                    offsets = np.searchsorted(pair[active], np.arange(n_pairs + 1)).astype(np.int64)
+                    _core.tile_hessians(rows.core, design, active, offsets, np.abs(weight), part, n_threads)
+                    out += sign * part
+        return out
+
+    def _once(self, name, make):
+        if name not in self.built:
+            self.built[name] = make()
+        return self.built[name]
+
+
+# ---- from raw rows to a part ----------------------------------------------------------------------------------------
+
+
+def check_raw(raw):
+    """Validated rows, labels, weights, and the rows that count (None: all)."""
+    X = raw.X
+    names = list(X.columns) if hasattr(X, "columns") else None
+    if names is not None and not all(isinstance(name, str) for name in names):
+        names = None  # as scikit-learn does
+    try:
+        X = check_array(X, accept_sparse="csr", dtype=DTYPES, order="C", ensure_min_samples=0, input_name="X")
+        y = column_or_1d(np.asarray(raw.y))
+        if len(y) != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
+        if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.round(y)).all()):
+            raise ValueError("Unknown label type: y holds continuous or missing values, but this is a classifier")
+        weight = np.ones(len(y))
+        if raw.weight is not None and len(y):
+            weight = check_weight(np.asarray(raw.weight), X)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{raw.where}: {error}") from error
+    return X, y, weight, names
+
+
+def describe(raw):
+    """What the driver must know of a partition before it can plan: counts and types."""
+    X, y, weight, names = check_raw(raw)
+    kept = weight > 0
+    classes, label = np.unique(y, return_inverse=True)
+    return {
+        "n_features": X.shape[1],
+        "dtype": X.dtype.str,
+        "names": names,
+        "classes": classes,
+        "counts": np.bincount(label[kept], minlength=len(classes)),
+        "weights": np.bincount(label, weight, minlength=len(classes)),
+        "where": raw.where,
+    }
+
+
+def prepare(raw, before, classes, class_factor, dtype):
+    """The part of raw rows, without those of no weight; `before` tells how many rows of each class came earlier."""
+    X, y, weight, _ = check_raw(raw)
+    label = np.searchsorted(classes, y).astype(np.int32)
+    weight = weight * class_factor[label]
+    kept = None
+    if not (weight > 0).all():
+        kept = np.flatnonzero(weight > 0)
+        X, label, weight = X[kept], label[kept], weight[kept]
+    X = X.astype(dtype, copy=False)
+    X = X if sparse.issparse(X) else np.ascontiguousarray(X)
+    return Part(X, label, weight, int(before.sum()), before, 1.0, kept)
+
+
+def with_codes(part, gate, C, bias, n_threads):
+    """With the gate's codes, ready for the solver."""
+    tile, code = gate.code(part.X, n_threads)
+    return replace(part, tile=tile, code=code, cost=C * part.weight, bias=bias, duals={}, built={})
+
+
+# ---- what travels back ----------------------------------------------------------------------------------------------
+
+
+def rows_at(part, chosen, stratum):
+    """Rows (and weights) at these places in the order of all rows, or of those of one class."""
+    if stratum is None:
+        here, before = None, part.first
+        n_here = part.n_rows
+    else:
+        here, before = np.flatnonzero(part.label == stratum), part.class_first[stratum]
+        n_here = len(here)
+    mine = chosen[(chosen >= before) & (chosen < before + n_here)] - before
+    places = mine if here is None else here[mine]
+    return part.X[places], part.weight[places], part.label[places]
+
+
+def lloyd(part, gate, stratum):
+    """Sums of the rows of each cell, their weights, and the weighted squared distance to the old centres."""
+    X, weight = part.X, part.weight
+    if stratum is not None:
+        here = np.flatnonzero(part.label == stratum)
+        X, weight = X[here], weight[here]
+    n_cells, n_features = gate.centers.shape
+    sums, mass, inertia = np.zeros((n_cells, n_features)), np.zeros(n_cells), 0.0
+    if X.shape[0]:
+        cell = gate.code(X)[0][:, 0]
+        member = sparse.csr_array((weight, (cell, np.arange(len(cell)))), shape=(n_cells, len(cell)))
+        sums = member @ X
+        sums = np.asarray(sums.toarray() if sparse.issparse(sums) else sums, dtype=np.float64)
+        mass = np.bincount(cell, weight, n_cells)
+        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("if,if->i", X, X)
+        centers = np.asarray(gate.centers, dtype=np.float64)
+        inertia = float(weight @ squares - 2 * np.vdot(centers, sums) + mass @ (centers**2).sum(axis=1))
+    return sums, mass, np.array(inertia)
+
+
+def cells_used(part, gate, n_threads):
+    """How much weight there is in each cell."""
+    return np.bincount(gate.code(part.X, n_threads)[0][:, 0], part.weight, gate.n_tiles)
+
+
+def regions(part, mosaic, classes, calibration, n_threads):
+    """Counts for `regions_`."""
+    scores = mosaic.score_codes(part.X, part.tile, part.code, n_threads)
+    if calibration is not None:
+        found = calibration.probabilities(scores).argmax(axis=1)
+    else:
+        found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+    return count_regions((part.tile, part.code), mosaic.n_tiles, part.label, len(classes), found == part.label)
+
+
+def held_out_scores(part, mosaics, share, n_threads):
+    """Scores of rows by the mosaic that has not seen them, labels and weights, for this share of the rows."""
+    # Which rows these are depends on their place among all, not on the partition: a multiplicative hash of it.
+    place = (part.first + np.arange(part.n_rows, dtype=np.uint64)) * np.uint64(2654435761) % np.uint64(2**32)
+    chosen = np.flatnonzero(place < share * 2**32)
+    scores = np.empty((len(chosen), mosaics[0].coef.shape[1]))
+    fold = part.folds[chosen]
+    for f, mosaic in enumerate(mosaics):
+        here = fold == f
+        rows = chosen[here]
+        if len(rows):
+            code = None if part.code is None else part.code[rows]
+            scores[here] = mosaic.score_codes(part.X[rows], part.tile[rows], code, n_threads)
+    return scores, part.label[chosen], part.weight[chosen]
+
+
+# ---- the solver's questions -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Job:
+    """Which problem is meant: an output under a coupling, perhaps without a fold of rows; `slot` names its duals."""
+
+    slot: int
+    output: int
+    n_outputs: int
+    coupling: Coupling
+    loss: str
+    fold: int | None = None
+
+    @property
+    def squared(self) -> bool:
+        return self.loss == "squared_hinge"
+
+
+@dataclass(frozen=True)
+class Move:
+    """Duals take the step to their response at these weights."""
+
+    job: Job
+    weights: np.ndarray
+    step: float
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Loss, dual, gradient and curvature at these weights; `move` is to be done before.
+
+    The curvature is one matrix a tile ("tiles"), one a pair of tiles ("pairs"), or left out (None).
+    """
+
+    job: Job
+    weights: np.ndarray
+    step: float
+    reach: float
+    curved: str | None
+    move: Move | None = None
+
+    def of(self, part, n_threads):
+        problem = part.problem(self.job)
+        margin, response, curvature, center = _respond(part, problem, self, n_threads)
+        cost, squared = problem.cost, self.job.squared
+        proximal = 0.0 if squared else _core.proximal(center, cost, response, self.step)
+        nothing = np.zeros(1)
+        sums = [
+            part.n_rows,
+            cost.sum(),
+            primal(nothing, margin, cost, squared),
+            dual(nothing, response, cost, squared),
+            proximal,
+        ]
+        hessians = nothing
+        if self.curved is not None:
+            form = part.hessians if self.curved == "tiles" else part.crossed_hessians
+            hessians = form(curvature, self.job.coupling.n_tiles, n_threads)
+        return np.array(sums), weights_of(problem, response, n_threads), hessians
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """What the losses add to the slope along a direction, at these steps."""
+
+    job: Job
+    weights: np.ndarray
+    step: float
+    direction: np.ndarray
+    lengths: np.ndarray
+    move: None = None
+
+    def of(self, part, n_threads):
+        problem = part.problem(self.job)
+        margin, change = margins(problem, self.weights, n_threads), margins(problem, self.direction, n_threads)
+        center, upper = (None, None) if self.job.squared else (part.center(self.job.slot), problem.cost)
+        return np.array(
+            [
+                _core.pull(center, problem.cost, upper, margin, change, float(t), n_threads, self.step)
+                for t in self.lengths
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Product:
+    """The losses' Hessian at these weights times a vector."""
+
+    job: Job
+    weights: np.ndarray
+    step: float
+    reach: float
+    vector: np.ndarray
+    move: None = None
+
+    def of(self, part, n_threads):
+        problem = part.problem(self.job)
+        _, _, curvature, _ = _respond(part, problem, self, n_threads)
+        return weights_of(problem, curvature * margins(problem, self.vector, n_threads), n_threads)
+
+
+def _respond(part, problem, asked, n_threads):
+    """Margins, the duals that answer them, where these are free to move, and the centre of the step."""
+    margin = margins(problem, asked.weights, n_threads)
+    center, upper = (None, None) if asked.job.squared else (part.center(asked.job.slot), problem.cost)
+    response, curvature = np.empty_like(margin), np.empty_like(margin)
+    reach = getattr(asked, "reach", 0.0)
+    _core.respond(center, problem.cost, upper, margin, reach, response, curvature, n_threads, asked.step)
+    return margin, response, curvature, center
+
+
+def answer(part, requests, n_threads):
+    """The answers to all questions of a round, in one pass over the rows."""
+    return [request.of(part, n_threads) for request in requests]
+
+
+def move(part, moves, n_threads):
+    """With the duals moved."""
+    duals = dict(part.duals)
+    for asked in moves:
+        duals[asked.job.slot] = _respond(part, part.problem(asked.job), asked, n_threads)[1]
+    return replace(part, duals=duals)

@@ -1,0 +1,430 @@
+"""Mutated files, for everything in the library that reads or writes files of others. Run as `tools/fuzz`.
+
+Each input must end in a result or in the one exception that its reader promises, within a second of processor time.
+While it is read, an audit hook refuses what no reader has any business doing: importing a module, running code, opening
+a file for writing, starting a process, touching the network.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import re
+import signal
+import sys
+import tempfile
+import time
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+SECONDS = 1.0
+FORBIDDEN = ("subprocess.", "socket.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.remove", "os.rename",
+             "os.mkdir", "os.rmdir", "os.chmod", "os.putenv", "shutil.", "ctypes.dlopen", "pickle.find_class",
+             "marshal.loads", "webbrowser.", "urllib.", "ftplib.", "smtplib.")  # fmt: skip
+
+
+class Trespass(BaseException):
+    """Something that no file may cause. Not an Exception, so that no reader can swallow it."""
+
+
+class TooSlow(BaseException):
+    """An input took more than its time."""
+
+
+class Guard:
+    """The audit hook. It cannot be taken off again, only put to sleep."""
+
+    def __init__(self):
+        self.awake = False
+        self.allowed_writes = ()
+        sys.addaudithook(self._hook)
+
+    def _hook(self, event, args):
+        if not self.awake:
+            return
+        if event == "import":
+            self._refuse(f"import of {args[0]}")
+        elif event == "exec":
+            # namedtuple and dataclass build their methods so; nothing of the kind belongs to reading a file.
+            self._refuse(f"code object {getattr(args[0], 'co_filename', args[0])}")
+        elif event == "open":
+            path, mode, flags = args
+            writing = (isinstance(mode, str) and set(mode) & set("wax+")) or (isinstance(flags, int) and flags & 3)
+            if writing and not str(path).startswith(self.allowed_writes or "\0"):
+                self._refuse(f"open of {path!r} for writing")
+        elif event.startswith(FORBIDDEN):
+            self._refuse(f"{event} {args!r}"[:200])
+
+    def _refuse(self, what):
+        self.awake = False
+        raise Trespass(what)
+
+    @contextlib.contextmanager
+    def watching(self, allowed_writes=()):
+        self.allowed_writes = tuple(map(str, allowed_writes))
+        self.awake = True
+        try:
+            yield
+        finally:
+            self.awake = False
+
+
+# ---- mutations -----------------------------------------------------------------------------------
+
+INTERESTING = [b"\0", b"\xff", b"\x80", b"-1", b"0", b"1e309", b"nan", b"inf", b"99999999999999999999", b"2147483648",
+               b'"', b"'", b",", b":", b"\n", b"\r", b"[", b"]", b"{", b"}", b"null", b"true", b"os", b"system",
+               b"builtins", b"eval", b"subprocess", b"__reduce__", b"__class__", b"numpy", b"sklearn.base",
+               b"svmosaic.models.linear", b"LinearSVC", b"2147483646:1", b"../../x", b"PK\x03\x04"]  # fmt: skip
+
+
+def mutate(data, rng, other=b""):
+    """A few random edits of some bytes."""
+    data = bytearray(data)
+    for _ in range(int(rng.integers(1, 5))):
+        at = int(rng.integers(len(data) + 1))
+        kind = int(rng.integers(8))
+        if kind == 0 and data:
+            data[at % len(data)] ^= 1 << int(rng.integers(8))
+        elif kind == 1 and data:
+            data[at % len(data)] = int(rng.integers(256))
+        elif kind == 2:
+            del data[at : at + int(rng.integers(1, 20))]
+        elif kind == 3:
+            data[at:at] = INTERESTING[int(rng.integers(len(INTERESTING)))]
+        elif kind == 4:
+            end = at + int(rng.integers(1, 40))
+            data[at:at] = data[at:end]
+        elif kind == 5:
+            word = INTERESTING[int(rng.integers(len(INTERESTING)))]
+            data[at : at + len(word)] = word
+        elif kind == 6 and other:
+            begin = int(rng.integers(len(other)))
+            data[at : at + 30] = other[begin : begin + 30]
+        else:
+            data = data[:at] if rng.integers(10) == 0 else data
+    return bytes(data)
+
+
+# ---- targets: each gives seeds, an input made of one of them, and what reading it may raise -------------
+
+
+class ModelFiles:
+    """svmosaic.load on damaged archives, and on sound archives with damaged contents; then a prediction."""
+
+    def __init__(self, folder):
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        import svmosaic
+        from svmosaic.export.files import ModelFileError
+
+        self.load, self.refusals = svmosaic.load, (ModelFileError,)
+        self.path = Path(folder) / "model.svmosaic"
+        rng = np.random.default_rng(0)
+        self.X = rng.standard_normal((30, 2))
+        y = np.array(["a", "b", "c"])[(self.X[:, 0] > 0) + 2 * (self.X[:, 1] > 1) * (self.X[:, 0] <= 0)]
+        models = [
+            svmosaic.LinearSVC(random_state=0, calibration="sigmoid"),
+            svmosaic.ClusteredSVC(2, random_state=0),
+            svmosaic.LocallyLinearSVC(4, n_neighbors=2, random_state=0),
+        ]
+        self.seeds, self.parts = [], []
+        for model in models:
+            model.fit(self.X, y).save(self.path)
+            self._add()
+        from svmosaic.export.files import save
+
+        save(make_pipeline(StandardScaler(), svmosaic.LinearSVC(random_state=0)).fit(self.X, y), self.path)
+        self._add()
+
+    def _add(self):
+        self.seeds.append(self.path.read_bytes())
+        with zipfile.ZipFile(io.BytesIO(self.seeds[-1])) as archive:
+            self.parts.append({name: archive.read(name) for name in archive.namelist()})
+        self.load(self.path).predict(self.X)
+
+    def make(self, rng):
+        k = int(rng.integers(len(self.seeds)))
+        if rng.integers(4) == 0:
+            return mutate(self.seeds[k], rng, self.seeds[k - 1])
+        parts = dict(self.parts[k])
+        name = list(parts)[int(rng.integers(len(parts)))] if rng.integers(2) else "schema.json"
+        parts[name] = _mutate_json(parts[name], rng) if rng.integers(2) else mutate(parts[name], rng)
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            for entry, content in parts.items():
+                archive.writestr(entry, content)
+        return out.getvalue()
+
+    def prepare(self, data):
+        self.path.write_bytes(data)
+
+    def run(self, data):
+        model = self.load(self.path)
+        # Whatever came out may make no sense, but must not take the process down.
+        with contextlib.suppress(Exception), np.errstate(all="ignore"):
+            model.predict(self.X)
+
+
+def _mutate_json(data, rng):
+    """Exchange, remove or replace a value somewhere in a JSON document."""
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return mutate(data, rng)
+    places = []
+
+    def walk(node):
+        for key in list(node) if isinstance(node, dict) else range(len(node)):
+            places.append((node, key))
+            if isinstance(node[key], (dict, list)):
+                walk(node[key])
+
+    if not isinstance(document, (dict, list)):
+        return mutate(data, rng)
+    walk(document)
+    if not places:
+        return mutate(data, rng)
+    for _ in range(int(rng.integers(1, 4))):
+        node, key = places[int(rng.integers(len(places)))]
+        if isinstance(node, dict) and key not in node:
+            continue
+        kind = int(rng.integers(5))
+        if kind == 0 and isinstance(node, dict):
+            del node[key]
+        elif kind == 1:
+            other, place = places[int(rng.integers(len(places)))]
+            if isinstance(other, list) or place in other:
+                with contextlib.suppress(IndexError):
+                    node[key] = json.loads(json.dumps(other[place]))
+        elif kind == 2:
+            node[key] = [None, -1, 2**70, 1e308, "", [], {}, True, "os", "system", "builtins", "eval",
+                         "numpy", "ctypeslib", "antigravity", "__main__"][int(rng.integers(16))]  # fmt: skip
+        elif isinstance(node[key], str) and node[key]:
+            node[key] = mutate(node[key].encode(), rng).decode("utf-8", "replace")
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.dumps(document).encode("utf-8", "replace")
+    return data
+
+
+class Tables:
+    """The readers of CSV, TSV, LIBSVM and NPZ."""
+
+    SEEDS = {
+        "csv": b'a,b,"c d",label\n1,2.5,x,yes\n-3e2,,"y, z",no\n4,5,x,yes\n',
+        "tsv": b"a\tb\tlabel\n1\tx\t0\n2\ty\t1\n",
+        "libsvm": b"+1 1:0.5 3:2 10:-1e-3\n-1 2:1 3:4 # comment\n2 qid:1 1:7\n",
+        "npz": None,
+    }
+
+    def __init__(self, folder):
+        from svmosaic.tables import TableError, read_chunks, read_table
+
+        self.read_table, self.read_chunks, self.refusals = read_table, read_chunks, (TableError,)
+        held = io.BytesIO()
+        np.savez(held, X=np.arange(6.0).reshape(3, 2), y=np.array([0, 1, 1]))
+        self.SEEDS = self.SEEDS | {"npz": held.getvalue()}
+        self.folder = Path(folder)
+        for kind, seed in self.SEEDS.items():
+            self.prepare((kind, True, seed))
+            self.run((kind, True, seed))
+            self.run((kind, False, seed))
+
+    def make(self, rng):
+        kinds = ["libsvm", "libsvm", "libsvm", "csv", "tsv", "npz"]
+        kind = kinds[int(rng.integers(len(kinds)))]
+        return kind, bool(rng.integers(2)), mutate(self.SEEDS[kind], rng, self.SEEDS["csv"])
+
+    def prepare(self, data):
+        self.path = self.folder / f"table.{data[0]}"
+        self.path.write_bytes(data[2])
+
+    def run(self, data):
+        kind, whole, _ = data
+        label = "label" if kind in ("csv", "tsv") else None
+        if whole:
+            self.read_table(self.path, label=label)
+        else:
+            for _ in self.read_chunks(self.path, 2, label=label):
+                pass
+
+
+class Exports:
+    """Models of odd numbers and hostile names, as C and ONNX: a refusal, or text in which no name breaks out."""
+
+    HOSTILE = ['"; system("x"); //', "*/ INJECT /*", "a\nINJECT", "\\", "??/", '\\"', "é", "", "@NAME@", "%s", "a\0b",
+               "x" * 300]  # fmt: skip
+
+    def __init__(self, folder):
+        import svmosaic
+        from svmosaic.export.c import CExportError, to_c
+
+        self.to_c, self.folder = to_c, Path(folder)
+        self.refusals = (CExportError,)
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((40, 2))
+        y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+        self.models = [
+            svmosaic.LinearSVC(random_state=0).fit(X, y),
+            svmosaic.ClusteredSVC(2, random_state=0, calibration="temperature").fit(X, y),
+            svmosaic.LocallyLinearSVC(4, n_neighbors=2, random_state=0, calibration="isotonic").fit(X, y),
+        ]
+        self.to_onnx = None
+        with contextlib.suppress(ImportError):
+            from svmosaic.export.onnx import OnnxExportError, to_onnx
+
+            self.to_onnx = to_onnx
+            self.refusals += (OnnxExportError,)
+        for model in self.models:
+            self.run((model, "model.c", "name", 1))
+
+    def make(self, rng):
+        import copy
+
+        model = copy.deepcopy(self.models[int(rng.integers(len(self.models)))])
+        words = [self.HOSTILE[int(rng.integers(len(self.HOSTILE)))] for _ in range(4)]
+        if rng.integers(2):
+            model.classes_ = np.array([f"{w}{i}" for i, w in enumerate(words[: len(model.classes_)])], dtype=object)
+        if rng.integers(2):
+            odd = [np.nan, np.inf, -np.inf, 1e39, 1e-320, -0.0, 1.7976931348623157e308][int(rng.integers(7))]
+            target = [model.mosaic_.coef, model.mosaic_.intercept][int(rng.integers(2))]
+            target.flat[int(rng.integers(target.size))] = odd
+        stem = "model" if rng.integers(4) else re.sub(r"[/\0]", "_", words[3])[:40]
+        name = "name" if rng.integers(4) else words[2]
+        return model, f"{stem}.c", name, int(rng.integers(20) == 0)
+
+    def prepare(self, data):
+        pass
+
+    def run(self, data):
+        model, file, name, onnx = data
+        if onnx and self.to_onnx is not None:
+            self.to_onnx(model)
+        source, header = self.to_c(model, self.folder / file, name=name)
+        for path in (source, header):
+            bare = _without_strings_and_comments(path.read_text())
+            if "INJECT" in bare or "system" in bare:
+                raise Trespass(f"a name broke out of {path.name}: {name!r}, {list(model.classes_)!r}")
+
+
+def _without_strings_and_comments(text):
+    return re.sub(r'"(\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*|#include[^\n]*', " ", text, flags=re.S)
+
+
+TARGETS = {"models": ModelFiles, "tables": Tables, "exports": Exports}
+
+
+# ---- the loop -------------------------------------------------------------------------------------
+
+_GUARD = None
+
+
+def fuzz(name, count, *, seed=0, seconds=None, folder=None, failures=None):
+    """Run `count` inputs, or as many as fit in `seconds`. Returns the number run and how many were accepted.
+
+    The first input that misbehaves is written to the folder `failures`, where given, and raised.
+    """
+    global _GUARD
+    _GUARD = _GUARD or Guard()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=folder) as room:
+        target = TARGETS[name](room)
+        rng = np.random.default_rng([seed, sorted(TARGETS).index(name)])
+        previous = signal.signal(signal.SIGPROF, _too_slow)
+        done = accepted = 0
+        try:
+            for done in range(1, count + 1):
+                data = target.make(rng)
+                target.prepare(data)
+                signal.setitimer(signal.ITIMER_PROF, SECONDS)
+                try:
+                    with _GUARD.watching([room] if name == "exports" else ()):
+                        target.run(data)
+                    accepted += 1
+                except target.refusals:
+                    pass
+                except BaseException as error:
+                    signal.setitimer(signal.ITIMER_PROF, 0)
+                    if not isinstance(error, KeyboardInterrupt):
+                        where = _keep(failures, name, seed, done, data)
+                        raise AssertionError(f"{name}, seed {seed}, input {done}{where}: {error!r}") from error
+                    raise
+                finally:
+                    signal.setitimer(signal.ITIMER_PROF, 0)
+                if seconds is not None and time.monotonic() - began > seconds:
+                    break
+        finally:
+            signal.signal(signal.SIGPROF, previous)
+    return done, accepted
+
+
+def _too_slow(*_):
+    raise TooSlow(f"more than {SECONDS} s of processor time")
+
+
+def _keep(folder, name, seed, number, data):
+    if folder is None:
+        return ""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    path = Path(folder) / f"{name}-{seed}-{number}"
+    path.write_bytes(data if isinstance(data, bytes) else repr(data).encode())
+    return f" (kept as {path})"
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="tools/fuzz", description=__doc__.split("\n\n")[0])
+    parser.add_argument("targets", nargs="*", default=sorted(TARGETS), help=f"of {', '.join(sorted(TARGETS))}")
+    parser.add_argument("--count", type=int, default=10_000, help="inputs for each target")
+    parser.add_argument("--seconds", type=float, help="stop each target after so long")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the mutations; the clock if not given")
+    parser.add_argument("--json", type=Path, help="add the counts to those in this file")
+    parser.add_argument("--failures", type=Path, default=Path("fuzz-failures"), help="where a bad input is kept")
+    options = parser.parse_args(arguments)
+    _limit_memory()
+    warnings.simplefilter("ignore")  # numpy and scikit-learn warn of the files that they then read or refuse
+    status = 0
+    for name in options.targets:
+        done = accepted = 0
+        try:
+            done, accepted = fuzz(
+                name, options.count, seed=options.seed, seconds=options.seconds, failures=options.failures
+            )
+        except AssertionError as error:
+            print(f"FAILED {error}")
+            status = 1
+            continue
+        print(
+            f"{name}: {done} inputs (seed {options.seed}), {accepted} accepted, {done - accepted} refused", flush=True
+        )
+        if options.json:
+            _add_counts(options.json, name, done, accepted)
+    return status
+
+
+def _limit_memory(gigabytes=8):
+    """An array of a trillion numbers should fail here, not bring the machine down."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (gigabytes << 30, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _add_counts(path, name, done, accepted):
+    import fcntl
+
+    with path.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        counts = json.loads(file.read() or "{}")
+        entry = counts.setdefault(name, {"inputs": 0, "accepted": 0})
+        entry["inputs"] += done
+        entry["accepted"] += accepted
+        counts["total"] = sum(value["inputs"] for key, value in counts.items() if key != "total")
+        file.truncate(0)
+        file.write(json.dumps(counts, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""Time limits, callbacks and lines of text of the estimators that the solvers drive."""
+
+import re
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from problems import badly_scaled_data
+from sklearn.base import clone
+from sklearn.callback import FitCallback, ProgressBar
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, LocallyLinearSVC
+from svmosaic.couplings import ClusteredTasks, Coupling
+from svmosaic.solvers import Control, Problem, Rows, solve
+
+X_IRIS, Y_IRIS = load_iris(return_X_y=True)
+ENDLESS = {"C": 1e8, "tol": 1e-12, "max_iter": 10**9, "random_state": 0}
+SLOW = [
+    LinearSVC(solver="dual", **ENDLESS),
+    LinearSVC(solver="sgd", **ENDLESS),
+    KMeansSVC(3, solver="dual", **ENDLESS),
+    ClusteredSVC(3, solver="dual", n_jobs=2, **ENDLESS),
+    LocallyLinearSVC(6, n_neighbors=3, **ENDLESS),
+    LocallyLinearSVC(6, n_neighbors=3, multi_class="crammer_singer", loss="hinge", **ENDLESS),
+    LocalCodingSVC(6, n_neighbors=3, solver="dual", **ENDLESS),
+]
+
+
+@pytest.mark.parametrize("model", SLOW, ids=repr)
+def test_max_time_stops_with_a_usable_model(model):
+    X, _ = badly_scaled_data(n=1500, d=6)
+    y = np.arange(1500) % 3  # nothing to be learnt: descent goes on for ever
+    # Passes without progress end stochastic descent soon, if its time does not.
+    limit = 0.002 if model.solver == "sgd" else 0.6
+    model = clone(model).set_params(max_time=limit)
+    began = time.monotonic()
+    with pytest.warns(ConvergenceWarning, match=rf"max_time={limit} s.*(gap of \d|still falling)"):
+        model.fit(X, y)
+    # Generous for a busy machine; without the limit it would take days.
+    assert time.monotonic() - began < 15
+    assert np.isfinite(model.decision_function(X)).all()
+    assert not hasattr(model, "_fitting")
+
+
+def test_newton_stops_in_time_too():
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((4000, 100)), rng.randint(40, size=4000)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.5 s"):
+        LinearSVC(10.0, solver="newton", tol=1e-10, max_time=0.5).fit(X, y)
+
+
+def test_every_output_gets_its_share_of_the_time():
+    """The first classes may not use it all up: each of them gets somewhere."""
+    X, y = badly_scaled_data(n=800, d=6)
+    problem = Problem(Rows(X), np.zeros((800, 1), np.int32), None, Coupling.independent(1), y, np.full(800, 1e8))
+    epochs = {}
+    control = Control(0.8, lambda place, n_iter, certify: epochs.update({place: n_iter}))
+    solutions = solve([problem] * 4, solver="dual", tol=1e-12, max_iter=10**9, control=control)
+    assert control.out_of_time
+    assert sorted(epochs) == [(k, None) for k in range(4)]
+    assert [s.n_iter for s in solutions] == [epochs[k, None] for k in range(4)]
+    assert min(epochs.values()) > 10
+
+
+@pytest.mark.parametrize("value", [0, -1.0, "soon", np.nan])
+def test_wrong_limits(value):
+    with pytest.raises(ValueError, match=r"^max_time must be a finite number, above 0 or None"):
+        LinearSVC(max_time=value).fit(X_IRIS, Y_IRIS)
+
+
+def test_a_limit_that_is_not_reached_changes_nothing():
+    model = ClusteredSVC(3, random_state=0).fit(X_IRIS, Y_IRIS)
+    limited = clone(model).set_params(max_time=1e6).fit(X_IRIS, Y_IRIS)
+    assert_array_equal(model.coef_, limited.coef_)
+
+
+class Watcher:
+    """Scores every iterate, and may stop after some of them."""
+
+    def __init__(self, stop_after=None):
+        self.stop_after = stop_after
+        self.events, self.scores = [], []
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append(f"begin {context.task_name}")
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+        self.events.append(f"end {context.task_name}")
+        if context.task_name == "iteration":
+            self.scores.append(fitted_estimator.score(X, y))
+            return self.stop_after is not None and len(self.scores) >= self.stop_after
+        return None
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+
+WATCHED = [
+    LinearSVC(random_state=0),
+    LinearSVC(solver="newton", n_jobs=2, random_state=0),
+    LinearSVC(solver="sgd", max_iter=4, random_state=0),
+    KMeansSVC(3, random_state=0, n_jobs=2),
+    KMeansSVC(3, coupling=ClusteredTasks(2), max_iter=20, random_state=0),
+    ClusteredSVC(3, random_state=0, calibration="temperature"),
+    LocallyLinearSVC(6, n_neighbors=3, random_state=0),
+    LocallyLinearSVC(6, n_neighbors=3, multi_class="crammer_singer", loss="hinge", random_state=0),
+    LocalCodingSVC(6, n_neighbors=3, random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", WATCHED, ids=repr)
+def test_callbacks_see_every_iteration_and_change_nothing(model):
+    model = clone(model).set_params(tol=0.03)
+    plain = clone(model).fit(X_IRIS, Y_IRIS)
+    watcher = Watcher()
+    assert isinstance(watcher, FitCallback)
+    model = clone(model).set_callbacks(watcher).fit(X_IRIS, Y_IRIS)
+    assert_array_equal(model.decision_function(X_IRIS), plain.decision_function(X_IRIS))
+    assert watcher.events[:2] == ["setup", "begin fit"]
+    assert watcher.events[-2:] == ["end fit", "teardown"]
+    for task in ("output", "iteration"):
+        assert watcher.events.count(f"begin {task}") == watcher.events.count(f"end {task}") > 0
+    assert len(watcher.scores) >= model.n_iter_
+    # The last of several outputs makes the model whole.
+    assert max(watcher.scores) >= 0.6
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["dual", "newton", "sgd"])
+def test_callbacks_can_stop_a_solve(solver):
+    X, y = make_classification(300, 10, flip_y=0.2, random_state=0)
+    model = LinearSVC(100.0, solver=solver, tol=1e-10, max_iter=10_000, random_state=0)
+    model.set_callbacks(Watcher(stop_after=2)).fit(X, y)
+    assert model.n_iter_ <= 2
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_a_callback_that_fails_ends_the_fit():
+    class Failing(Watcher):
+        def on_fit_task_end(self, estimator, context):
+            raise RuntimeError("no more")
+
+    failing = Failing()
+    model = LinearSVC(n_jobs=2, random_state=0).set_callbacks(failing)
+    with pytest.raises(RuntimeError, match="no more"):
+        model.fit(X_IRIS, Y_IRIS)
+    assert failing.events[-1] == "teardown"
+    assert not hasattr(model, "mosaic_")
+    assert not hasattr(model, "_fitting")
+
+
+def test_progress_bars_of_scikit_learn_work(capsys):
+    KMeansSVC(3, random_state=0).set_callbacks(ProgressBar()).fit(X_IRIS, Y_IRIS)
+    assert "KMeansSVC" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("model", [LinearSVC(solver="newton"), ClusteredSVC(4), LocallyLinearSVC(6, n_neighbors=3)])
+def test_verbose_tells_objective_gap_and_live_tiles(model, capsys):
+    X, y = make_classification(300, 10, flip_y=0.1, random_state=0)
+    model = clone(model).set_params(verbose=1, random_state=0).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    pattern = r"\[\w+\] output 1/1, iteration \d+: objective \S+, gap \S+, \d+ of \d+ tiles live"
+    assert re.fullmatch(pattern, lines[0])
+    assert f"objective {model.objective_[0]:.6g}, gap {model.dual_gap_[0]:.3g}" in lines[-1]
+    assert "tiles live" in lines[-1]

@@ -1,0 +1,91 @@
+"""docs/results.md is what the stored results say, and says where we fall short."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from svmosaic.experiments import EXPERIMENTS, Experiment, Method, Store, Task
+from svmosaic.experiments.report import html_report, page
+from svmosaic.experiments.summary import entries, shortfalls
+
+ROOT = Path(__file__).parent.parent
+STORE = ROOT / "benchmarks" / "results" / "papers.jsonl"
+PAGE = ROOT / "docs" / "results.md"
+
+TASK = Task("digits", "digits")
+OURS, LINEAR, KERNEL = (
+    Method("ours", "KMeansSVC", own=True),
+    Method("Linear SVM", "LinearSVC"),
+    Method("SVM", "kernel SVM"),
+)
+TABLE = Experiment(
+    "a-table", "CSVM", "A table", "table", (TASK,), (OURS, LINEAR, KERNEL), repeats=2,
+    published={("ours", "digits"): (90.0, 1.0), ("Linear SVM", "digits"): 80.1},
+    notes={("ours", "digits"): "The printed figure is of another planet."},
+)  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path):
+    values = {"ours": (88.0, 89.0), "Linear SVM": (80.0, 80.4), "SVM": (95.0, 95.0)}
+    with Store(tmp_path / "store.jsonl") as store:
+        for cell in TABLE.cells():
+            key, repeat = cell.key
+            accuracy = values[cell.method.name][repeat]
+            store.add(
+                {"key": key, "repeat": repeat, "kind": "run", "accuracy": accuracy, "fit_seconds": 0.5, "size": 3}
+            )
+    return store
+
+
+def test_the_page_is_that_of_the_stored_results():
+    assert PAGE.read_text() == page(EXPERIMENTS, Store(STORE)), (
+        "run `svmosaic reproduce --report` as docs/reproduce.md says"
+    )
+
+
+def test_the_pictures_are_there():
+    for image in re.findall(r"!\[.*?\]\((.*?)\)", PAGE.read_text()):
+        assert (PAGE.parent / image).exists(), f"{image} is missing: draw it with `svmosaic reproduce --report`"
+
+
+def test_every_shortfall_has_a_reason():
+    stored = Store(STORE)
+    silent = [
+        (experiment.id, method, task)
+        for experiment in EXPERIMENTS
+        if experiment.kind == "table"
+        for method, task, _, note in shortfalls(experiment, entries(experiment, stored))
+        if not note
+    ]
+    assert not silent
+
+
+def test_numbers_beside_the_printed_ones(store):
+    found = entries(TABLE, store)
+    assert found["ours", "digits"].mean == 88.5
+    assert found["ours", "digits"].deviation == pytest.approx(0.7071, abs=1e-4)
+    text = page([TABLE], store)
+    assert "88.50 ± 0.71 (90.00, -1.50 ▼)" in text
+    assert "80.20 ± 0.28 (80.10, +0.10)" in text
+    assert "The linear SVM is within 0.3 points of the printed figure on digits." in text
+    assert "is ahead of ours on digits (by 6.50)" in text
+    assert "1.50 points short of the printed 90.00. The printed figure is of another planet." in text
+    assert 'class="below"' in html_report([TABLE], store)
+
+
+def test_errors_are_better_when_lower(store):
+    from dataclasses import replace
+
+    table = replace(TABLE, measure="error", published={("ours", "digits"): 12.0})
+    assert not entries(table, store)["ours", "digits"].is_below
+    assert "11.50 ± 0.71 (12.00, -0.50)" in page([table], store)
+    times = replace(TABLE, measure="fit_seconds", published={("ours", "digits"): 12.0}, notes={})
+    assert "0.50 (12.00)" in page([times], store)
+
+
+def test_what_was_not_run_is_a_dash(tmp_path):
+    text = page([TABLE], Store(tmp_path / "none.jsonl"))
+    assert "– (90.00)" in text
+    assert "holds 0 of 6 runs" in text
