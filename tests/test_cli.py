@@ -566,12 +566,14 @@ def test_onnx_takes_the_columns_as_they_are(folder, tmp_path, capsys):
         np.testing.assert_allclose(probability, model.predict_proba(frame), atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["clustered", "auto"])
+@pytest.mark.parametrize("kind", ["clustered", "auto", "mixture"])
 def test_c_takes_the_columns_as_they_are(folder, tmp_path, capsys, kind):
     model = folder / "xor.model"
-    if kind == "auto":
-        model = tmp_path / "auto.model"
-        main(["train", folder / "xor.csv", "--label", "target", "-o", model, "--budget", "2s", "--test-size", "0"])
+    if kind != "clustered":
+        model = tmp_path / "other.model"
+        settings = ["--budget", "2s"] if kind == "auto" else ["--set", "n_experts=4"]
+        arguments = ["train", folder / "xor.csv", "--label", "target", "-o", model, "--test-size", "0"]
+        assert main([*arguments, "--model", kind, *settings]) == 0
     assert main(["export", model, "--format", "c", "-o", tmp_path / "xor.c"]) == 0
     frame = pd.read_csv(folder / "xor.csv")
     rows = np.ascontiguousarray(frame[["u", "v", "w"]], dtype=np.float32)
