@@ -17,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "exponential.hpp"
 #include "gate.hpp"
 #include "panels.hpp"
 #include "parallel.hpp"
@@ -25,21 +26,22 @@
 
 namespace svmosaic {
 
-inline double vote_of(double s) {
-  const double against = s < 1 ? 1 - s : 0, in_favour = s > -1 ? 1 + s : 0;
-  return std::exp(-against) - std::exp(-in_favour);
-}
-
-// The vote divided by exp(-hinge(s)) + exp(-hinge(-s)).
-inline double share_of(double s) {
-  const double size = std::abs(s);
-  return std::copysign(std::tanh(size <= 1 ? size : 0.5 * (1 + size)), s);
-}
-
 enum class Link { identity, vote, posterior };
 
-inline double linked(Link link, double s) {
-  return link == Link::identity ? s : link == Link::vote ? vote_of(s) : share_of(s);
+// s[i] = link(s[i]) for n margins, many exponentials at once; `room` has space for 2 * padded_width(n) numbers.
+inline void link_all(Link link, double* s, int64_t n, double* room) {
+  if (link == Link::identity) return;
+  double *in_favour = room, *against = room + padded_width(n);
+  for (int64_t i = 0; i < n; ++i) {
+    in_favour[i] = s[i] < 1 ? s[i] - 1 : 0;
+    against[i] = s[i] > -1 ? -1 - s[i] : 0;
+  }
+  exp_all(in_favour, n);
+  exp_all(against, n);
+  if (link == Link::vote)
+    for (int64_t i = 0; i < n; ++i) s[i] = in_favour[i] - against[i];
+  else
+    for (int64_t i = 0; i < n; ++i) s[i] = (in_favour[i] - against[i]) / (in_favour[i] + against[i]);
 }
 
 template <class T>
@@ -122,21 +124,25 @@ struct ScoreScratch {
   std::vector<int64_t> start;
   std::vector<const T*> row;
   RowBuffers<T> by_tile, on_all;
+  std::vector<double> margins, exponentials;  // of the pairs of a row, or of the rows of a tile
 
   ScoreScratch(const Tiles<T>& tiles, int64_t n_rows, int64_t width)
       : tile(n_rows * width), pair(tiles.few > 0 ? n_rows * width : 0), many(n_rows), weight(n_rows * width),
         start(tiles.n_tiles + 1), row(n_rows), by_tile(tiles.few > 0 ? n_rows : 0, tiles.padded()),
-        on_all(tiles.few < width ? std::min(n_rows, kAllBlock) : 0, tiles.all.padded()) {}
+        on_all(tiles.few < width ? std::min(n_rows, kAllBlock) : 0, tiles.all.padded()),
+        margins(std::max(n_rows, width) * tiles.n_outputs),
+        exponentials(tiles.link == Link::identity ? 0 : 2 * padded_width(margins.size())) {}
 };
 
-// out += weight * link(scores + intercept) on tile k
+// margin = scores + intercept on tile k
 template <class T>
-inline void add_tile(const Tiles<T>& tiles, int64_t k, double weight, const T* scores, double* out) {
+inline void margins_of(const Tiles<T>& tiles, int64_t k, const T* scores, double* margin) {
   const T* intercept = tiles.intercept.data() + k * tiles.n_outputs;
-  for (int64_t c = 0; c < tiles.n_outputs; ++c) {
-    const double s = static_cast<double>(scores[c]) + intercept[c];
-    out[c] += weight * linked(tiles.link, s);
-  }
+  for (int64_t c = 0; c < tiles.n_outputs; ++c) margin[c] = static_cast<double>(scores[c]) + intercept[c];
+}
+
+inline void add_weighted(double weight, const double* linked, int64_t n, double* out) {
+  for (int64_t c = 0; c < n; ++c) out[c] += weight * linked[c];
 }
 
 // Scores of the m rows listed in `rows`, counted from `begin`, on all tiles.
@@ -195,11 +201,18 @@ inline void score_on_all(const Tiles<T>& tiles, const Rows& x, int64_t begin, co
     const int64_t m = std::min(kAllBlock, n - first);
     all_scores(tiles, x, begin, rows + first, m, scratch);
     for (int64_t r = 0; r < m; ++r) {
-      const int64_t i = rows[first + r];
+      const int64_t i = rows[first + r], n_outputs = tiles.n_outputs;
+      double* margin = scratch.margins.data();
+      int64_t needed = 0;
       for (int64_t p = i * width; p < (i + 1) * width; ++p)
         if (!weight || weight[p] != 0)
-          add_tile(tiles, tile[p], weight ? weight[p] : 1.0, scratch.on_all.row[r] + tile[p] * tiles.n_outputs,
-                   out + i * tiles.n_outputs);
+          margins_of(tiles, tile[p], scratch.on_all.row[r] + tile[p] * n_outputs, margin + needed++ * n_outputs);
+      link_all(tiles.link, margin, needed * n_outputs, scratch.exponentials.data());
+      for (int64_t p = i * width; p < (i + 1) * width; ++p) {
+        if (weight && weight[p] == 0) continue;
+        add_weighted(weight ? weight[p] : 1.0, margin, n_outputs, out + i * n_outputs);
+        margin += n_outputs;
+      }
     }
   }
 }
@@ -221,10 +234,14 @@ inline void score_by_tile(const Tiles<T>& tiles, const Rows& x, int64_t begin, c
     for (const int64_t end = scratch.start[k]; from < end;) {
       const int64_t m = std::min(room, end - from);
       const int32_t* pairs = scratch.pair.data() + from;
+      const int64_t n_outputs = tiles.n_outputs;
+      double* margin = scratch.margins.data();
       tile_scores(tiles, k, x, begin, pairs, m, width, scratch);
+      for (int64_t p = 0; p < m; ++p) margins_of(tiles, k, scratch.by_tile.row[p], margin + p * n_outputs);
+      link_all(tiles.link, margin, m * n_outputs, scratch.exponentials.data());
       for (int64_t p = 0; p < m; ++p)
-        add_tile(tiles, k, weight ? weight[pairs[p]] : 1.0, scratch.by_tile.row[p],
-                 out + pairs[p] / width * tiles.n_outputs);
+        add_weighted(weight ? weight[pairs[p]] : 1.0, margin + p * n_outputs, n_outputs,
+                     out + pairs[p] / width * n_outputs);
       from += m;
     }
   }
@@ -286,8 +303,11 @@ SVMOSAIC_CLONES void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& 
     return score_on_all(tiles, x, 0, &first, 1, tile, weight, width, scratch.score, scratch.out.data());
   for (int64_t a = 0; a < width; ++a) {
     if (weight[a] == 0) continue;
+    double* margin = scratch.score.margins.data();
     tile_scores(tiles, tile[a], x, 0, &first, 1, 1, scratch.score);
-    add_tile(tiles, tile[a], weight[a], scratch.score.by_tile.row[0], scratch.out.data());
+    margins_of(tiles, tile[a], scratch.score.by_tile.row[0], margin);
+    link_all(tiles.link, margin, tiles.n_outputs, scratch.score.exponentials.data());
+    add_weighted(weight[a], margin, tiles.n_outputs, scratch.out.data());
   }
 }
 

@@ -116,7 +116,7 @@ def test_a_file_name_that_would_end_the_include_of_the_c_source(file, tmp_path):
     from svmosaic.export.c import CExportError
 
     model = LinearSVC().fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(CExportError, match="the file name may hold"):
+    with pytest.raises(CExportError, match=r"path must end in \.c, after letters"):
         model.to_c(tmp_path / file)
     assert os.listdir(tmp_path) == []
 

@@ -63,6 +63,11 @@ class Target:
         """One for two classes, else one a class (one-vs-rest)."""
         return 1 if len(self.classes) == 2 else len(self.classes)
 
+    def take(self, rows) -> "Target":
+        """The target of some of the rows."""
+        sample_weight = None if self.sample_weight is None else self.sample_weight[rows]
+        return Target(self.classes, self.label[rows], self.weight[rows], sample_weight)
+
     def signs(self, output):
         """+1 and -1 of the rows for one output, as int8."""
         positive = 1 if self.n_outputs == 1 else output

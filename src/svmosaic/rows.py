@@ -7,6 +7,15 @@ from scipy import sparse
 
 from svmosaic import _core
 
+# The core is called for about this many multiplications at a time (some tenths of a second), to look for interrupts.
+WORK_A_CALL = 1e9
+
+
+def row_blocks(n_rows: int, work: float) -> list[slice]:
+    """Slices of the rows that the core may take at once, for so many multiplications a row."""
+    size = max(1, int(WORK_A_CALL / max(1.0, work)))
+    return [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
+
 
 class Rows:
     """Data rows (x_i, bias) as the core reads them: dense or CSR, float32 or float64, not copied.

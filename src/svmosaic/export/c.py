@@ -32,11 +32,8 @@ def to_c(estimator, path, *, name=None):
     source, header : Path
     """
     source = Path(path)
-    if source.suffix != ".c":
-        raise CExportError(f"path must end in .c, got {str(path)!r}")
-    if not re.fullmatch(r"[\w.+ -]+", source.name, flags=re.ASCII):
-        # The name of the header is written into the source.
-        raise CExportError(f"the file name may hold letters, digits and any of _.+- and blanks, got {source.name!r}")
+    if not re.fullmatch(r"[\w.+ -]+\.c", source.name, flags=re.ASCII):  # it is written into the source
+        raise CExportError(f"path must end in .c, after letters, digits, blanks and _+-. only, got {str(path)!r}")
     name = re.sub(r"\W", "_", source.stem) if name is None else name
     if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
         raise CExportError(f"name must be a C identifier, got {name!r}")

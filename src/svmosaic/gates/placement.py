@@ -8,6 +8,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
+from svmosaic.gates._forked import safe_openmp
+
 # Rows that k-means++ seeds from, at least, and a centre.
 SEEDS, SEEDS_PER_CENTER = 4096, 32
 
@@ -45,25 +47,28 @@ def place_centers(
     -------
     ndarray of shape (n, n_features), of the dtype of X
     """
+    with safe_openmp():
+        centers = _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name)
+    return np.unique(np.ascontiguousarray(centers, dtype=X.dtype), axis=0)
+
+
+def _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name):
     if isinstance(source, str):
         if source == "kmeans":
-            centers = _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
+            return _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
         elif source == "class":
-            centers = _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng)
+            return _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng)
         elif source == "random":
             chosen = rng.choice(X.shape[0], min(n_centers, X.shape[0]), replace=False)
-            centers = X[chosen].toarray() if sparse.issparse(X) else X[chosen]
-        else:
-            raise ValueError(f"{name} must be 'kmeans', 'class', 'random', an array or a clusterer, got {source!r}")
-    elif hasattr(source, "cluster_centers_"):
-        centers = _checked(source.cluster_centers_, X, name)
-    elif hasattr(source, "fit"):
-        centers = _clustered(X, source, rng, name)
-    elif np.ndim(source) == 0:
+            return X[chosen].toarray() if sparse.issparse(X) else X[chosen]
+        raise ValueError(f"{name} must be 'kmeans', 'class', 'random', an array or a clusterer, got {source!r}")
+    if hasattr(source, "cluster_centers_"):
+        return _checked(source.cluster_centers_, X, name)
+    if hasattr(source, "fit"):
+        return _clustered(X, source, rng, name)
+    if np.ndim(source) == 0:
         raise ValueError(f"{name} must be a clusterer or an array of centres, got {source!r}")
-    else:
-        centers = _checked(source, X, name)
-    return np.unique(np.ascontiguousarray(centers, dtype=X.dtype), axis=0)
+    return _checked(source, X, name)
 
 
 def _checked(centers, X, name):

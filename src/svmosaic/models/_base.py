@@ -15,7 +15,7 @@ from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Fitting
 from svmosaic.mosaic import Mosaic
-from svmosaic.rows import Rows
+from svmosaic.rows import Rows, row_blocks
 from svmosaic.solvers import SOLVERS, Control, Problem, solve, warn_if_unconverged
 
 LOSSES = ("hinge", "squared_hinge")
@@ -25,6 +25,15 @@ def _tiles_of(coupling, solutions, bias):
     """Weights (n_tiles, n_outputs, n_features) and intercepts of the tiles."""
     tiles = np.stack([coupling.tiles(s.weights) for s in solutions], axis=1)
     return tiles[:, :, :-1], bias * tiles[:, :, -1]
+
+
+def _code(gate, X, n_jobs):
+    """Codes of all rows, by blocks, so that an interrupt gets through."""
+    blocks = row_blocks(X.shape[0], gate.n_tiles * X.shape[1])
+    if len(blocks) == 1:
+        return gate.code(X, n_jobs)
+    tiles, weights = zip(*(gate.code(X[rows], n_jobs) for rows in blocks), strict=True)
+    return np.concatenate(tiles), None if weights[0] is None else np.concatenate(weights)
 
 
 class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
@@ -65,7 +74,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         rng = check_random_state(self.random_state)
         gate_rows, tile_rows, feature_map = self._map_features(X)
         gate = self._fit_gate(gate_rows, target, rng)
-        codes = gate.code(gate_rows, self.n_jobs)
+        codes = _code(gate, gate_rows, self.n_jobs)
         coupling = self._couple(gate.n_tiles)
         self._fitting.gate, self._fitting.feature_map = gate, feature_map
         solutions, bias = self._solve(tile_rows, target, codes, coupling, rng)
@@ -81,7 +90,12 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
     def decision_function(self, X):
         """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
-        scores = self.mosaic_.decision_function(validate_rows(self, X), self.n_jobs)
+        X = validate_rows(self, X)
+        blocks = row_blocks(X.shape[0], self.mosaic_.n_bytes / 8)
+        if len(blocks) == 1:
+            scores = self.mosaic_.decision_function(X, self.n_jobs)
+        else:  # so that an interrupt gets through
+            scores = np.concatenate([self.mosaic_.decision_function(X[rows], self.n_jobs) for rows in blocks])
         return scores.ravel() if len(self.classes_) == 2 else scores
 
     def predictor(self):

@@ -185,7 +185,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     def _calibrate_mixture(self, loop, mixture, target, rng):
         """The calibration that was asked for, with gate and responsibilities as they are."""
         if self.calibration is None or self.calibration == "posterior":
-            return None if self.calibration is None else Posterior()
+            return self.calibration_  # as for every iterate
         _, shares = loop.e_step(mixture)
 
         def scores_without(weight):
@@ -242,10 +242,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
             stratify=target.label if counts.min() > 1 and self.validation_fraction * len(target.label) >= len(counts)
             else None,
         )  # fmt: skip
-        part = replace(
-            target, label=target.label[train], weight=target.weight[train], sample_weight=target.sample_weight[train]
-        )
-        return X[train], part, (X[kept], target.label[kept], target.weight[kept])
+        return X[train], target.take(train), (X[kept], target.label[kept], target.weight[kept])
 
     def _check_parameters(self):
         check_real("label_weight", self.label_weight, above=0)
@@ -295,7 +292,9 @@ class _Watch:
     def fitted(self, mixture) -> dict:
         """The attributes with which an estimator predicts as this mixture does."""
         mosaic = self.estimator._mosaic_of(mixture.gate, mixture.bank, self.bias)
-        return {"classes_": self.target.classes, "mosaic_": mosaic}
+        # The other calibrations come after the last iterate.
+        calibration = Posterior() if mosaic.link == "posterior" else None
+        return {"classes_": self.target.classes, "mosaic_": mosaic, "calibration_": calibration}
 
     def _validate(self, iteration, mixture, trace):
         X, label, weight = self.held_out

@@ -123,7 +123,7 @@ class Progress:
     def _fitted(self, place, weights) -> dict:
         """The attributes with which an estimator predicts as the weights of this moment do."""
         self._take(place, weights)
-        now = [Solution(Certificate(w, np.nan, np.nan), None, 0, np.nan, "") for w in self.weights]
+        now = [Solution(Certificate(w, np.nan, np.nan), np.empty(0), 0, np.nan, "") for w in self.weights]
         model = copy.copy(self.estimator)
         model._keep(self.classes, self.fitting.gate, self.coupling, now, self.bias, self.fitting.feature_map)
         before = vars(self.estimator)

@@ -9,6 +9,7 @@ from svmosaic._validation import check_real
 from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate, place_centers
 from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models._probabilities import CALIBRATION_PARAMETER
 from svmosaic.solvers import SOLVERS
 
 _PARAMETERS = """n_clusters : int, default=8
@@ -38,12 +39,7 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
         The constant appended to each row for the bias, which is penalised like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
-    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
-        How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
-        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class.
-        "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
-        `predict_proba`.
-    n_jobs : int or None, default=None
+    @CALIBRATION@n_jobs : int or None, default=None
         Threads, over classes and cells. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         For k-means and the order of the coordinates.
@@ -53,7 +49,7 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
     max_time : float or None, default=None
         Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
         (and independent tiles) share the time that is left when they start; k-means is not cut short.
-    """
+    """.replace("@CALIBRATION@", CALIBRATION_PARAMETER)
 
 # How often weights and groups are fitted in turn where cells form groups: a few rounds settle the groups.
 _GROUP_ROUNDS = 5

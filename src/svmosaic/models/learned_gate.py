@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import Target, check_real, validate_batch, validate_training
+from svmosaic._validation import check_real, validate_batch, validate_training
 from svmosaic.calibration import fit_calibration
 from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate, ProjectedGate, place_centers, principal_components
@@ -270,7 +270,7 @@ class LearnedGateSVC(BaseMosaicClassifier):
         parts = train_test_split(
             np.arange(n_rows), test_size=n_held, random_state=rng, stratify=target.label if enough else None
         )
-        return [(X[rows], _take(target, rows)) for rows in map(np.sort, parts)]
+        return [(X[rows], target.take(rows)) for rows in map(np.sort, parts)]
 
     def _start(self, X, target, rng) -> GateLearner:
         """The start: principal components, k-means in them, zero tiles; or the last fit."""
@@ -362,10 +362,6 @@ def _single_precision(X):
     if not np.isfinite(X.data if sparse.issparse(X) else X).all():
         raise ValueError("X has values too large for float32: scale the features")
     return X
-
-
-def _take(target, rows) -> Target:
-    return Target(target.classes, target.label[rows], target.weight[rows], target.sample_weight[rows])
 
 
 def _accuracy(mosaic, X, target, n_jobs) -> float:

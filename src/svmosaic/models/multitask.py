@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from scipy import sparse
 
-from svmosaic._validation import Target, check_choice, check_real
+from svmosaic._validation import check_choice, check_real
 from svmosaic.couplings import ClusteredTasks
 from svmosaic.couplings.clustered import GROUPS
 from svmosaic.gates import GaussianGate
@@ -203,7 +203,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
 
     def _score_floor(self, floor, X, target, train, test, rng) -> float:
         """Accuracy on the rows `test` of a model of this floor from the rows `train`."""
-        part = Target(target.classes, target.label[train], target.weight[train])
+        part = target.take(train)
         model = type(self)(**self.get_params(deep=False)).set_params(
             covariance_floor=floor,
             max_iter=min(self.max_iter, SEARCH_ITER),
