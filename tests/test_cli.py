@@ -13,6 +13,8 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
@@ -270,6 +272,22 @@ def test_bad_tables_are_told_and_leave_no_file(tmp_path, capsys, content, option
     assert [path.name for path in tmp_path.iterdir()] == ["d.csv"]
 
 
+def test_a_class_of_one_row_costs_the_probabilities_only(tmp_path, capsys):
+    frame = mixed_table(100)
+    frame.loc[3, "kind"] = "perhaps"
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    assert main(["train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear"]) == 0
+    assert "class 'perhaps' has one row only, too few for probabilities" in capsys.readouterr().out
+    assert main(["score", tmp_path / "m", tmp_path / "d.csv"]) == 0
+
+
+def test_training_from_standard_input(folder, tmp_path, monkeypatch, capsys):
+    content = (folder / "xor.csv").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert main(["train", "-", "--label", "target", "-o", tmp_path / "m", "--model", "linear", "--json"]) == 0
+    assert answer(capsys)["rows"] == 300
+
+
 def test_too_many_classes_are_taken_for_a_wrong_column(tmp_path, capsys):
     pd.DataFrame({"a": range(300), "id": [f"u{i}" for i in range(300)]}).to_csv(tmp_path / "d.csv", index=False)
     refused(capsys, ["train", tmp_path / "d.csv", "--label", "id", "-o", tmp_path / "m"], "is it the right column?")
@@ -407,6 +425,41 @@ def test_probabilities_need_a_calibration(folder, tmp_path, capsys):
     refused(capsys, predict, "LinearSVC has no probabilities: train with --calibration temperature")
 
 
+FIELDS = st.one_of(
+    st.sampled_from(
+        ["", "1", "-2.5", "1e400", "nan", "inf", "yes", "no", '"', '"a\n', "ä", "\0", "9" * 30, "True", " "]
+    ),
+    st.text(max_size=4),
+)
+TABLES = st.lists(st.lists(FIELDS, min_size=1, max_size=4), max_size=8).map(
+    lambda rows: "\n".join(",".join(row) for row in rows).encode("utf-8", "surrogatepass")
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    content=st.one_of(TABLES, st.binary(max_size=80)), suffix=st.sampled_from(["csv", "tsv", "svm", "npz", "parquet"])
+)
+@example(content=b"u,v,w,kind\n1,2,3,yes\n", suffix="csv")
+@example(content=b"u,v,w,kind\n1,2,3,yes\n4,5,6,no\n1,2,3,yes\n4,5,6,no\n1,2,3,yes\n4,5,6,no\n", suffix="csv")
+def test_whatever_the_file_holds_there_is_an_exit_code(folder, tmp_path, capsys, content, suffix):
+    data, out = tmp_path / f"d.{suffix}", tmp_path / "out.csv"
+    data.write_bytes(content)
+    for arguments in (
+        ["predict", folder / "xor.model", data, "-o", out],
+        ["predict", folder / "mixed.model", data, "-o", out],
+        ["train", data, "--label", "-1", "-o", out, "--model", "linear"],
+    ):
+        code = main(arguments)
+        err = capsys.readouterr().err
+        assert code in (0, 1)
+        assert (code == 0) == out.exists(), err
+        assert (code == 1) == ("svmosaic: error: " in err)
+        out.unlink(missing_ok=True)
+    assert [path.name for path in tmp_path.iterdir()] == [data.name]
+    data.unlink()
+
+
 # ---- score, tune, inspect, export ----------------------------------------------------------------------------------
 
 
@@ -472,6 +525,18 @@ def test_inspect_shows_regions_and_rows(folder, capsys):
         )
 
 
+@pytest.mark.parametrize("name", ["xor", "mixed"])
+def test_the_report_is_one_page_with_the_names_of_the_table(folder, tmp_path, capsys, name):
+    out = tmp_path / "report.html"
+    assert main(["inspect", folder / f"{name}.model", "--html", out, "--json"]) == 0
+    assert answer(capsys)["html"] == str(out)
+    page = out.read_text()
+    assert f"of {name}.csv" in page
+    assert {"xor": '"w"', "mixed": "town_Bonn"}[name] in page
+    refused(capsys, ["inspect", folder / f"{name}.model", "--html", tmp_path / "none" / "r.html"], "there is no folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
 def test_the_sample_is_the_training_rows(folder):
     model, frame = open_model(folder / "mixed.model"), pd.read_csv(folder / "mixed.csv")
     X, y = model.sample_rows()
@@ -501,12 +566,14 @@ def test_onnx_takes_the_columns_as_they_are(folder, tmp_path, capsys):
         np.testing.assert_allclose(probability, model.predict_proba(frame), atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["clustered", "auto"])
+@pytest.mark.parametrize("kind", ["clustered", "auto", "mixture"])
 def test_c_takes_the_columns_as_they_are(folder, tmp_path, capsys, kind):
     model = folder / "xor.model"
-    if kind == "auto":
-        model = tmp_path / "auto.model"
-        main(["train", folder / "xor.csv", "--label", "target", "-o", model, "--budget", "2s", "--test-size", "0"])
+    if kind != "clustered":
+        model = tmp_path / "other.model"
+        settings = ["--budget", "2s"] if kind == "auto" else ["--set", "n_experts=4"]
+        arguments = ["train", folder / "xor.csv", "--label", "target", "-o", model, "--test-size", "0"]
+        assert main([*arguments, "--model", kind, *settings]) == 0
     assert main(["export", model, "--format", "c", "-o", tmp_path / "xor.c"]) == 0
     frame = pd.read_csv(folder / "xor.csv")
     rows = np.ascontiguousarray(frame[["u", "v", "w"]], dtype=np.float32)
@@ -566,6 +633,15 @@ def test_help_lists_all_commands_and_needs_no_scikit_learn():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert all(command in out for command in COMMANDS)
     assert out.splitlines()[-1] == "False"
+
+
+def test_a_reader_that_has_enough_is_no_error(folder):
+    command = (
+        f'"{sys.executable}" -c "{PROGRAM}" predict {folder / "xor.model"} {folder / "xor.csv"} --chunk 1 | head -n 1'
+    )
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout == "prediction\n"
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))

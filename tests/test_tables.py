@@ -172,6 +172,39 @@ def test_standard_input(monkeypatch):
         read_table("-", format="parquet")
 
 
+class Endless(io.RawIOBase):
+    """A table that never ends."""
+
+    def __init__(self, first, line):
+        self.left, self.line = first, line
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        content = self.left or self.line * (len(buffer) // len(self.line))
+        buffer[: len(content)] = content
+        self.left = b""
+        return len(content)
+
+
+@pytest.mark.parametrize(("first", "line", "format"), [(b"a,b\n", b"1,2\n", "csv"), (b"1 1:2\n", b"0 2:1\n", "libsvm")])
+def test_a_chunk_needs_no_more_than_its_rows(monkeypatch, first, line, format):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Endless(first, line))))
+    chunks = read_chunks("-", 1000, format=format)
+    assert [len(next(chunks)) for _ in range(3)] == [1000] * 3
+
+
+def test_progress_is_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "1,2\n" * 5000)
+    told = []
+    list(read_chunks(path, 1000, progress=lambda done, total: told.append((done, total))))
+    assert {total for _, total in told} == {path.stat().st_size}
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert len(told) == 5
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -80,5 +80,7 @@ def test_the_output_shown_is_that_of_the_command_before_it(folder):
                 return re.sub(r"[\d.]+", "#", text)
 
             assert words(printed[command]) == words(text)
+            shares = [[float(share) for share in re.findall(r"([\d.]+)%", t)] for t in (printed[command], text)]
+            assert shares[0] == pytest.approx(shares[1], abs=3)
         elif kind == "sh":
             command = text.splitlines()[-1]

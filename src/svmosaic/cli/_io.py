@@ -112,10 +112,17 @@ class Bar:
     def __enter__(self):
         if self.shown:
             from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import (
+                BarColumn,
+                Progress,
+                TaskProgressColumn,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
 
             self._bar = Progress(
-                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
+                TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
                 TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
                 console=Console(stderr=True), transient=True,
             )  # fmt: skip

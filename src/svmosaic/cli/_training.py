@@ -140,11 +140,18 @@ def take(X, rows):
     return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
 
 
-def pipeline_of(estimator, X, kinds, options):
-    """Preparation and classifier, not fitted; a model that scales by itself gets rows that are not."""
+def fitted(estimator, X, y, kinds, options):
+    """Preparation and classifier, fitted; a model that scales by itself gets rows that are not."""
+    if "calibration" in estimator.get_params() and np.unique(y, return_counts=True)[1].min() < 2:
+        estimator.set_params(calibration=None)  # which needs two rows of each class
     scale = type(estimator).__name__ != "MosaicClassifier"
     preparation = build_preparation(X, kinds, scale=scale, max_categories=options.max_categories)
-    return Pipeline([("prepare", preparation), ("classify", estimator)])
+    return Pipeline([("prepare", preparation), ("classify", estimator)]).fit(X, y)
+
+
+def for_judging(parameters):
+    """Parameters of a model that is only to predict: a temperature changes no prediction, so it can be left out."""
+    return parameters | ({"calibration": None} if parameters.get("calibration") == "temperature" else {})
 
 
 def common_parameters(estimator_type, options) -> dict:
@@ -175,11 +182,11 @@ def finish(options, data, estimator, held_out_model, bar, started, extra=None, s
         X, y = data.test
         with bar.step("a linear SVM beside it"):
             parameters = common_parameters(LinearSVC, options) | {"calibration": None}
-            linear = pipeline_of(LinearSVC(**parameters), data.train[0], data.kinds, options).fit(*data.train)
+            linear = fitted(LinearSVC(**parameters), *data.train, data.kinds, options)
         scores = {"rows": len(y), "accuracy": float(np.mean(held_out_model.predict(X) == y))}
         scores["linear_svm"] = float(np.mean(linear.predict(X) == y))
     with bar.step("fitting to all rows", seconds):
-        pipeline = pipeline_of(estimator, data.X, data.kinds, options).fit(data.X, data.y)
+        pipeline = fitted(estimator, data.X, data.y, data.kinds, options)
     model = TrainedModel(
         pipeline, np.array(data.table.feature_names), data.kinds, hasattr(data.table.X, "indptr"), data.table.label
     )
@@ -199,7 +206,10 @@ def finish(options, data, estimator, held_out_model, bar, started, extra=None, s
 
 
 def _notes(data, options):
-    """Columns that a person would want to look at."""
+    """What a person would want to look at."""
+    classes, counts = np.unique(data.y, return_counts=True)
+    if counts.min() < 2:
+        yield f"class {str(classes[counts.argmin()])!r} has one row only, too few for probabilities"
     for place, (name, kind) in enumerate(zip(data.table.feature_names, data.kinds, strict=True)):
         if kind != TEXT:
             continue

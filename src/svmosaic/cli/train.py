@@ -14,7 +14,7 @@ from svmosaic import (
     MultiTaskMixtureSVC,
 )
 from svmosaic.cli._io import Bar, check_output, duration
-from svmosaic.cli._training import add_training_arguments, common_parameters, finish, pipeline_of, read_data
+from svmosaic.cli._training import add_training_arguments, common_parameters, finish, fitted, for_judging, read_data
 
 MODELS = {
     "auto": MosaicClassifier,
@@ -61,7 +61,7 @@ def run(options):
         model = None
         if data.test is not None:
             with bar.step("training", seconds):
-                model = pipeline_of(kind(**parameters), data.train[0], data.kinds, options).fit(*data.train)
+                model = fitted(kind(**for_judging(parameters)), *data.train, data.kinds, options)
         estimator = kind(**parameters)
         finish(options, data, estimator, model, bar, started, {"parameters": _told(parameters)}, seconds)
 

@@ -7,7 +7,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic.cli._io import Bar, check_output, duration
-from svmosaic.cli._training import add_training_arguments, common_parameters, finish, pipeline_of, read_data, take
+from svmosaic.cli._training import (
+    add_training_arguments,
+    common_parameters,
+    finish,
+    fitted,
+    for_judging,
+    read_data,
+    take,
+)
 from svmosaic.cli.train import MODELS
 
 # From where random draws are taken. The first of each list are the first candidate of the model.
@@ -61,7 +69,7 @@ def run(options):
         model = None
         if data.test is not None:
             with bar.step("training the best"):
-                model = pipeline_of(kind(**parameters), data.train[0], data.kinds, options).fit(*data.train)
+                model = fitted(kind(**for_judging(parameters)), *data.train, data.kinds, options)
         extra = {"parameters": best["parameters"], "tried": len(trials), "leaderboard": trials[:10]}
         finish(options, data, kind(**parameters), model, bar, started, extra)
     if not (options.json or options.quiet):
@@ -85,14 +93,15 @@ def search(options, data, deadline):
     size = min(FIRST_RUNG, len(rows))
     rung = [next(pool) for _ in range(3 * len(options.models))]
     while True:
-        part = rows[:size]
+        part, late = rows[:size], False
         for name, parameters in rung:
-            if trials and perf_counter() > deadline:
-                return _ranked(trials)
+            if trials and perf_counter() + _expected(trials, name, size) > deadline:
+                late = True
+                continue
             trial = _try(name, parameters, take(X, part), y[part], held_X, held_y, data, options)
             if trial is not None:
                 trials.append(trial)
-        if perf_counter() > deadline and trials:
+        if late and trials:
             return _ranked(trials)
         best = [t for t in _ranked(trials) if t["rows"] == size]
         if size < len(rows):
@@ -128,19 +137,22 @@ def candidates(names, rng):
 def _try(name, parameters, X, y, held_X, held_y, data, options):
     """A trial, or None where the model does not go with these rows."""
     kind = MODELS[name]
-    common = common_parameters(kind, options)
-    if "calibration" in common:
-        common["calibration"] = None
+    common = for_judging(common_parameters(kind, options))
     started = perf_counter()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model = pipeline_of(kind(**common, **parameters), X, data.kinds, options).fit(X, y)
+            model = fitted(kind(**common, **parameters), X, y, data.kinds, options)
     except ValueError:
         return None
     accuracy = float(np.mean(model.predict(held_X) == held_y))
     seconds = perf_counter() - started
     return {"model": name, "parameters": parameters, "rows": len(y), "accuracy": accuracy, "seconds": round(seconds, 3)}
+
+
+def _expected(trials, name, size):
+    """Seconds of a trial, from those of the same model, as if they grew with the rows."""
+    return max((t["seconds"] * size / t["rows"] for t in trials if t["model"] == name), default=0.0)
 
 
 def _ranked(trials):

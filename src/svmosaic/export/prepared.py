@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from svmosaic.export.c import CExportError, _array, to_c
+from svmosaic.export._c_tables import CExportError, array
+from svmosaic.export.c import to_c
 
 
 def prepared_to_onnx(model):
@@ -113,6 +114,6 @@ def _with_preparation(text, fill, center, factor):
     if len(found) != 1:
         raise CExportError("the C file has no single function that scores, so its rows cannot be prepared")
     inner = found[0].group().replace("scores_of(", "scores_of_prepared(", 1)
-    tables = "\n".join(_array(n, v) for n, v in (("fill_in", fill), ("shift_by", center), ("scale_by", factor)))
+    tables = "\n".join(array(n, v) for n, v in (("fill_in", fill), ("shift_by", center), ("scale_by", factor)))
     start, end = found[0].span()
     return f"{text[:start]}{tables}\n{inner}\n{_PREPARE}{text[end:]}"
