@@ -93,6 +93,26 @@ def test_an_interrupt_is_clean(tmp_path, number):
     assert len(lines_of(tmp_path)) >= 2
 
 
+def test_workers_are_ended_and_replaced():
+    from svmosaic.experiments.describe import Cell, Method, Task
+    from svmosaic.experiments.workers import WorkerDiedError, Workers
+
+    cell = Cell(Task("xor", "xor", prepare="none"), Method("linear", "LinearSVC"), 0)
+    with Workers(1) as workers:
+        first = workers._processes[0]
+        first.kill()
+        first.wait()
+        workers.submit(cell)
+        work, result = workers.take()
+        assert work == cell
+        assert isinstance(result, WorkerDiedError)
+        workers.submit(cell)
+        assert workers.take()[1]["accuracy"] > 40
+        second = workers._processes[0]
+    assert second.poll() is not None
+    assert [process for process in workers._processes if process.poll() is None] == []
+
+
 def test_reports_are_written(tmp_path, capsys):
     arguments = ["reproduce", "--quick", "--only", "csvm-figure1", "--only", "mlsvm-figure5", "--output", str(tmp_path)]
     assert main(arguments) == 0
