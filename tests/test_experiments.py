@@ -279,6 +279,17 @@ def test_two_runs_cannot_write_at_once(tmp_path):
         Store(path).__enter__()
 
 
+def test_what_others_added_in_between_is_kept(tmp_path):
+    path = tmp_path / "store.jsonl"
+    late = Store(path)
+    with Store(path) as other:
+        other.add(record_of(1))
+    with late:
+        assert ("key 1", 0) in late
+        late.add(record_of(2))
+    assert list(Store(path).records) == [("key 1", 0), ("key 2", 0)]
+
+
 # The runner
 
 

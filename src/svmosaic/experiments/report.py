@@ -95,9 +95,16 @@ def sentences(experiment, found) -> list[str]:
     out = remarks(experiment, found)
     below = shortfalls(experiment, found)
     for method, task, entry, note in below:
+        close = entry.published_deviation and abs(entry.difference or 0.0) <= entry.published_deviation
         out.append(
             f"▼ {method}, {task}: {abs(entry.difference or 0.0):.2f} points short of the printed "
-            f"{number(entry.published, experiment.measure)}. {note or 'No reason is known.'}"
+            f"{number(entry.published, experiment.measure)}"
+            + (
+                f", within its deviation of {number(entry.published_deviation, experiment.measure)}. "
+                if close
+                else ". "
+            )
+            + (note or "No reason is known.")
         )
     own = {method.name for method in experiment.methods if method.own}
     for (method, task), note in experiment.notes.items():
