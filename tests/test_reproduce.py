@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from svmosaic.cli import main
@@ -53,7 +54,7 @@ def test_killed_runs_lose_nothing_and_repeat_nothing(tmp_path):
     folder, whole = tmp_path / "killed", tmp_path / "whole"
     chance = random.Random(0)
     before: list[bytes] = []
-    for kill in range(3):
+    for kill in range(2):
         # One of the runs has workers.
         process = start(folder, *(["--jobs", "2"] if kill == 1 else []))
         wait_for_lines(process, folder, len(before) + chance.randint(1, 4))
@@ -139,6 +140,17 @@ def test_without_matplotlib_there_are_tables(tmp_path, monkeypatch, capsys):
     assert "svmosaic[plot]" in (tmp_path / "report.html").read_text()
     assert "matplotlib" in capsys.readouterr().err
     assert not (tmp_path / "images").exists()
+
+
+def test_images_of_the_user_are_taken(tmp_path):
+    rng = np.random.RandomState(0)
+    y = np.repeat([0, 1, 2], 40)
+    np.savez(tmp_path / "flowers.npz", X=np.abs(rng.standard_normal((120, 12)) + 2 * np.eye(12)[y]), y=y)
+    options = ["--only", "llsvm-table3", "--repeats", "1", "--images", str(tmp_path / "flowers.npz")]
+    assert main(["reproduce", "--quick", *options, "--output", str(tmp_path)]) == 0
+    page = (tmp_path / "results.md").read_text()
+    assert "| accuracy, % | flowers |" in page
+    assert len(re.findall(r"^\| [^|]+ \| \d+\.\d+ \|$", page, re.M)) == 5
 
 
 def test_wrong_use_is_told_in_a_line(tmp_path, capsys):
