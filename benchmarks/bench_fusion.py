@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from svmosaic import FusedSVC, GaussianMixtureClassifier, svm_to_mixture
 from svmosaic.datasets import load, make_xor
+from svmosaic.experiments.tasks import one_hot_heart
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "fusion.json"
@@ -32,7 +33,6 @@ SETS = ("diabetes", "german", "heart", "vehicle")
 SEMI_SETS = (*SETS, "satimage")
 FOLDS = 3  # of the search for C and gamma in the tables
 SHARES = (5, 10, 20)
-HEART_CATEGORIES = (2, 6, 10, 11, 12)  # cp, restecg, slope, ca, thal
 
 
 def split(name, seed):
@@ -56,11 +56,8 @@ def split(name, seed):
 
 
 def one_hot(*parts):
-    """The categories of heart as columns of their own: 25 features, as in the paper."""
-    both = np.vstack(parts)
-    plain = [j for j in range(both.shape[1]) if j not in HEART_CATEGORIES]
-    columns = [both[:, plain]] + [(both[:, [j]] == np.unique(both[:, j])).astype(np.float32) for j in HEART_CATEGORIES]
-    wide = np.hstack(columns)
+    """The categories of heart as columns of their own, the same in both parts."""
+    wide = one_hot_heart(np.vstack(parts))
     return wide[: len(parts[0])], wide[len(parts[0]) :]
 
 

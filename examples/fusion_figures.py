@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from svmosaic import FusedSVC, GaussianMixtureClassifier
+from svmosaic.experiments.pictures import overlapping_classes
 
 GAMMAS = (100, 10, 2)
 WEIGHTS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -25,13 +26,6 @@ EDGE = 1.15
 
 # %%
 # Two classes that overlap: nobody can separate them, and an SVM with a narrow kernel tries.
-def two_classes(n=240, seed=3):
-    rng = np.random.RandomState(seed)
-    label = np.arange(n) % 2
-    spread = np.array([[0.34, 0.20], [0.22, 0.36]])[label]
-    return np.array([[-0.25, -0.1], [0.25, 0.15]])[label] + spread * rng.standard_normal((n, 2)), label
-
-
 def shade(axis, model, X, y):
     """Dark for one class and light for the other, the boundary in yellow."""
     line = np.linspace(-EDGE, EDGE, 200)
@@ -82,7 +76,7 @@ def main(folder):
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    X, y = two_classes()
+    X, y = overlapping_classes()
     for draw in (figure_1, figure_2):
         path = folder / f"fusion_{draw.__name__}.png"
         draw(plt, X, y).savefig(path, dpi=72)

@@ -1,7 +1,9 @@
 """Experiments: descriptions that say what they mean, a store that loses nothing, a runner that does each thing once."""
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -277,6 +279,17 @@ def test_two_runs_cannot_write_at_once(tmp_path):
         Store(path).__enter__()
 
 
+def test_what_others_added_in_between_is_kept(tmp_path):
+    path = tmp_path / "store.jsonl"
+    late = Store(path)
+    with Store(path) as other:
+        other.add(record_of(1))
+    with late:
+        assert ("key 1", 0) in late
+        late.add(record_of(2))
+    assert list(Store(path).records) == [("key 1", 0), ("key 2", 0)]
+
+
 # The runner
 
 
@@ -345,6 +358,14 @@ def test_quick_versions_need_no_data():
         assert not experiment.published
         if experiment.kind == "curve":
             assert set(experiment.lines) == {m.name for m in experiment.methods}
+
+
+def test_the_page_on_experiments_runs(tmp_path, monkeypatch, capsys):
+    text = (Path(__file__).parent.parent / "docs" / "reproduce.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "reproduce.md", "exec"), {})
+    assert "The store holds 3 of 3 runs" in capsys.readouterr().out
 
 
 @pytest.mark.data

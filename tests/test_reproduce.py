@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from svmosaic.cli import main
@@ -53,7 +54,7 @@ def test_killed_runs_lose_nothing_and_repeat_nothing(tmp_path):
     folder, whole = tmp_path / "killed", tmp_path / "whole"
     chance = random.Random(0)
     before: list[bytes] = []
-    for kill in range(3):
+    for kill in range(2):
         # One of the runs has workers.
         process = start(folder, *(["--jobs", "2"] if kill == 1 else []))
         wait_for_lines(process, folder, len(before) + chance.randint(1, 4))
@@ -93,6 +94,26 @@ def test_an_interrupt_is_clean(tmp_path, number):
     assert len(lines_of(tmp_path)) >= 2
 
 
+def test_workers_are_ended_and_replaced():
+    from svmosaic.experiments.describe import Cell, Method, Task
+    from svmosaic.experiments.workers import WorkerDiedError, Workers
+
+    cell = Cell(Task("xor", "xor", prepare="none"), Method("linear", "LinearSVC"), 0)
+    with Workers(1) as workers:
+        first = workers._processes[0]
+        first.kill()
+        first.wait()
+        workers.submit(cell)
+        work, result = workers.take()
+        assert work == cell
+        assert isinstance(result, WorkerDiedError)
+        workers.submit(cell)
+        assert workers.take()[1]["accuracy"] > 40
+        second = workers._processes[0]
+    assert second.poll() is not None
+    assert [process for process in workers._processes if process.poll() is None] == []
+
+
 def test_reports_are_written(tmp_path, capsys):
     arguments = ["reproduce", "--quick", "--only", "csvm-figure1", "--only", "mlsvm-figure5", "--output", str(tmp_path)]
     assert main(arguments) == 0
@@ -119,6 +140,17 @@ def test_without_matplotlib_there_are_tables(tmp_path, monkeypatch, capsys):
     assert "svmosaic[plot]" in (tmp_path / "report.html").read_text()
     assert "matplotlib" in capsys.readouterr().err
     assert not (tmp_path / "images").exists()
+
+
+def test_images_of_the_user_are_taken(tmp_path):
+    rng = np.random.RandomState(0)
+    y = np.repeat([0, 1, 2], 40)
+    np.savez(tmp_path / "flowers.npz", X=np.abs(rng.standard_normal((120, 12)) + 2 * np.eye(12)[y]), y=y)
+    options = ["--only", "llsvm-table3", "--repeats", "1", "--images", str(tmp_path / "flowers.npz")]
+    assert main(["reproduce", "--quick", *options, "--output", str(tmp_path)]) == 0
+    page = (tmp_path / "results.md").read_text()
+    assert "| accuracy, % | flowers |" in page
+    assert len(re.findall(r"^\| [^|]+ \| \d+\.\d+ \|$", page, re.M)) == 5
 
 
 def test_wrong_use_is_told_in_a_line(tmp_path, capsys):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 INTERRUPTED = 130
 EPILOG = """Results are kept as they come: stop it whenever you like, and start it again to go on."""
@@ -149,15 +149,19 @@ def _display(console, n_works, total):
         yield line
         return
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[done]}"), TimeElapsedColumn(),
         TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=console) as progress:
-        # Two clocks: runs are counted, but the time left goes by their rough cost.
-        task = progress.add_task("", total=max(1, round(1000 * total)))
+        # Runs are counted, but the time left goes by their rough cost.
+        task = progress.add_task("", total=max(total, 1e-9), done=f"0/{n_works}")
+        done = 0
 
         def advance(work, record, past, left):
-            progress.update(task, completed=round(1000 * past), description=_told(work, record)[:60])
+            nonlocal done
+            done += 1
+            told = _told(work, record)[:60]
+            progress.update(task, completed=past, description=told, done=f"{done}/{n_works}")
 
         yield advance
 

@@ -41,9 +41,9 @@ LLSVM = Method(
     tune_numbers=2_400_000, cost=8.0,
 )  # fmt: skip
 PROTOCOL = (
-    "Rows scaled to unit norm. Settings by 5-fold cross-validation on a sample of the training rows, the same sample "
-    "and folds for every method: C in 0.01 to 100 (gamma likewise for the kernel SVM, lambda in 1 to 100 for CSVM); "
-    "the best mean accuracy wins, but for the linear SVM the strongest penalty within one standard error of it. "
-    "Samples: at most 10,000 rows (linear, K-means+SVM), 6,000 (CSVM, LLSVM), 3,000 (MLSVM), 2,000 (kernel SVM, "
-    "SVM-KNN), fewer where rows have hundreds of features. The final fit has all training rows."
+    "Rows scaled to unit norm. Settings by 5-fold cross-validation on a random sample of the training rows: C in "
+    "0.01 to 100 (gamma likewise for the kernel SVM, lambda in 1 to 100 for CSVM); the best mean accuracy wins, but "
+    "for the linear SVM the strongest penalty within one standard error of it. Samples, drawn alike: at most 10,000 "
+    "rows (linear, K-means+SVM), 6,000 (CSVM, LLSVM), 3,000 (MLSVM), 2,000 (kernel SVM, SVM-KNN), fewer where rows "
+    "have hundreds of features. The final fit has all training rows."
 )

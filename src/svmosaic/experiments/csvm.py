@@ -33,6 +33,15 @@ def _rows(*lines):
     }  # fmt: skip
 
 
+_UNREACHED = (
+    "Tried: every lambda and C of the paper's grid, even chosen on the test rows (csvm-table2-bound), and more "
+    "clusters (csvm-figure2). The linear row is the printed one, so rows and preparation are not the cause; with 8 "
+    "k-means cells and these penalties the figure does not seem to be within reach."
+)
+_UNSURE = (
+    "Tried: every lambda and C of the paper's grid by cross-validation, and more clusters (csvm-figure2). What the "
+    "grid can give at most is in csvm-table2-bound, where it was run. The linear row is the printed one."
+)
 TABLE_2 = Experiment(
     "csvm-table2", "CSVM", "Table 2: accuracy", "table", _TASKS, _METHODS, "accuracy", _REPEATS,
     _rows(
@@ -47,6 +56,15 @@ TABLE_2 = Experiment(
     protocol=PROTOCOL + " The paper repeats over ten k-means seeds. LLSVM: softmax codes over 8 of 100 anchors; the "
     "authors used the codes of Wang et al. MSVM: the mixing coefficients inside the softmax and a scale-free gate (see "
     "docs/mixtures.md), 3 repeats. The paper prints 917 test rows for USPS; the usual 2,007 give its linear row.",
+    notes={
+        ("CSVM", "USPS odd/even"): _UNREACHED,
+        ("CSVM", "MNIST 3v8"): _UNREACHED + " The printed figure is above the paper's own kernel SVM (98.69).",
+        ("CSVM", "MNIST 4v9"): _UNSURE,
+        ("CSVM", "MNIST odd/even"): _UNSURE,
+        ("Linear SVM", "ijcnn1"): "The printed figure is that of a C between 0.01 and 0.1, which cross-validation does "
+        "not choose; nine in ten rows are of one class.",
+        ("Kernel SVM", None): "The printed kernel rows are under-tuned on some sets, so ours may be well above them.",
+    },
 )  # fmt: skip
 TABLE_3 = replace(
     TABLE_2,
@@ -67,6 +85,14 @@ TABLE_3 = replace(
     "papers' is both.",
     notes={},
 )
+_BOUND = replace(CSVM_8, name="CSVM, settings chosen on the test rows", choose="test", cost=12.0)
+_SHORT = (USPS_ODD, MNIST_38, MNIST_49, MNIST_ODD)
+TABLE_2_BOUND = Experiment(
+    "csvm-table2-bound", "CSVM", "Table 2: what the grid can give", "table", _SHORT, (_BOUND,), "accuracy", 3,
+    {(_BOUND.name, task.name): TABLE_2.published["CSVM", task.name] for task in _SHORT},
+    protocol="Not a result: lambda and C are the pair of the grid that is best on the test rows with the first k-means "
+    "seed, so that no way of choosing them could have given more there; then all seeds with that pair.",
+)  # fmt: skip
 _CLUSTERS = (2, 5, 8, 11, 14, 17, 20)
 
 
@@ -102,4 +128,4 @@ FIGURE_3 = replace(
     measure="fit_seconds",
     protocol="Processor seconds of the fits of figure 2.",
 )
-EXPERIMENTS = (FIGURE_1, TABLE_2, TABLE_3, FIGURE_2, FIGURE_3)
+EXPERIMENTS = (FIGURE_1, TABLE_2, TABLE_2_BOUND, TABLE_3, FIGURE_2, FIGURE_3)

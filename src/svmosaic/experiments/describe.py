@@ -89,8 +89,9 @@ class Method:
         Take the choice of the method of this name.
     tune_each : bool
         Choose anew in each repeat, for tasks whose split changes; else on the first.
-    choose : {"best", "simplest"}
-        The setting of the best mean accuracy, or the first in the grid within one standard error of it.
+    choose : {"best", "simplest", "test"}
+        The setting of the best mean accuracy, or the first in the grid within one standard error of it. "test": the
+        best on the test rows after a fit on all training rows, no result but a bound on what the grid can give.
     repeats : int, optional
         1 where nothing is random; None: those of the experiment.
     own : bool

@@ -97,23 +97,18 @@ def tune(tuning: Tuning) -> dict:
     """Accuracy of each setting of the grid over five folds, and the one that is chosen."""
     method = tuning.method
     data = rows_of(tuning.task, tuning.repeat)
-    n_rows = min(method.tune_rows, method.tune_numbers // data.X_train.shape[1])
-    chosen = draw(data.y_train, n_rows, seed=0)
-    X, y = data.X_train[chosen], data.y_train[chosen]
-    _, count = np.unique(y, return_counts=True)
-    folds = StratifiedKFold(max(2, min(FOLDS, count.min())), shuffle=True, random_state=0)
     settings = grid_of(method)
     clock, processor = perf_counter(), process_time()
-    correct = np.zeros(len(settings))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The least populated class")
-        splits = list(folds.split(X, y))
-    for train, test in splits:
-        for k, model in _models(method, X[train], y[train], settings):
-            correct[k] += np.sum(model.predict(X[test]) == y[test])
-    score = correct / len(y)
+    if method.choose == "test":
+        n, splits = len(data.y_test), [None]
+        correct = np.zeros(len(settings))
+        for k, model in _models(method, data.X_train, data.y_train, settings):
+            correct[k] = np.sum(model.predict(data.X_test) == data.y_test)
+    else:
+        n, splits, correct = _cross_validate(method, data, settings)
+    score = correct / n
     best = float(score.max())
-    enough = best - np.sqrt(best * (1 - best) / len(y)) if method.choose == "simplest" else best
+    enough = best - np.sqrt(best * (1 - best) / n) if method.choose == "simplest" else best
     k = int(np.flatnonzero(score >= enough)[0])
     return {
         "kind": "tuning",
@@ -121,11 +116,28 @@ def tune(tuning: Tuning) -> dict:
         "accuracy": 100 * float(score[k]),
         "best": 100 * best,
         "scores": [round(100 * float(s), 3) for s in score],
-        "tune_rows": len(y),
+        "tune_rows": n,
         "folds": len(splits),
         "fit_seconds": round(process_time() - processor, 3),
         "fit_clock": round(perf_counter() - clock, 3),
     }
+
+
+def _cross_validate(method, data, settings):
+    """Rows that were seen, the folds, and right answers of each setting."""
+    n_rows = min(method.tune_rows, method.tune_numbers // data.X_train.shape[1])
+    chosen = draw(data.y_train, n_rows, seed=0)
+    X, y = data.X_train[chosen], data.y_train[chosen]
+    _, count = np.unique(y, return_counts=True)
+    folds = StratifiedKFold(max(2, min(FOLDS, count.min())), shuffle=True, random_state=0)
+    correct = np.zeros(len(settings))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class")
+        splits = list(folds.split(X, y))
+    for train, test in splits:
+        for k, model in _models(method, X[train], y[train], settings):
+            correct[k] += np.sum(model.predict(X[test]) == y[test])
+    return len(y), splits, correct
 
 
 def grid_of(method) -> list[dict]:

@@ -95,13 +95,22 @@ def sentences(experiment, found) -> list[str]:
     out = remarks(experiment, found)
     below = shortfalls(experiment, found)
     for method, task, entry, note in below:
+        close = entry.published_deviation and abs(entry.difference or 0.0) <= entry.published_deviation
         out.append(
             f"▼ {method}, {task}: {abs(entry.difference or 0.0):.2f} points short of the printed "
-            f"{number(entry.published, experiment.measure)}. {note or 'No reason is known.'}"
+            f"{number(entry.published, experiment.measure)}"
+            + (
+                f", within its deviation of {number(entry.published_deviation, experiment.measure)}. "
+                if close
+                else ". "
+            )
+            + (note or "No reason is known.")
         )
-    told = {(method, task) for method, task, *_ in below}
+    own = {method.name for method in experiment.methods if method.own}
     for (method, task), note in experiment.notes.items():
-        if (method, task) not in told and not any(m == method and task is None for m, _ in told):
+        # Notes on the paper's own method are the reasons above.
+        tasks = [t.name for t in experiment.tasks] if task is None else [task]
+        if method not in own and any(found[method, name].values for name in tasks):
             out.append(f"{method}{'' if task is None else ', ' + task}: {note}")
     return list(dict.fromkeys(out))
 

@@ -22,23 +22,25 @@ class Store:
         self.path = Path(path)
         self.records: dict[tuple[str, int], dict] = {}
         self._file = None
+        self._read()
+
+    def _read(self) -> int:
+        """Read all whole records; returns how many bytes they are."""
         whole = 0
-        if self.path.exists():
-            content = self.path.read_bytes()
-            lines = content.splitlines(keepends=True)
-            for number, line in enumerate(lines, 1):
-                try:
-                    if not line.endswith(b"\n"):
-                        raise ValueError("no newline at its end")
-                    record = json.loads(line)
-                    key = record["key"], record["repeat"]
-                except (ValueError, KeyError, TypeError) as error:
-                    if number == len(lines):
-                        break
-                    raise ValueError(f"{self.path}, line {number} is no record ({error}); remove it") from error
-                self.records[key] = record
-                whole += len(line)
-        self._whole = whole
+        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
+        for number, line in enumerate(lines, 1):
+            try:
+                if not line.endswith(b"\n"):
+                    raise ValueError("no newline at its end")
+                record = json.loads(line)
+                key = record["key"], record["repeat"]
+            except (ValueError, KeyError, TypeError) as error:
+                if number == len(lines):
+                    break
+                raise ValueError(f"{self.path}, line {number} is no record ({error}); remove it") from error
+            self.records[key] = record
+            whole += len(line)
+        return whole
 
     def __contains__(self, key) -> bool:
         return key in self.records
@@ -58,7 +60,8 @@ class Store:
                 raise RuntimeError(
                     f"another run is writing to {self.path}; wait for it or give another file"
                 ) from error
-        self._file.truncate(self._whole)
+        # Again, now that nobody else writes: another run may have added to it since.
+        self._file.truncate(self._read())
         return self
 
     def __exit__(self, *exception):

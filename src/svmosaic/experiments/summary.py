@@ -108,7 +108,7 @@ def remarks(experiment, found) -> list[str]:
         if pairs:
             ahead = [f"{task} (by {abs(k - o):.2f})" for task, (o, k) in pairs.items() if sign * (k - o) > 0]
             out.append(
-                f"The kernel SVM, tuned on the same folds, is ahead of {own} on {', '.join(ahead)}."
+                f"The kernel SVM, tuned in the same way, is ahead of {own} on {', '.join(ahead)}."
                 if ahead
                 else f"The kernel SVM is ahead of {own} on no task that both were run on."
             )

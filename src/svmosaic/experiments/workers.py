@@ -26,6 +26,7 @@ class Workers:
     def __init__(self, n_workers):
         self._todo: SimpleQueue = SimpleQueue()
         self._done: SimpleQueue = SimpleQueue()
+        self._closed = False
         self._processes = [_start() for _ in range(n_workers)]
         for process in self._processes:
             # Daemons: they may hang in a read when the program ends.
@@ -43,6 +44,7 @@ class Workers:
 
     def __exit__(self, kind, error, trace):
         """Wait for no one: what is unfinished is lost, and not in the store."""
+        self._closed = True  # first, or a worker that is killed here would be replaced
         for process in self._processes:
             process.kill()
         for process in self._processes:
@@ -57,6 +59,8 @@ class Workers:
                 result = pickle.load(process.stdout)
             except (EOFError, OSError, pickle.UnpicklingError):
                 code = process.wait()
+                if self._closed:
+                    return
                 result = WorkerDiedError(f"its process ended with code {code}; out of memory?")
                 self._processes.remove(process)
                 process = _start()
