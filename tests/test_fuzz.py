@@ -93,6 +93,27 @@ def test_an_archive_with_an_offset_before_its_start(tmp_path):
         svmosaic.load(path)
 
 
+@pytest.mark.parametrize("entry", ["svmosaic.json", "schema.json"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_a_description_in_another_encoding(entry, encoding, tmp_path):
+    """json would guess it, and import the module that decodes it."""
+    import zipfile
+
+    import svmosaic
+    from svmosaic.export.files import ModelFileError
+
+    path = tmp_path / "model.svmosaic"
+    svmosaic.LinearSVC().fit([[0.0], [1.0]], [0, 1]).save(path)
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    contents[entry] = contents[entry].decode().encode(encoding)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    with pytest.raises(ModelFileError, match=f"its entry {entry} is not plain text"):
+        svmosaic.load(path)
+
+
 def test_an_archive_that_holds_no_model(tmp_path):
     import json
     import zipfile

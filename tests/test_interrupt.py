@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -54,6 +55,8 @@ GIVEN = "LocallyLinearSVC(anchors=rng.standard_normal((4000, 50)), code_scale=1.
 
 def interrupt(script, wait=0.5):
     child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
+    watchdog = threading.Timer(90, child.kill)  # its output then ends, and the lines below fail
+    watchdog.start()
     try:
         assert child.stdout.readline() == "start\n"
         time.sleep(wait)
@@ -64,6 +67,7 @@ def interrupt(script, wait=0.5):
         assert time.monotonic() - sent < 1.0
         assert child.wait(timeout=30) == 0
     finally:
+        watchdog.cancel()
         child.kill()
         child.wait()
         child.stdout.close()

@@ -157,6 +157,11 @@ def _check_archive(path):
                 raise ModelFileError(f"{path} is damaged: entry {broken} has a wrong checksum")
             if HEADER not in archive.namelist():
                 raise ModelFileError(f"{path} is not a model saved by svmosaic: it has no entry {HEADER}")
+            for name in {HEADER, "schema.json"} & set(archive.namelist()):
+                # Written as ASCII; other encodings would be guessed, and the module that decodes them imported.
+                content = archive.read(name)
+                if not content.isascii() or b"\0" in content:
+                    raise ModelFileError(f"{path} is damaged: its entry {name} is not plain text")
             header = json.loads(archive.read(HEADER))
             written, version = header["format"], header["svmosaic"]
     except (zipfile.BadZipFile, OSError, EOFError, RuntimeError) as error:
