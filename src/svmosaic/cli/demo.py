@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from svmosaic import ClusteredSVC, KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier
 from svmosaic.datasets import make_xor
 
-NEXT = """MosaicClassifier chooses among the others by itself, here within 12 s. Next, with a table of your own:
+NEXT = """MosaicClassifier chooses among the others by itself, here within 8 s. Next, with a table of your own:
   svmosaic train data.csv --label COLUMN -o my.model      fit, and judge beside a linear SVM
   svmosaic predict my.model new.csv -o out.csv            classify
   svmosaic inspect my.model --html report.html            see the regions
@@ -50,7 +50,7 @@ def _models():
         "svmosaic MixtureSVC": MixtureSVC(8, random_state=0),
         "svmosaic LocallyLinearSVC": LocallyLinearSVC(n_anchors=50, random_state=0),
         "svmosaic LearnedGateSVC": LearnedGateSVC(n_tiles=16, random_state=0),
-        "svmosaic MosaicClassifier": MosaicClassifier(time_budget=12, random_state=0),
+        "svmosaic MosaicClassifier": MosaicClassifier(time_budget=8, random_state=0),
     }
 
 
