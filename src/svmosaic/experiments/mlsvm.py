@@ -48,8 +48,9 @@ _COVER = tuple(_covertype(size) for size in _SIZES)
 _PROTOCOL = (
     "Training rows of each size drawn at random, anew for each repeat (the paper has ten). Settings by 5-fold "
     "cross-validation on the first draw, at most 3,000 rows (10,000 for the linear SVM, 2,000 for the kernel SVM), "
-    "fewer for 784 features. MLSVM starts with 10 experts; xi stands inside the softmax and tau is scale-free "
-    "(docs/mixtures.md): as printed, EM collapses to about one expert. Boosting: 100 rounds, C of the linear SVM."
+    "fewer for 784 features. MLSVM starts with 10 experts where nothing else is said; xi stands inside the softmax "
+    "and tau is scale-free (docs/mixtures.md): as printed, EM collapses to about one expert. Boosting: 100 rounds, C "
+    "of the linear SVM."
 )
 _FEW_ROWS = (
     "So few rows carry one expert or two, that is about a linear SVM, and the linear SVM, which leaves no choice, is "
