@@ -25,8 +25,7 @@ from sklearn.datasets import make_classification
 from sklearn.preprocessing import StandardScaler
 
 import svmosaic
-from svmosaic.datasets import data_folder, load
-from svmosaic.datasets.local import Dataset
+from svmosaic.datasets import Dataset, data_folder, load
 
 N_FEATURES, N_REGIONS, ROW_GROUP, FILE_ROWS = 50, 20, 200_000, 1_000_000
 # The data sets' objective must be reached to this share, and their accuracy to so many points.

@@ -172,11 +172,11 @@ def test_the_core_refuses_what_does_not_fit(data):
         "dual": lambda: _core.dual_descent(
             rows.core, design, draw(), draw(), draw(), True, draw(), state, draw(), draw(), 0.0, 2, 0.1
         ),
-        "gate": lambda: _core.GateF64(
+        "gate": lambda: _core.DistanceGateF64(
             data.draw(st.sampled_from(["nearest", "softmax", "llc", "no"])), draw(), data.draw(st.integers(-1, 4)), 1.0,
             draw(), draw(),
         ),
-        "scorer": lambda: _core.ScorerF32(None, draw(), draw(), True),
+        "scorer": lambda: _core.ScorerF32(None, draw(), draw(), "vote"),
     }  # fmt: skip
     call = calls[data.draw(st.sampled_from(sorted(calls)))]
     with contextlib.suppress(ValueError, TypeError):

@@ -102,6 +102,8 @@ def fit_calibration(method, scores, label, sample_weight=None) -> Any:
     from sklearn.calibration import _SigmoidCalibration, _TemperatureScaling
     from sklearn.isotonic import IsotonicRegression
 
+    if sample_weight is not None:
+        sample_weight = np.ascontiguousarray(sample_weight)  # scikit-learn's loops want it so
     if method == "temperature":
         return Temperature(float(_TemperatureScaling().fit(scores, label, sample_weight).beta_))
     positive = [label == (1 if scores.shape[1] == 1 else c) for c in range(scores.shape[1])]

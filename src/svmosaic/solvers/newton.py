@@ -68,6 +68,7 @@ def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
     best = None
     n_iter = 0
     reach = 0.0
+    summed = False  # whether the margins are sums of changes
     while True:
         _core.respond(center, cost, upper, margin, reach, response, curvature, n_threads, step)
         implied = weights_of(problem, response, n_threads)
@@ -77,6 +78,10 @@ def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
         if best is None or certificate.gap < best.gap:
             np.copyto(kept, response)
             best = Solution(certificate, kept, n_iter, target, "newton")
+            if best.converged and summed:  # the certificate of what is handed out is not to rest on rounded sums
+                _core.margins(problem.rows.core, problem.design, problem.y, weights, margin, n_threads)
+                best, summed = None, False
+                continue
         over = control.over(n_iter, lambda now=certificate: now)
         if best.converged or n_iter >= max_iter or over:
             return best
@@ -102,7 +107,8 @@ def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
         reach = _adapt_reach(reach, length)
         if length > 0.0:
             weights = weights + length * direction
-            if n_iter % MARGINS_ANEW == 0:
+            summed = n_iter % MARGINS_ANEW != 0
+            if not summed:
                 _core.margins(problem.rows.core, problem.design, problem.y, weights, margin, n_threads)
             else:
                 change *= length
