@@ -50,14 +50,14 @@ def learner_of(projected, n_outputs, d=5, p=3, n_tiles=6, width=3, dtype=np.floa
 
 def nearest(learner, X):
     z = X if learner.projection is None else X @ learner.projection[0][:, :-1].T
-    distance = ((z[:, None] - learner.anchors[0]) ** 2).sum(axis=2)
+    distance = ((z[:, None] - learner.gate[0]) ** 2).sum(axis=2)
     return np.argsort(distance, axis=1)[:, : learner.width]
 
 
 def mean_loss(learner, X, label, weight, chosen):
     """The loss from its formula, with the neighbours of each row held fixed."""
     z = X if learner.projection is None else X @ learner.projection[0][:, :-1].T
-    g = np.exp(-learner.tau * ((z[:, None] - learner.anchors[0][chosen]) ** 2).sum(axis=2))
+    g = np.exp(-learner.tau * ((z[:, None] - learner.gate[0][chosen]) ** 2).sum(axis=2))
     g /= g.sum(axis=1, keepdims=True)
     tiles = learner.tile_weights()[chosen]
     f = np.einsum("na,nacd,nd->nc", g, tiles, np.hstack([X, np.ones((len(X), 1))]))
@@ -88,13 +88,13 @@ def test_gradients_are_those_of_finite_differences(projected, n_outputs, storage
     learner = learner_of(projected, n_outputs)
     before, chosen = learner.copy(), nearest(learner, X)
     order = np.arange(20, dtype=np.int32)
-    total = learner.epoch(Rows(storage(X)), label, weight, order, 20, np.array([1e-3]))
+    total, _ = learner.epoch(Rows(storage(X)), label, weight, order, 20, np.array([1e-3]))
 
     def loss():
         return mean_loss(before, X, label, weight, chosen)
 
     assert_allclose(total / 20, loss(), rtol=1e-10)
-    pairs = [(learner.tiles[1], before.tiles[0]), (learner.anchors[1], before.anchors[0])]
+    pairs = [(learner.tiles[1], before.tiles[0]), (learner.gate[1], before.gate[0])]
     if projected:
         pairs.append((learner.projection[1][:, :-1], before.projection[0][:, :-1]))
         assert not learner.projection[0][:, -1].any()

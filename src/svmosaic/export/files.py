@@ -27,6 +27,7 @@ TRUSTED = (
     "svmosaic.gates.cells.SingleCell",
     "svmosaic.gates.distance.DistanceGate",
     "svmosaic.gates.projected.ProjectedGate",
+    "svmosaic.gates.tree.TreeGate",
     "svmosaic.models.clustered.ClusteredSVC",
     "svmosaic.models.clustered.KMeansSVC",
     "svmosaic.models.learned_gate.LearnedGateSVC",

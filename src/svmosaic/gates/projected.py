@@ -8,6 +8,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.utils.extmath import safe_sparse_dot
 
 from svmosaic.gates.distance import DistanceGate
+from svmosaic.gates.tree import TreeGate
 
 # Rows that principal components are computed from, and the most features for which that is by their covariance.
 PROJECTION_SAMPLE = 20_000
@@ -16,17 +17,17 @@ LARGEST_COVARIANCE = 1000
 
 @dataclass(frozen=True, eq=False)
 class ProjectedGate:
-    """The codes of z = P x over centres in the projected space.
+    """The codes of z = P x by a gate of the projected space.
 
     Attributes
     ----------
     projection : ndarray of shape (n_components, n_features)
-    inner : DistanceGate
+    inner : DistanceGate or TreeGate
         Over the components.
     """
 
     projection: np.ndarray
-    inner: DistanceGate
+    inner: DistanceGate | TreeGate
 
     @property
     def n_tiles(self) -> int:
@@ -35,10 +36,6 @@ class ProjectedGate:
     @property
     def width(self) -> int:
         return self.inner.width
-
-    @property
-    def scale(self) -> float:
-        return self.inner.scale
 
     def code(self, X, n_jobs=None):
         """Tiles and weights of each row, of shape (n_samples, width)."""
