@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from svmosaic import __version__
+from svmosaic.export._tree import choice_in_c
 
 
 class CExportError(ValueError):
@@ -142,12 +143,20 @@ def _distance(gate, n_features):
 
 def _projected(gate, n_features):
     n_components = len(gate.projection)
-    inner = _distance(gate.inner, n_components).replace("FEATURES", "COMPONENTS").replace("void choose(", "void share(")
+    inner = (
+        GATES[type(gate.inner).__name__](gate.inner, n_components)
+        .replace("FEATURES", "COMPONENTS")
+        .replace("void choose(", "void share(")
+    )
     table = _array("projection", np.asarray(gate.projection, dtype=np.float32))
     return f"#define COMPONENTS {n_components}\n\n{table}\n{inner}{_PROJECT}"
 
 
-GATES = {"SingleCell": _single_cell, "DistanceGate": _distance, "ProjectedGate": _projected}
+def _tree(gate, n_features):
+    return choice_in_c(gate, _array)
+
+
+GATES = {"SingleCell": _single_cell, "DistanceGate": _distance, "ProjectedGate": _projected, "TreeGate": _tree}
 
 # ---- calibrations: each gives `@NAME@_probabilities`, which decides `@NAME@_predict` ---------------------------------
 

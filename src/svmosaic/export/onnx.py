@@ -13,6 +13,7 @@ except ImportError as error:
     raise ImportError("exporting to ONNX needs the extra packages of `pip install svmosaic[onnx]`") from error
 
 import svmosaic
+from svmosaic.export._tree import leaves_in_graph
 
 # ReduceSum with axes as an input came with 13; runtimes from 2021 on know 15.
 OPSET = 15
@@ -260,7 +261,8 @@ def _distance(graph, gate, rows):
 
 def _projected(graph, gate, rows):
     projection = np.ascontiguousarray(gate.projection.T, dtype=graph.dtype)
-    return _distance(graph, gate.inner, graph.add("MatMul", rows, graph.constant(projection, graph.dtype)))
+    rows = graph.add("MatMul", rows, graph.constant(projection, graph.dtype))
+    return GATES[type(gate.inner).__name__](graph, gate.inner, rows)
 
 
 def _zero():
@@ -341,7 +343,12 @@ _CODINGS = {
     "lle": _reconstruction,
 }
 
-GATES = {"SingleCell": _single_cell, "DistanceGate": _distance, "ProjectedGate": _projected}
+GATES = {
+    "SingleCell": _single_cell,
+    "DistanceGate": _distance,
+    "ProjectedGate": _projected,
+    "TreeGate": leaves_in_graph,
+}
 
 # ---- calibrations: double probabilities of shape (n, n_classes) from double scores ------------------------------
 

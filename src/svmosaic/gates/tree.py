@@ -19,8 +19,8 @@ class TreeGate:
     r"""The leaf that a row comes to: one tile, of weight one.
 
     With K leaves the K - 1 inner nodes are numbered as in a heap: node i has children 2 i + 1 and 2 i + 2, and leaf j
-    is number K - 1 + j. A row goes right where :math:`\langle \theta_i, x \rangle + b_i > 0`. The depth is the logarithm
-    of K to base 2, rounded down for some leaves and up for others, so a row costs about log2(K) times n_features.
+    is number K - 1 + j. A row goes right where :math:`\langle \theta_i, x \rangle + b_i > 0`. The depth is the
+    logarithm of K to base 2, rounded down for some leaves and up for others: a row costs about log2(K) n_features.
 
     Attributes
     ----------

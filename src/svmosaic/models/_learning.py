@@ -59,16 +59,16 @@ def learn(estimator, learner, X, target, held, rng, watch: Watch) -> Trace:
     began, trace = perf_counter(), Trace()
     n_rows, batch = X.shape[0], batch_of(estimator.batch_size, X.shape[0])
     n_batches = -(-n_rows // batch)
-    rates = one_cycle(estimator.learning_rate, n_batches * estimator.max_iter)
-    sharpness = hardening(len(rates))
+    n_steps = n_batches * estimator.max_iter
     deadline = np.inf if estimator.max_time is None else began + estimator.max_time
     best, best_epoch, kept = -np.inf, 0, None
     rows, name = Rows(X), type(estimator).__name__
     for epoch in range(estimator.max_iter):
         here = slice(epoch * n_batches, (epoch + 1) * n_batches)
         order = rng.permutation(n_rows).astype(np.int32)
+        rates = one_cycle(estimator.learning_rate, n_steps, here)
         loss, n_met = one_pass(
-            estimator, learner, rows, target, order, batch, rates[here], sharpness[here], deadline=deadline
+            estimator, learner, rows, target, order, batch, rates, hardening(n_steps, here), deadline=deadline
         )
         if n_met == 0:
             trace.stop_reason = "max_time"

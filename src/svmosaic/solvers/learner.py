@@ -131,14 +131,16 @@ def _moving(value, dtype):
     return [value, np.zeros_like(value), np.zeros_like(value)]
 
 
-def one_cycle(peak, n_steps):
-    """Learning rates that rise linearly to the peak and fall along a cosine to nearly zero."""
+def one_cycle(peak, n_steps, steps=slice(None)):
+    """Learning rates that rise linearly to the peak and fall along a cosine to nearly zero; of some of the steps."""
+    step = np.arange(*steps.indices(n_steps))
     rise = max(1, round(WARM_UP * n_steps))
-    up = np.linspace(FIRST_RATE, 1.0, rise, endpoint=False)
-    down = LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + np.cos(np.pi * np.linspace(0.0, 1.0, max(1, n_steps - rise))))
-    return peak * np.concatenate([up, down])[:n_steps]
+    up = FIRST_RATE + (1 - FIRST_RATE) * step / rise
+    fallen = (step - rise) / max(1, n_steps - rise - 1)
+    down = LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + np.cos(np.pi * fallen))
+    return peak * np.where(step < rise, up, down)
 
 
-def hardening(n_steps):
-    """Sharpness of a tree's splits, growing by the same factor each step from soft to hard."""
-    return np.geomspace(SOFT, HARD, n_steps)
+def hardening(n_steps, steps=slice(None)):
+    """Sharpness of a tree's splits, growing by the same factor each step from soft to hard; of some of the steps."""
+    return SOFT * (HARD / SOFT) ** (np.arange(*steps.indices(n_steps)) / max(1, n_steps - 1))
