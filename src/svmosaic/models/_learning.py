@@ -76,7 +76,7 @@ def learn(estimator, learner, X, target, held, rng, watch: Watch) -> Trace:
         trace.losses.append(loss)
         check_divergence(learner, loss, epoch + 1, estimator.learning_rate)
         if estimator.early_stopping:
-            trace.validation_scores.append(accuracy(mosaic_of(learner), *held, estimator.n_jobs))
+            trace.validation_scores.append(accuracy(mosaic_of(learner), held[0], held[1], estimator.n_jobs))
             if trace.validation_scores[-1] > best:
                 best, best_epoch, kept = trace.validation_scores[-1], epoch, learner.copy()
         if estimator.verbose:
