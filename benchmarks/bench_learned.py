@@ -148,7 +148,9 @@ def compare(name, task, without=()):
     """One record for each model of a set."""
     data = prepared(name)
     for kind, tiles, seed, make, most_rows in models_of(task, name, without):
-        yield {"set": name, "model": kind, "tiles": tiles, "seed": seed} | measured(data, make, most_rows)
+        record = {"set": name, "model": kind, "tiles": tiles, "seed": seed} | measured(data, make, most_rows)
+        print(f"{name}: {kind}, {tiles} tiles, seed {seed}: {record['accuracy']} %", flush=True)
+        yield record
 
 
 def curve(name, task):

@@ -1,7 +1,7 @@
 """What does a prediction cost, one row at a time and in batches, and how good are the probabilities?
 
-Every model is trained on the same rows. Times are processor time, the best of several repeats on one thread, in
-microseconds a row.
+Every estimator of the library and its peers, trained on the same rows. Times are processor time, the best of several
+repeats on one thread, in microseconds a row.
 Beside each of our models stands the arithmetic lower bound: its multiply-adds at the machine's measured rate of a
 matrix product, or its bytes at the measured rate of reading memory, whichever takes longer.
 
@@ -40,8 +40,24 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
+from svmosaic import (
+    ClusteredSVC,
+    FusedSVC,
+    GaussianMixtureClassifier,
+    HierarchicalMixtureSVC,
+    KMeansSVC,
+    LearnedGateSVC,
+    LinearSVC,
+    LocalCodingSVC,
+    LocallyLinearSVC,
+    MixtureSVC,
+    MultiTaskMixtureSVC,
+    NeighborsSVC,
+    svm_to_mixture,
+)
 from svmosaic.datasets import Dataset, data_folder, load
+from svmosaic.gates import GaussianGate, ProjectedGate
+from svmosaic.gates.softmax_tree import SoftmaxTree
 
 RESULTS = Path(__file__).parent / "results" / "predict.json"
 PACKAGES = ("svmosaic", "scikit-learn", "numpy", "scikit-learn-intelex", "lightgbm", "lleaves", "onnxruntime")
@@ -109,13 +125,26 @@ def quick_sets():
 # ---- models --------------------------------------------------------------------------------
 
 
-def our_models(n_tiles):
-    return {
+def our_models(n_tiles, n_features):
+    wide = n_features > 200  # a full covariance a tile would have more numbers than there are rows
+    models = {
         "LinearSVC": LinearSVC(tol=1e-3, random_state=0),
         "KMeansSVC": KMeansSVC(n_tiles, tol=1e-2, random_state=0),
         "ClusteredSVC": ClusteredSVC(n_tiles, tol=1e-2, random_state=0),
         "LocallyLinearSVC": LocallyLinearSVC(n_tiles, tol=1e-2, random_state=0),
+        "LocalCodingSVC": LocalCodingSVC(n_tiles, tol=1e-2, random_state=0),
+        "LearnedGateSVC": LearnedGateSVC(n_tiles, max_iter=10, random_state=0),
+        "MixtureSVC": MixtureSVC(20, max_iter=10, random_state=0),
+        "HierarchicalMixtureSVC": HierarchicalMixtureSVC((4, 5), max_iter=10, random_state=0),
+        "MultiTaskMixtureSVC": MultiTaskMixtureSVC(
+            14, covariance="isotropic" if wide else "full", covariance_floor=1e-3, max_iter=5, random_state=0
+        ),
+        "GaussianMixtureClassifier": GaussianMixtureClassifier(4, random_state=0),
+        "NeighborsSVC": NeighborsSVC(50, tol=1e-2, random_state=0),
     }
+    if not wide:  # one kernel machine a class takes minutes to train on images
+        models["FusedSVC"] = FusedSVC(sklearn.svm.SVC(C=10), weight=0.5, random_state=0)
+    return models
 
 
 def peer_models(X, y, quick):
@@ -125,6 +154,11 @@ def peer_models(X, y, quick):
     peers["scikit-learn LinearSVC"] = (linear.predict, linear)
     kernel = sklearn.svm.SVC(C=10).fit(X, y)
     peers["scikit-learn SVC"] = (kernel.predict, kernel)
+    if len(kernel.classes_) == 2:  # the same machine, whole and with a tenth of its support vectors, in our core
+        whole = svm_to_mixture(kernel)
+        few = svm_to_mixture(kernel, max_densities=max(1, len(whole.centers) // 10), X=X, random_state=0)
+        peers["SVC by svm_to_mixture"] = (whole.predict, whole)
+        peers["SVC by svm_to_mixture, a tenth"] = (few.predict, few)
     intelex = installed("sklearnex.svm", "scikit-learn-intelex SVC")
     if intelex:
         fast = intelex.SVC(C=10).fit(X, y)
@@ -216,12 +250,25 @@ def batch_cost(predict, X, quick):
     return 1e6 * best_seconds(lambda: predict(X), at_least=0.002 if quick else 0.1) / len(X)
 
 
-def bound(mosaic, rates):
+def gate_macs(gate, d):
+    """Multiply-adds of a gate for one row of d features, and of the weights it gives."""
+    if isinstance(gate, ProjectedGate):
+        p = len(gate.projection)
+        return p * d + gate_macs(gate.inner, p)
+    if isinstance(gate, SoftmaxTree):
+        return len(gate.parent) * d
+    if isinstance(gate, GaussianGate):
+        return gate.n_tiles * d * (d if gate.covariance == "full" else 1)
+    return 0 if gate.n_tiles == 1 else gate.n_tiles * d + (gate.width * d if gate.width > 1 else 0)
+
+
+def bound(mosaic, X, rates):
     """Microseconds a row that the multiply-adds or the bytes take at the least, and their numbers."""
-    n_tiles, n_outputs, d = mosaic.coef.shape
-    width = getattr(mosaic.gate, "width", 1)
-    gate = 0 if n_tiles == 1 else n_tiles * d + (width * d if width > 1 else 0)
-    macs = gate + width * n_outputs * d
+    _, n_outputs, d = mosaic.coef.shape
+    weight = mosaic.gate.code(X)[1]
+    # Of posteriors most weights are zero: what counts are the tiles that rows need on average.
+    needed = 1.0 if weight is None else float(np.count_nonzero(weight, axis=1).mean())
+    macs = round(gate_macs(mosaic.gate, d) + needed * n_outputs * d)
     bytes_read = 4 * d + 8 * n_outputs
     return 1e6 * max(macs / rates["macs"], bytes_read / rates["bytes"]), macs, bytes_read
 
@@ -232,30 +279,10 @@ def measure_costs(name, data, rates, quick):
         f"\n{name}: {len(y)} rows to train, {len(y_test)} to test, {X.shape[1]} features, {len(np.unique(y))} classes"
     )
     records = []
-    for title, model in our_models(20 if quick else 100).items():
+    for title, model in our_models(20 if quick else 100, X.shape[1]).items():
         model.fit(X, y)
-        predictor = model.predictor()
-        run, onnx_bytes = onnx_session(model)
-        lower, macs, bytes_read = bound(model.mosaic_, rates)
-        rows = list(X_test[:50])
-        record = {
-            "model": title,
-            "accuracy": float((predictor(X_test) == y_test).mean()),
-            "row_us": 1e6 * best_seconds(lambda: [predictor(x) for x in rows], at_least=0.002 if quick else 0.05) / 50,  # noqa: B023
-            "batch_us": batch_cost(predictor, X_test, quick),
-            "estimator_row_us": row_cost(model.predict, X_test, quick),
-            "bound_us": lower,
-            "multiply_adds": macs,
-            "bytes_read": bytes_read,
-            **sizes(model, onnx_bytes),
-        }
-        if run is not None:
-            record["onnx_row_us"], record["onnx_batch_us"] = (
-                row_cost(run, X_test, quick),
-                batch_cost(run, X_test, quick),
-            )
-        records.append(record)
-        show(record)
+        records.append(our_record(title, model, X_test, y_test, rates, quick))
+        show(records[-1])
     for title, (predict, thing) in peer_models(X, y, quick).items():
         record = {
             "model": title,
@@ -269,28 +296,54 @@ def measure_costs(name, data, rates, quick):
     return records
 
 
-def sizes(model, onnx_bytes):
+def our_record(title, model, X, y, rates, quick):
+    """Costs and sizes of one of our models: through the predictor where it has one, else through `predict`."""
+    mosaic = getattr(model, "mosaic_", None)
+    predict = model.predict if mosaic is None else model.predictor()
+    # A model without tiles is a scikit-learn estimator like the peers; the lazy one solves an SVM a row.
+    X, y = (X[:200], y[:200]) if isinstance(model, NeighborsSVC) else (X, y)
+    rows = [x if mosaic is not None else x[None] for x in X[:50]]
+    at_least = 0.002 if quick else 0.05
+    record = {
+        "model": title,
+        "ours": True,
+        "accuracy": float((predict(X) == y).mean()),
+        "row_us": 1e6 * best_seconds(lambda: [predict(x) for x in rows], at_least=at_least) / len(rows),
+        "batch_us": batch_cost(predict, X, quick),
+    }
+    if mosaic is not None:
+        record["estimator_row_us"] = row_cost(model.predict, X, quick)
+        record["bound_us"], record["multiply_adds"], record["bytes_read"] = bound(mosaic, X, rates)
+    if not isinstance(model, NeighborsSVC):
+        run, record["onnx_bytes"] = onnx_session(model)
+        if run is not None:
+            record["onnx_row_us"], record["onnx_batch_us"] = row_cost(run, X, quick), batch_cost(run, X, quick)
+    return {**record, **sizes(model)}
+
+
+def sizes(model):
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.svmosaic")
-        source, _ = model.to_c(Path(folder) / "model.c")
-        saved, c = (Path(folder) / "model.svmosaic").stat().st_size, source.stat().st_size
-    return {"saved_bytes": saved, "c_bytes": c, "onnx_bytes": onnx_bytes, "parameter_bytes": model.mosaic_.n_bytes}
+        found = {"saved_bytes": (Path(folder) / "model.svmosaic").stat().st_size}
+        if not isinstance(model, (NeighborsSVC, FusedSVC)):  # which have no C
+            found["c_bytes"] = model.to_c(Path(folder) / "model.c")[0].stat().st_size
+    if hasattr(model, "mosaic_"):
+        found["parameter_bytes"] = model.mosaic_.n_bytes
+    return found
 
 
 def show(record):
     line = f"  {record['model']:<26}{record['accuracy']:>8.2%}  row {record['row_us']:>9.2f} us"
     line += f"  batch {record['batch_us']:>9.3f} us/row"
     if "bound_us" in record:
-        line += (
-            f" (bound {record['bound_us']:.3f}: {record['multiply_adds']} multiply-adds, {record['bytes_read']} bytes)"
-        )
+        macs, read = record["multiply_adds"], record["bytes_read"]
+        line += f" (bound {record['bound_us']:.3f}: {macs} multiply-adds, {read} bytes)"
         line += f"  estimator row {record['estimator_row_us']:.0f} us"
-        line += f"  file {record['saved_bytes'] / 1e3:.0f} kB, C {record['c_bytes'] / 1e3:.0f} kB"
-        if "onnx_row_us" in record:
-            line += f", ONNX {record['onnx_bytes'] / 1e3:.0f} kB, row {record['onnx_row_us']:.1f} us"
-            line += f", batch {record['onnx_batch_us']:.3f} us"
-    else:
-        line += f"  pickle {record['pickle_bytes'] / 1e3:.0f} kB"
+    for key, what in (("saved_bytes", "file"), ("c_bytes", "C"), ("onnx_bytes", "ONNX"), ("pickle_bytes", "pickle")):
+        if record.get(key):
+            line += f"  {what} {record[key] / 1e3:.0f} kB"
+    if "onnx_row_us" in record:
+        line += f"  ONNX row {record['onnx_row_us']:.1f} us, batch {record['onnx_batch_us']:.3f} us"
     print(line, flush=True)
 
 
@@ -301,14 +354,20 @@ def check_musts(costs, sets):
         by = {record["model"]: record for record in records}
         linear = by["scikit-learn LinearSVC"]["row_us"]
         tiled = ("KMeansSVC", "ClusteredSVC", "LocallyLinearSVC")
+        compiled = [record["model"] for record in records if "bound_us" in record]
         must = {
             "row_us_of_100_tiles": {m: by[m]["row_us"] for m in tiled},
-            "row_times_faster_than_LinearSVC": {m: linear / by[m]["row_us"] for m in ("LinearSVC", *tiled)},
+            "row_times_faster_than_LinearSVC": {m: linear / by[m]["row_us"] for m in compiled},
             "clustered_over_two_products": clustered_ratio(sets[name], by["ClusteredSVC"]["batch_us"]),
         }
         fast = by.get("scikit-learn-intelex SVC")
         if fast:
             must["local_times_faster_than_intelex_batch"] = fast["batch_us"] / by["LocallyLinearSVC"]["batch_us"]
+        tenth = by.get("SVC by svm_to_mixture, a tenth")
+        if tenth:
+            must["tenth_of_the_densities_times_faster_than_SVC"] = (
+                by["scikit-learn SVC"]["batch_us"] / tenth["batch_us"]
+            )
         musts[name] = must
         print(f"\n{name}:")
         for key, value in must.items():
@@ -355,6 +414,11 @@ def measure_probabilities(name, data, quick):
         models[f"LocallyLinearSVC, {method}"] = LocallyLinearSVC(n_tiles, tol=1e-2, calibration=method, random_state=0)
         linear = sklearn.svm.LinearSVC(random_state=0)
         models[f"CalibratedClassifierCV(LinearSVC), {method}"] = CalibratedClassifierCV(linear, method=method)
+        models[f"LearnedGateSVC, {method}"] = LearnedGateSVC(n_tiles, calibration=method, max_iter=10, random_state=0)
+    for method in ("temperature", "sigmoid", "isotonic", "posterior"):
+        models[f"MixtureSVC, {method}"] = MixtureSVC(8, max_iter=10, calibration=method, random_state=0)
+    models["GaussianMixtureClassifier, its own"] = GaussianMixtureClassifier(4, random_state=0)
+    models["NeighborsSVC, sigmoid"] = NeighborsSVC(50, tol=1e-2, calibration="sigmoid", random_state=0)
     kernel = CalibratedClassifierCV(sklearn.svm.SVC(C=10), method="sigmoid", ensemble=False)
     models["CalibratedClassifierCV(SVC), sigmoid"] = kernel
     records = []

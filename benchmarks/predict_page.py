@@ -62,13 +62,15 @@ def trained_on(report, name):
 
 
 def cost_line(r):
-    if "bound_us" not in r:
+    if "saved_bytes" not in r:
         size = f"{r['pickle_bytes'] / 1e3:.0f}"
         return f"| {r['model']} | {r['accuracy']:.2%} | {r['row_us']:.1f} | {r['batch_us']:.3g} | | | {size} |"
     onnx = f"{r['onnx_row_us']:.1f} / {r['onnx_batch_us']:.2f}" if "onnx_row_us" in r else ""
-    sizes = " / ".join(f"{r[key] / 1e3:.0f}" if r[key] else "" for key in ("saved_bytes", "onnx_bytes", "c_bytes"))
+    kinds = ("saved_bytes", "onnx_bytes", "c_bytes")
+    sizes = " / ".join(f"{r[key] / 1e3:.0f}" if r.get(key) else "-" for key in kinds)
+    bound = f"{r['bound_us']:.3f}" if "bound_us" in r else ""
     return (
-        f"| **{r['model']}** | {r['accuracy']:.2%} | {r['row_us']:.2f} | {r['batch_us']:.3f} | {r['bound_us']:.3f} "
+        f"| **{r['model']}** | {r['accuracy']:.2%} | {r['row_us']:.2f} | {r['batch_us']:.3f} | {bound} "
         f"| {onnx} | {sizes} |"
     )
 

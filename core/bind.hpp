@@ -44,6 +44,19 @@ struct RowsHandle {
   }
 };
 
+// A function of the rows whose precision is T; other rows are refused.
+template <class T, class Function>
+void with_rows(const RowsHandle& rows, int64_t n_features, Function&& function) {
+  require(rows.n_features() == n_features, "the rows have another number of features");
+  nb::gil_scoped_release release;
+  rows.visit([&](const auto& x) {
+    if constexpr (std::is_same_v<typename std::decay_t<decltype(x)>::value_type, T>)
+      function(x);
+    else
+      throw std::invalid_argument("the rows have another precision");
+  });
+}
+
 struct DesignHandle {
   Design design;
   int64_t n_data;  // data rows it was made for
@@ -70,6 +83,7 @@ void bind_rows(nb::module_& m);
 void bind_descent(nb::module_& m);
 void bind_mixture(nb::module_& m);
 void bind_newton(nb::module_& m);
+void bind_gates(nb::module_& m);
 void bind_score(nb::module_& m);
 void bind_sgd(nb::module_& m);
 void bind_crammer_singer(nb::module_& m);

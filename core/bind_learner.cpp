@@ -1,8 +1,7 @@
-// Learning a gate with its tiles; the tree of splits as a gate.
+// Learning a gate with its tiles.
 #include "bind.hpp"
 #include "learner_anchors.hpp"
 #include "learner_tree.hpp"
-#include "tree_gate.hpp"
 
 namespace svmosaic {
 namespace {
@@ -93,29 +92,7 @@ double learn_epoch(const RowsHandle& rows, Vector<const int32_t> label, Vector<c
 }
 
 template <class T>
-void bind_precision(nb::module_& m, const char* tree_name) {
-  nb::class_<SplitTree<T>>(m, tree_name, "A binary tree of linear splits.")
-      .def("__init__",
-           [](SplitTree<T>* self, Matrix<const double> splits) {
-             require(splits.shape(1) >= 1, "a split has a number for each feature and one more");
-             new (self) SplitTree<T>(splits.data(), splits.shape(0), static_cast<int64_t>(splits.shape(1)) - 1);
-           },
-           nb::arg("splits"))
-      .def(
-          "code",
-          [](const SplitTree<T>& tree, const RowsHandle& rows, Matrix<int32_t> tile, int n_threads) {
-            require(rows.n_features() == tree.n_features, "the rows have another number of features");
-            require(static_cast<int64_t>(tile.shape(0)) == rows.n_rows() && tile.shape(1) == 1,
-                    "tile must have shape (n_rows, 1)");
-            nb::gil_scoped_release release;
-            rows.visit([&](const auto& x) {
-              if constexpr (std::is_same_v<typename std::decay_t<decltype(x)>::value_type, T>)
-                find_all_leaves(tree, x, tile.data(), n_threads);
-              else
-                throw std::invalid_argument("the rows have another precision");
-            });
-          },
-          nb::arg("rows"), nb::arg("tile").noconvert(), nb::arg("n_threads") = 1, "The leaf of each row.");
+void bind_precision(nb::module_& m) {
   m.def("learn_epoch", &learn_epoch<T>, nb::arg("rows"), nb::arg("label"), nb::arg("weight"), nb::arg("order"),
         nb::arg("batch_size"), nb::arg("rates"), nb::arg("n_outputs"), nb::arg("width"), nb::arg("learn_gate"),
         nb::arg("decay"), nb::arg("gate_rate"), nb::arg("sharpness").none(), nb::arg("tiles").noconvert(), nb::arg("tiles_first").noconvert(),
@@ -129,8 +106,8 @@ void bind_precision(nb::module_& m, const char* tree_name) {
 }  // namespace
 
 void bind_learner(nb::module_& m) {
-  bind_precision<float>(m, "SplitTreeF32");
-  bind_precision<double>(m, "SplitTreeF64");
+  bind_precision<float>(m);
+  bind_precision<double>(m);
 }
 
 }  // namespace svmosaic

@@ -1,4 +1,4 @@
-// Gates and scoring.
+// Scoring.
 #include <nanobind/stl/string.h>
 
 #include <atomic>
@@ -12,32 +12,11 @@ namespace {
 
 using Cube = Array<const double, nb::ndim<3>>;
 
-Coding coding_of(const std::string& name) {
-  if (name == "nearest") return Coding::nearest;
-  if (name == "inverse") return Coding::inverse;
-  if (name == "softmax") return Coding::softmax;
-  if (name == "llc") return Coding::llc;
-  if (name == "lle") return Coding::lle;
-  throw std::invalid_argument("unknown coding: " + name);
-}
-
-const double* pointer(const std::optional<Vector<const double>>& array, int64_t n, const char* message) {
-  if (!array) return nullptr;
-  require_length(array->shape(0), n, message);
-  return array->data();
-}
-
-// A function of the rows whose precision is T; other rows are refused.
-template <class T, class Function>
-void with_rows(const RowsHandle& rows, int64_t n_features, Function&& function) {
-  require(rows.n_features() == n_features, "the rows have another number of features");
-  nb::gil_scoped_release release;
-  rows.visit([&](const auto& x) {
-    if constexpr (std::is_same_v<typename std::decay_t<decltype(x)>::value_type, T>)
-      function(x);
-    else
-      throw std::invalid_argument("the rows have another precision");
-  });
+Link link_of(const std::string& name) {
+  if (name == "identity") return Link::identity;
+  if (name == "vote") return Link::vote;
+  if (name == "posterior") return Link::posterior;
+  throw std::invalid_argument("unknown link: " + name);
 }
 
 // A gate (or none: one tile) and the tiles, packed for scoring. The gate is kept alive by Python.
@@ -73,39 +52,11 @@ struct Scorer {
 };
 
 template <class T>
-void bind_precision(nb::module_& m, const char* gate_name, const char* scorer_name) {
-  nb::class_<Gate<T>>(m, gate_name, "Tiles and weights of a row by its distance to centres.")
+void bind_precision(nb::module_& m, const char* name) {
+  nb::class_<Scorer<T>>(m, name, "A gate and a bank of linear tiles, packed for scoring.")
       .def("__init__",
-           [](Gate<T>* self, const std::string& coding, Matrix<const double> centers, int64_t width, double scale,
-              std::optional<Vector<const double>> log_prior, std::optional<Vector<const double>> factor) {
-             const int64_t n = centers.shape(0), d = centers.shape(1);
-             const Coding kind = coding_of(coding);
-             require(n >= 1, "at least one centre is needed");
-             require(width >= 1 && width <= n, "width must be between 1 and the number of centres");
-             require(kind != Coding::nearest || width == 1, "the nearest centre is one");
-             new (self) Gate<T>(kind, centers.data(), n, d, width, scale,
-                                pointer(log_prior, n, "log_prior must have one entry a centre"),
-                                pointer(factor, n, "factor must have one entry a centre"));
-           },
-           nb::arg("coding"), nb::arg("centers"), nb::arg("width"), nb::arg("scale"), nb::arg("log_prior").none(),
-           nb::arg("factor").none())
-      .def(
-          "code",
-          [](const Gate<T>& gate, const RowsHandle& rows, Matrix<int32_t> tile, Matrix<double> weight, int n_threads) {
-            const int64_t n = rows.n_rows();
-            require(static_cast<int64_t>(tile.shape(0)) == n && static_cast<int64_t>(tile.shape(1)) == gate.width,
-                    "tile must have shape (n_rows, width)");
-            require(static_cast<int64_t>(weight.shape(0)) == n && static_cast<int64_t>(weight.shape(1)) == gate.width,
-                    "weight must have shape (n_rows, width)");
-            with_rows<T>(rows, gate.n_features,
-                         [&](const auto& x) { code_all(gate, x, tile.data(), weight.data(), n_threads); });
-          },
-          nb::arg("rows"), nb::arg("tile").noconvert(), nb::arg("weight").noconvert(), nb::arg("n_threads") = 1);
-
-  nb::class_<Scorer<T>>(m, scorer_name, "A gate and a bank of linear tiles, packed for scoring.")
-      .def("__init__",
-           [](Scorer<T>* self, const Gate<T>* gate, Cube coef, Matrix<const double> intercept, bool vote,
-              int64_t width) {
+           [](Scorer<T>* self, const Gate<T>* gate, Cube coef, Matrix<const double> intercept,
+              const std::string& link, int64_t width) {
              const int64_t n_tiles = coef.shape(0), n_outputs = coef.shape(1), d = coef.shape(2);
              require(n_tiles >= 1 && n_outputs >= 1, "at least one tile and one output are needed");
              require(static_cast<int64_t>(intercept.shape(0)) == n_tiles &&
@@ -113,11 +64,14 @@ void bind_precision(nb::module_& m, const char* gate_name, const char* scorer_na
                      "intercept must have shape (n_tiles, n_outputs)");
              require(!gate || (gate->n_tiles == n_tiles && gate->n_features == d),
                      "gate and tiles do not belong together");
-             new (self) Scorer<T>(gate, Tiles<T>(coef.data(), intercept.data(), n_tiles, n_outputs, d, vote,
-                                                 gate ? gate->width : width));
+             new (self) Scorer<T>(gate, Tiles<T>(coef.data(), intercept.data(), n_tiles, n_outputs, d,
+                                                 link_of(link), gate ? gate->width : width, gate && gate->posterior));
            },
-           nb::arg("gate").none(), nb::arg("coef"), nb::arg("intercept"), nb::arg("vote"), nb::arg("width") = 1,
+           nb::arg("gate").none(), nb::arg("coef"), nb::arg("intercept"), nb::arg("link"), nb::arg("width") = 1,
            nb::keep_alive<1, 2>(), "`width`: how many tiles a row selects, where there is no gate to ask.")
+      .def_prop_ro(
+          "few", [](const Scorer<T>& self) { return self.tiles.few; },
+          "A row that gives weight to at most so many tiles is scored on these alone, else on all.")
       .def(
           "score",
           [](const Scorer<T>& self, const RowsHandle& rows, Matrix<double> out, int n_threads) {
@@ -181,8 +135,8 @@ void bind_precision(nb::module_& m, const char* gate_name, const char* scorer_na
 }  // namespace
 
 void bind_score(nb::module_& m) {
-  bind_precision<float>(m, "GateF32", "ScorerF32");
-  bind_precision<double>(m, "GateF64", "ScorerF64");
+  bind_precision<float>(m, "ScorerF32");
+  bind_precision<double>(m, "ScorerF64");
 }
 
 }  // namespace svmosaic

@@ -1,27 +1,12 @@
-// Gates by distance to centres: which tiles a row belongs to, and how much.
+// What the scoring engine asks of a gate: to which tiles a row belongs, and how much.
 //
-// For row x and centres c_1 .. c_K the `width` nearest are chosen (of equals, the first), and weighed by
-//
-//   nearest   width 1, weight 1
-//   inverse   1 / |x - c_j|                                          (van Gemert et al., 2008)
-//   softmax   exp(-scale |x - c_j|^2 + log_prior_j)
-//   llc       argmin_w |x - sum_j w_j c_j|^2 + scale sum_j (l_j w_j)^2 with sum w = 1, where
-//             l_j = exp(|x - c_j| / max_j |x - c_j| - 1)   (Wang et al., 2010)
-//   lle       argmin_w |x - sum_j w_j c_j|^2 + scale * mean_j |x - c_j|^2 |w|^2 with sum w = 1
-//             (Roweis and Saul, 2000, with the usual ridge)
-//
-// normalised to sum to one, then multiplied by factor_j where given. Distances are measured from the
-// centres' mean, so that data far from the origin lose no digits. Those of the chosen centres are
-// computed anew from the differences in double precision, so that a row on a centre is at distance zero
-// exactly; the softmax needs only |x - c_j|^2 - |x - c_1|^2 = <2x - c_1 - c_j, c_1 - c_j>, which keeps its
-// digits however far the row is from all centres.
+// One kind of gate is one file: a struct that derives from `GateOf`, its buffers, and a function `code_block`, compiled
+// for every instruction set. A virtual call is made for each block of rows, not for each row.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string>
+#include <memory>
 #include <vector>
 
 #include "panels.hpp"
@@ -29,299 +14,94 @@
 
 namespace svmosaic {
 
-// Eight numbers of double precision, or one where the compiler has no vectors.
-#if defined(__GNUC__)
-using Wide = Lanes<double>;
-constexpr int64_t kWide = kLanes<double>;
-template <class T>
-inline Wide widen(const T* p) {
-  return load<double>(p);
-}
-struct WideSum {
-  Wide lanes{};
-  void add(const Wide& term) { lanes += term; }
-  double total() const {
-    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-  }
-};
-#else
-using Wide = double;
-constexpr int64_t kWide = 1;
-template <class T>
-inline Wide widen(const T* p) {
-  return *p;
-}
-struct WideSum {
-  double sum = 0;
-  void add(double term) { sum += term; }
-  double total() const { return sum; }
-};
-#endif
-
-enum class Coding { nearest, inverse, softmax, llc, lle };
+// The most rows that are coded at a time.
+constexpr int64_t kGateBlock = 16 * kRowsAtOnce;
 
 template <class T>
 struct Gate {
-  Coding coding;
-  int64_t n_tiles, n_features, width, stride;
-  double scale;
-  std::vector<T> mean, centers;  // centres less the mean, `stride` numbers each, padded with zeros
-  std::vector<T> half_norms;     // |c_j|^2 / 2 of the shifted centres, padded
-  std::vector<T> mean_products;  // <mean, c_j>
-  std::vector<double> log_prior, factor;
-  Panels<T> panels;
+  // Buffers of one thread, for a number of rows that is known when they are made.
+  struct Scratch {
+    virtual ~Scratch() = default;
+  };
 
-  Gate(Coding coding, const double* centers_in, int64_t n_tiles, int64_t n_features, int64_t width, double scale,
-       const double* log_prior_in, const double* factor_in)
-      : coding(coding), n_tiles(n_tiles), n_features(n_features), width(width),
-        stride((n_features + kWide - 1) / kWide * kWide), scale(scale) {
-    std::vector<double> exact(n_features, 0.0);
-    for (int64_t j = 0; j < n_tiles; ++j)
-      for (int64_t f = 0; f < n_features; ++f) exact[f] += centers_in[j * n_features + f] / n_tiles;
-    mean.assign(exact.begin(), exact.end());
-    centers.assign(n_tiles * stride, T(0));
-    half_norms.resize(n_tiles);
-    mean_products.resize(n_tiles);
-    for (int64_t j = 0; j < n_tiles; ++j) {
-      double norm = 0, product = 0;
-      for (int64_t f = 0; f < n_features; ++f) {
-        // The centre as T knows it, so that a row equal to it is at distance zero.
-        const T c = static_cast<T>(centers_in[j * n_features + f]) - mean[f];
-        centers[j * stride + f] = c;
-        norm += static_cast<double>(c) * c;
-        product += static_cast<double>(c) * mean[f];
-      }
-      half_norms[j] = static_cast<T>(0.5 * norm);
-      mean_products[j] = static_cast<T>(product);
-    }
-    if (log_prior_in) log_prior.assign(log_prior_in, log_prior_in + n_tiles);
-    if (factor_in) factor.assign(factor_in, factor_in + n_tiles);
-    // With all centres chosen there is nothing to choose by.
-    if (width < n_tiles) panels = Panels<T>::pack(centers.data(), n_tiles, n_features, stride);
-    // Padding is infinitely far.
-    half_norms.resize(std::max(n_tiles, panels.padded()), std::numeric_limits<T>::infinity());
-  }
+  int64_t n_tiles, n_features;
+  int64_t width;   // (tile, weight) pairs a row
+  bool posterior;  // the pairs are all tiles in their order, and many weights may be zero
 
-  bool reconstructs() const { return coding == Coding::llc || coding == Coding::lle; }
+  Gate(int64_t n_tiles, int64_t n_features, int64_t width, bool posterior = false)
+      : n_tiles(n_tiles), n_features(n_features), width(width), posterior(posterior) {}
+  virtual ~Gate() = default;
+
+  // Multiply-adds a row, about.
+  virtual int64_t cost() const = 0;
+  virtual std::unique_ptr<Scratch> scratch(int64_t n_rows) const = 0;
+  // `width` tiles and weights for each of the n rows from `begin` on, n at most what the scratch was made for. The bits
+  // of a row do not depend on the rows beside it.
+  virtual void code(const DenseRows<T>& x, int64_t begin, int64_t n, Scratch& scratch, int32_t* tile,
+                    double* weight) const = 0;
+  virtual void code(const SparseRows<T>& x, int64_t begin, int64_t n, Scratch& scratch, int32_t* tile,
+                    double* weight) const = 0;
 };
 
-// |z - c|^2 in double precision, of vectors padded with zeros to whole lanes
-template <class T>
-inline double squared_distance(const T* z, const T* c, int64_t n) {
-  WideSum sum;
-  for (int64_t i = 0; i < n; i += kWide) {
-    const Wide difference = widen(z + i) - widen(c + i);
-    sum.add(difference * difference);
+// Turns the calls above into those of `code_block(gate, x, begin, n, buffers, tile, weight)` for one kind of gate.
+template <class T, template <class> class Kind, template <class> class Buffers>
+struct GateOf : Gate<T> {
+  using typename Gate<T>::Scratch;
+  using Gate<T>::Gate;
+
+  std::unique_ptr<Scratch> scratch(int64_t n_rows) const override {
+    return std::make_unique<Buffers<T>>(static_cast<const Kind<T>&>(*this), n_rows);
   }
-  return sum.total();
-}
-
-// |z - c|^2 - |z - origin|^2 = <2 z - origin - c, origin - c>, likewise
-template <class T>
-inline double distance_beyond(const T* z, const T* origin, const T* c, int64_t n) {
-  WideSum sum;
-  for (int64_t i = 0; i < n; i += kWide) {
-    const Wide row = widen(z + i), from = widen(origin + i), to = widen(c + i);
-    sum.add(((row - from) + (row - to)) * (from - to));
+  void code(const DenseRows<T>& x, int64_t begin, int64_t n, Scratch& scratch, int32_t* tile,
+            double* weight) const override {
+    code_block(static_cast<const Kind<T>&>(*this), x, begin, n, static_cast<Buffers<T>&>(scratch), tile, weight);
   }
-  return sum.total();
-}
+  void code(const SparseRows<T>& x, int64_t begin, int64_t n, Scratch& scratch, int32_t* tile,
+            double* weight) const override {
+    code_block(static_cast<const Kind<T>&>(*this), x, begin, n, static_cast<Buffers<T>&>(scratch), tile, weight);
+  }
+};
 
-// Buffers of one thread, for up to kBlock rows at a time.
-template <class T>
-struct GateScratch {
-  static constexpr int64_t kBlock = 16 * kRowsAtOnce;
-  std::vector<T> shifted, products;
-  std::vector<const T*> row;
-  std::vector<T*> product;
-  std::vector<double> distance, differences, system;
+// ---- for gates that give every tile a weight ----------------------------------------------------------
 
-  GateScratch(const Gate<T>& gate, int64_t n_rows)
-      : shifted(std::min(n_rows, kBlock) * gate.stride),
-        products(std::min(n_rows, kBlock) * gate.panels.padded()),
-        row(std::min(n_rows, kBlock)),
-        product(row.size()),
-        distance(gate.width),
-        differences(gate.reconstructs() ? gate.width * gate.stride : 0),
-        system(gate.reconstructs() ? gate.width * gate.width : 0) {
-    for (size_t r = 0; r < row.size(); ++r) {
-      row[r] = shifted.data() + r * gate.stride;
-      product[r] = products.data() + r * gate.panels.padded();
+// Rows in double precision, less an origin near the gate's centres, so that data far from zero lose no digits.
+struct MovedRows {
+  std::vector<double> data;
+  std::vector<const double*> row;
+
+  MovedRows(int64_t n_rows, int64_t n_features) : data(n_rows * n_features), row(n_rows) {
+    for (int64_t r = 0; r < n_rows; ++r) row[r] = data.data() + r * n_features;
+  }
+
+  template <class T>
+  void fill(const DenseRows<T>& x, int64_t begin, int64_t n, const double* origin) {
+    for (int64_t r = 0; r < n; ++r) {
+      const T* from = x.data + (begin + r) * x.stride;
+      double* to = data.data() + r * x.n_features;
+      for (int64_t f = 0; f < x.n_features; ++f) to[f] = static_cast<double>(from[f]) - origin[f];
+    }
+  }
+
+  template <class T>
+  void fill(const SparseRows<T>& x, int64_t begin, int64_t n, const double* origin) {
+    for (int64_t r = 0; r < n; ++r) {
+      double* to = data.data() + r * x.n_features;
+      for (int64_t f = 0; f < x.n_features; ++f) to[f] = -origin[f];
+      for (int64_t p = x.indptr[begin + r]; p < x.indptr[begin + r + 1]; ++p) to[x.indices[p]] += x.data[p];
     }
   }
 };
 
-// The first of the largest of product_j - half_norm_j; n is a multiple of whole vectors.
+// All tiles in their order. Weights below the rows' own rounding, as a share of the sum, become zero: their tiles need
+// not be computed, and a vote, which is at most one, moves by less than n_tiles times that rounding.
 template <class T>
-inline int32_t closest_of(const T* product, const T* half_norms, int64_t n) {
-#if defined(__GNUC__)
-  constexpr int w = kLanes<T>;
-  Lanes<T> best = load<T>(product) - load<T>(half_norms);
-  decltype(best > best) at{}, step{};
-  for (int64_t j = w; j < n; j += w) {
-    const Lanes<T> closeness = load<T>(product + j) - load<T>(half_norms + j);
-    step += 1;
-    const auto better = closeness > best;
-    best = better ? closeness : best;
-    at = better ? step : at;
-  }
-  // Lanes in order, of equals the lower place.
-  int64_t winner = at[0] * w;
-  T largest = best[0];
-  for (int lane = 1; lane < w; ++lane) {
-    const int64_t place = at[lane] * w + lane;
-    if (best[lane] > largest || (best[lane] == largest && place < winner)) {
-      largest = best[lane];
-      winner = place;
-    }
-  }
-  return static_cast<int32_t>(winner);
-#else
-  int64_t winner = 0;
-  for (int64_t j = 1; j < n; ++j)
-    if (product[j] - half_norms[j] > product[winner] - half_norms[winner]) winner = j;
-  return static_cast<int32_t>(winner);
-#endif
-}
-
-// The `width` largest of closeness_j = <z, c_j> - |c_j|^2 / 2 (= half of |z|^2 - |z - c_j|^2), best first.
-template <class T>
-inline void choose_nearest(const Gate<T>& gate, const T* product, int32_t* chosen) {
-  const int64_t width = gate.width;
-  if (width == gate.n_tiles) {
-    for (int64_t j = 0; j < width; ++j) chosen[j] = static_cast<int32_t>(j);
-    return;
-  }
-  if (width == 1) {
-    chosen[0] = closest_of(product, gate.half_norms.data(), gate.panels.padded());
-    return;
-  }
-  int64_t n = 0;
-  T worst = -std::numeric_limits<T>::infinity();
-  for (int64_t j = 0; j < gate.n_tiles; ++j) {
-    const T closeness = product[j] - gate.half_norms[j];
-    if (n == width && !(closeness > worst)) continue;
-    int64_t at = n < width ? n++ : width - 1;
-    for (; at > 0; --at) {
-      const int32_t before = chosen[at - 1];
-      if (!(closeness > product[before] - gate.half_norms[before])) break;
-      chosen[at] = before;
-    }
-    chosen[at] = static_cast<int32_t>(j);
-    const int32_t last = chosen[n - 1];
-    worst = product[last] - gate.half_norms[last];
-  }
-}
-
-// Solve the symmetric positive definite system by Cholesky, in place; b becomes the solution.
-inline void solve_small(double* a, double* b, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j <= i; ++j) {
-      double sum = a[i * n + j];
-      for (int64_t k = 0; k < j; ++k) sum -= a[i * n + k] * a[j * n + k];
-      a[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-300)) : sum / a[j * n + j];
-    }
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t k = 0; k < i; ++k) b[i] -= a[i * n + k] * b[k];
-    b[i] /= a[i * n + i];
-  }
-  for (int64_t i = n - 1; i >= 0; --i) {
-    for (int64_t k = i + 1; k < n; ++k) b[i] -= a[k * n + i] * b[k];
-    b[i] /= a[i * n + i];
-  }
-}
-
-// Weights of the centres chosen for one row z, less the mean.
-template <class T>
-inline void weigh(const Gate<T>& gate, const T* z, const int32_t* chosen, GateScratch<T>& scratch, double* weight) {
-  const int64_t width = gate.width, d = gate.stride;
-  const T* centers = gate.centers.data();
-  double* squared = scratch.distance.data();
-  if (gate.coding == Coding::nearest) {
-    weight[0] = 1;
-  } else if (gate.coding == Coding::softmax) {
-    const T* origin = centers + chosen[0] * d;
-    double largest = -std::numeric_limits<double>::infinity();
-    for (int64_t a = 0; a < width; ++a) {
-      const double beyond = a == 0 ? 0.0 : distance_beyond(z, origin, centers + chosen[a] * d, d);
-      weight[a] = -gate.scale * beyond + (gate.log_prior.empty() ? 0 : gate.log_prior[chosen[a]]);
-      largest = std::max(largest, weight[a]);
-    }
-    // All priors zero (-inf), or rows beyond all numbers: fall back on equal shares.
-    for (int64_t a = 0; a < width; ++a) weight[a] = std::isfinite(largest) ? std::exp(weight[a] - largest) : 1.0;
-  } else if (gate.coding == Coding::inverse) {
-    for (int64_t a = 0; a < width; ++a) squared[a] = squared_distance(z, centers + chosen[a] * d, d);
-    const double nearest = *std::min_element(squared, squared + width);
-    // On a centre the limit of the formula gives it everything; ties share.
-    for (int64_t a = 0; a < width; ++a)
-      weight[a] = nearest > 0 ? std::sqrt(nearest / squared[a]) : (squared[a] > 0 ? 0.0 : 1.0);
-  } else {
-    double *differences = scratch.differences.data(), *system = scratch.system.data();
-    double mean = 0, farthest = 0;
-    for (int64_t a = 0; a < width; ++a) {
-      for (int64_t f = 0; f < d; ++f)
-        differences[a * d + f] = static_cast<double>(z[f]) - centers[chosen[a] * d + f];
-      for (int64_t b = 0; b <= a; ++b) system[a * width + b] = dot(differences + a * d, differences + b * d, d);
-      squared[a] = system[a * width + a];
-      mean += squared[a] / width;
-      farthest = std::max(farthest, squared[a]);
-    }
-    for (int64_t a = 0; a < width; ++a) {
-      double ridge = gate.scale * mean;
-      if (gate.coding == Coding::llc) {
-        const double locality = farthest > 0 ? std::exp(std::sqrt(squared[a] / farthest) - 1) : 1.0;
-        ridge *= locality * locality;
-      }
-      system[a * width + a] += ridge > 0 ? ridge : 1e-12;
-      weight[a] = 1;
-    }
-    solve_small(system, weight, width);
-  }
-  double total = 0;
-  for (int64_t a = 0; a < width; ++a) total += weight[a];
-  for (int64_t a = 0; a < width; ++a) {
-    weight[a] /= total;
-    if (!gate.factor.empty()) weight[a] *= gate.factor[chosen[a]];
-  }
-}
-
-// z_r = x_r - mean and <z_r, c_j> of n rows from `begin` on
-template <class T>
-inline void shift_and_multiply(const Gate<T>& gate, const DenseRows<T>& x, int64_t begin, int64_t n,
-                               GateScratch<T>& scratch) {
-  for (int64_t r = 0; r < n; ++r) {
-    const T* from = x.data + (begin + r) * x.stride;
-    T* to = scratch.shifted.data() + r * gate.stride;
-    for (int64_t f = 0; f < gate.n_features; ++f) to[f] = from[f] - gate.mean[f];
-  }
-  multiply_dense(scratch.row.data(), n, gate.panels, scratch.product.data());
-}
-
-template <class T>
-inline void shift_and_multiply(const Gate<T>& gate, const SparseRows<T>& x, int64_t begin, int64_t n,
-                               GateScratch<T>& scratch) {
-  for (int64_t r = 0; r < n; ++r) {
-    // <x - mean, c> = <x, c> - <mean, c>: the product sees only what is stored.
-    if (gate.panels.n > 0) {
-      multiply_sparse(x, begin + r, gate.panels, scratch.product[r]);
-      for (int64_t j = 0; j < gate.n_tiles; ++j) scratch.product[r][j] -= gate.mean_products[j];
-    }
-    if (gate.coding == Coding::nearest) continue;
-    T* z = scratch.shifted.data() + r * gate.stride;
-    for (int64_t f = 0; f < gate.n_features; ++f) z[f] = -gate.mean[f];
-    for (int64_t p = x.indptr[begin + r]; p < x.indptr[begin + r + 1]; ++p) z[x.indices[p]] += x.data[p];
-  }
-}
-
-// Codes of n rows from `begin` on, n at most what the scratch was made for.
-template <class T, class Rows>
-inline void code_block(const Gate<T>& gate, const Rows& x, int64_t begin, int64_t n, GateScratch<T>& scratch,
-                       int32_t* tile, double* weight) {
-  shift_and_multiply(gate, x, begin, n, scratch);
-  for (int64_t r = 0; r < n; ++r) {
-    choose_nearest(gate, scratch.product[r], tile + r * gate.width);
-    weigh(gate, scratch.row[r], tile + r * gate.width, scratch, weight + r * gate.width);
+inline void settle_posterior(int64_t n_tiles, int32_t* tile, double* weight) {
+  double sum = 0;
+  for (int64_t j = 0; j < n_tiles; ++j) sum += weight[j];
+  const double least = std::numeric_limits<T>::epsilon() * sum;
+  for (int64_t j = 0; j < n_tiles; ++j) {
+    tile[j] = static_cast<int32_t>(j);
+    if (weight[j] < least) weight[j] = 0;
   }
 }
 

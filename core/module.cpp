@@ -7,6 +7,7 @@ NB_MODULE(_core, m) {
   svmosaic::bind_descent(m);
   svmosaic::bind_newton(m);
   svmosaic::bind_mixture(m);
+  svmosaic::bind_gates(m);
   svmosaic::bind_score(m);
   svmosaic::bind_sgd(m);
   svmosaic::bind_crammer_singer(m);

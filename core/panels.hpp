@@ -106,8 +106,8 @@ inline void multiply_dense(const T* const* x, int64_t n, const Panels<T>& panels
     multiply_by_panels<2>(x, n, panels, out);
 }
 
-template <int V, class T>
-inline void multiply_sparse_by_panels(const SparseRows<T>& x, int64_t i, const Panels<T>& panels, T* out) {
+template <int V, class X, class T>
+inline void multiply_sparse_by_panels(const SparseRows<X>& x, int64_t i, const Panels<T>& panels, T* out) {
   for (int64_t q = 0; q < panels.n_panels; ++q) {
     const T* panel = panels.panel(q);
     T* at = out + q * panels.lanes;
@@ -117,7 +117,7 @@ inline void multiply_sparse_by_panels(const SparseRows<T>& x, int64_t i, const P
     for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p) {
       const T* column = panel + static_cast<int64_t>(x.indices[p]) * (V * w);
 #pragma GCC unroll 2
-      for (int v = 0; v < V; ++v) sum[v] += x.data[p] * load<T>(column + v * w);
+      for (int v = 0; v < V; ++v) sum[v] += static_cast<T>(x.data[p]) * load<T>(column + v * w);
     }
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) store<T>(at + v * w, sum[v]);
@@ -130,9 +130,9 @@ inline void multiply_sparse_by_panels(const SparseRows<T>& x, int64_t i, const P
   }
 }
 
-// out = M x for one sparse row
-template <class T>
-inline void multiply_sparse(const SparseRows<T>& x, int64_t i, const Panels<T>& panels, T* out) {
+// out = M x for one sparse row, in the precision of M
+template <class X, class T>
+inline void multiply_sparse(const SparseRows<X>& x, int64_t i, const Panels<T>& panels, T* out) {
   if (panels.lanes == Panels<T>::kVector)
     multiply_sparse_by_panels<1>(x, i, panels, out);
   else

@@ -1,17 +1,19 @@
 // Scoring a mosaic:  out[i, c] = sum_a weight[i, a] * link( <w[tile[i, a], c], x_i> + b[tile[i, a], c] )
 //
-// The link is the identity, or the vote exp(-hinge(s)) - exp(-hinge(-s)) of the mixture papers.
+// The link is the identity; the vote exp(-hinge(s)) - exp(-hinge(-s)) of the mixture papers; or that vote as a share of
+// the sum of the two exponentials, p(+) - p(-) of an expert.
 //
-// Either only the tiles that a row's gate selects are computed: rows are coded in blocks and their (row,
+// Either only the tiles that a row's gate gives weight to are computed: rows are coded in blocks and their (row,
 // tile) pairs sorted by tile, so that a tile's weights are fetched once for all the rows that need them. Or
-// all tiles are computed by one matrix product, where that is cheaper: when a row selects most of them, or
-// when the tiles are so small that looking them up costs more than multiplying.
+// all tiles are computed by one matrix product, where that is cheaper: when a row needs most of them, or
+// when the tiles are so small that looking them up costs more than multiplying. The choice is made for each row by
+// the number of its tiles alone, so that its bits do not depend on the rows beside it.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -28,42 +30,53 @@ inline double vote_of(double s) {
   return std::exp(-against) - std::exp(-in_favour);
 }
 
+// The vote divided by exp(-hinge(s)) + exp(-hinge(-s)).
+inline double share_of(double s) {
+  const double size = std::abs(s);
+  return std::copysign(std::tanh(size <= 1 ? size : 0.5 * (1 + size)), s);
+}
+
+enum class Link { identity, vote, posterior };
+
+inline double linked(Link link, double s) {
+  return link == Link::identity ? s : link == Link::vote ? vote_of(s) : share_of(s);
+}
+
 template <class T>
 struct Tiles {
   int64_t n_tiles, n_outputs, n_features;
-  bool vote;
-  std::vector<T> intercept;        // [tile][output]
-  // One of three: every (tile, output) in one matrix; a matrix a tile; plain [tile][output][feature].
-  Panels<T> all;
+  Link link;
+  int64_t few;               // rows with at most so many tiles are scored tile by tile, others on all
+  std::vector<T> intercept;  // [tile][output]
+  Panels<T> all;             // every (tile, output) in one matrix, if some rows may need it
+  // For tile by tile, one of the two: a matrix a tile; plain [tile][output][feature].
   std::vector<Panels<T>> panels;
   std::vector<T> coef;
 
   // With fewer outputs than this, dot products waste less than a padded panel.
   static constexpr int64_t kFewOutputs = 5;
 
-  // `width`: how many tiles a row selects.
+  // `width`: how many tiles a row names; `posterior`: it may give weight to any number of them.
   Tiles(const double* coef_in, const double* intercept_in, int64_t n_tiles, int64_t n_outputs, int64_t n_features,
-        bool vote, int64_t width)
-      : n_tiles(n_tiles), n_outputs(n_outputs), n_features(n_features), vote(vote) {
+        Link link, int64_t width, bool posterior)
+      : n_tiles(n_tiles), n_outputs(n_outputs), n_features(n_features), link(link), few(affordable()) {
+    if (!posterior) few = width <= few ? n_tiles : 0;
+    if (few >= n_tiles) few = std::numeric_limits<int64_t>::max();
     intercept.assign(intercept_in, intercept_in + n_tiles * n_outputs);
     coef.assign(coef_in, coef_in + n_tiles * n_outputs * n_features);
-    if (all_is_cheaper(width)) {
-      all = Panels<T>::pack(coef.data(), n_tiles * n_outputs, n_features, n_features);
-    } else if (n_outputs >= kFewOutputs) {
-      for (int64_t k = 0; k < n_tiles; ++k)
-        panels.push_back(Panels<T>::pack(coef.data() + k * n_outputs * n_features, n_outputs, n_features, n_features));
-    } else {
-      return;
-    }
+    if (few < n_tiles) all = Panels<T>::pack(coef.data(), n_tiles * n_outputs, n_features, n_features);
+    if (few > 0 && n_outputs < kFewOutputs) return;
+    for (int64_t k = 0; k < (few > 0 ? n_tiles : 0); ++k)
+      panels.push_back(Panels<T>::pack(coef.data() + k * n_outputs * n_features, n_outputs, n_features, n_features));
     std::vector<T>().swap(coef);
   }
 
-  bool takes_all() const { return all.n > 0; }
-
   // Scores of a row on one tile, padded.
-  int64_t padded() const {
-    if (takes_all()) return all.padded();
-    return panels.empty() ? n_outputs : panels[0].padded();
+  int64_t padded() const { return panels.empty() ? n_outputs : panels[0].padded(); }
+
+  // Multiply-adds of a row that gives weight to `width` tiles, about.
+  int64_t cost(int64_t width) const {
+    return n_features * (width <= few ? width * padded() : all.padded());
   }
 
  private:
@@ -71,45 +84,49 @@ struct Tiles {
   // them, measured on a server of 2023.
   static constexpr double kPair = 12, kDot = 12;
 
-  bool all_is_cheaper(int64_t width) const {
+  // With more tiles than this, a row is scored on all of them at less cost.
+  int64_t affordable() const {
     constexpr int64_t lanes = Panels<T>::kVector;
     const auto vectors = [](int64_t n) { return n <= lanes ? 1.0 : 2.0 * ((n + 2 * lanes - 1) / (2 * lanes)); };
     const double whole = n_features * vectors(n_tiles * n_outputs);
     const double by_panel = n_features * vectors(n_outputs);
     const double by_dot = n_outputs * (n_features / lanes + n_features % lanes + kDot);
-    return whole <= width * (kPair + (n_outputs < kFewOutputs ? by_dot : by_panel));
+    const double pair = kPair + (n_outputs < kFewOutputs ? by_dot : by_panel);
+    return static_cast<int64_t>(std::ceil(whole / pair)) - 1;  // the last that is cheaper, not just as cheap
   }
 };
 
 // Rows coded and scored together: enough that a tile meets some thirty of its rows, so that fetching its weights is
 // shared, within bounds.
 inline int64_t score_block_rows(int64_t n_tiles, int64_t width) {
-  return std::clamp<int64_t>(32 * n_tiles / width, 8 * GateScratch<float>::kBlock, 64 * GateScratch<float>::kBlock);
+  return std::clamp<int64_t>(32 * n_tiles / width, 8 * kGateBlock, 64 * kGateBlock);
 }
 // Rows scored on all tiles at a time.
 constexpr int64_t kAllBlock = 8 * kRowsAtOnce;
 
+// Numbers of one row each, by their addresses.
+template <class T>
+struct RowBuffers {
+  std::vector<T> data;
+  std::vector<T*> row;
+
+  RowBuffers(int64_t n_rows, int64_t n) : data(n_rows * n), row(n_rows) {
+    for (int64_t r = 0; r < n_rows; ++r) row[r] = data.data() + r * n;
+  }
+};
+
 template <class T>
 struct ScoreScratch {
-  std::vector<int32_t> tile, pair;
+  std::vector<int32_t> tile, pair, many;  // `many`: rows that are scored on all tiles
   std::vector<double> weight;
   std::vector<int64_t> start;
-  std::vector<T> scores;
   std::vector<const T*> row;
-  std::vector<T*> score;
+  RowBuffers<T> by_tile, on_all;
 
   ScoreScratch(const Tiles<T>& tiles, int64_t n_rows, int64_t width)
-      : tile(n_rows * width), weight(n_rows * width) {
-    const int64_t n_scores = tiles.takes_all() ? std::min(n_rows, kAllBlock) : n_rows;
-    if (!tiles.takes_all()) {
-      pair.resize(n_rows * width);
-      start.resize(tiles.n_tiles + 1);
-    }
-    scores.resize(n_scores * tiles.padded());
-    row.resize(n_scores);
-    score.resize(n_scores);
-    for (int64_t r = 0; r < n_scores; ++r) score[r] = scores.data() + r * tiles.padded();
-  }
+      : tile(n_rows * width), pair(tiles.few > 0 ? n_rows * width : 0), many(n_rows), weight(n_rows * width),
+        start(tiles.n_tiles + 1), row(n_rows), by_tile(tiles.few > 0 ? n_rows : 0, tiles.padded()),
+        on_all(tiles.few < width ? std::min(n_rows, kAllBlock) : 0, tiles.all.padded()) {}
 };
 
 // out += weight * link(scores + intercept) on tile k
@@ -118,36 +135,37 @@ inline void add_tile(const Tiles<T>& tiles, int64_t k, double weight, const T* s
   const T* intercept = tiles.intercept.data() + k * tiles.n_outputs;
   for (int64_t c = 0; c < tiles.n_outputs; ++c) {
     const double s = static_cast<double>(scores[c]) + intercept[c];
-    out[c] += weight * (tiles.vote ? vote_of(s) : s);
+    out[c] += weight * linked(tiles.link, s);
   }
 }
 
+// Scores of the m rows listed in `rows`, counted from `begin`, on all tiles.
 template <class T>
-inline void all_scores(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t begin, int64_t n,
+inline void all_scores(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t begin, const int32_t* rows, int64_t m,
                        ScoreScratch<T>& scratch) {
-  for (int64_t r = 0; r < n; ++r) scratch.row[r] = x.data + (begin + r) * x.stride;
-  multiply_dense(scratch.row.data(), n, tiles.all, scratch.score.data());
+  for (int64_t r = 0; r < m; ++r) scratch.row[r] = x.data + (begin + rows[r]) * x.stride;
+  multiply_dense(scratch.row.data(), m, tiles.all, scratch.on_all.row.data());
 }
 
 template <class T>
-inline void all_scores(const Tiles<T>& tiles, const SparseRows<T>& x, int64_t begin, int64_t n,
+inline void all_scores(const Tiles<T>& tiles, const SparseRows<T>& x, int64_t begin, const int32_t* rows, int64_t m,
                        ScoreScratch<T>& scratch) {
-  for (int64_t r = 0; r < n; ++r) multiply_sparse(x, begin + r, tiles.all, scratch.score[r]);
+  for (int64_t r = 0; r < m; ++r) multiply_sparse(x, begin + rows[r], tiles.all, scratch.on_all.row[r]);
 }
 
-// Scores of the m rows listed in `rows` on one tile, tiles.padded() apart.
+// Scores of the rows of m pairs on one tile.
 template <class T>
 inline void tile_scores(const Tiles<T>& tiles, int64_t k, const DenseRows<T>& x, int64_t begin, const int32_t* pairs,
                         int64_t m, int64_t width, ScoreScratch<T>& scratch) {
   if (tiles.panels.empty()) {
     for (int64_t p = 0; p < m; ++p)
       for (int64_t c = 0; c < tiles.n_outputs; ++c)
-        scratch.score[p][c] = dot(x.data + (begin + pairs[p] / width) * x.stride,
+        scratch.by_tile.row[p][c] = dot(x.data + (begin + pairs[p] / width) * x.stride,
                                   tiles.coef.data() + (k * tiles.n_outputs + c) * tiles.n_features, tiles.n_features);
     return;
   }
   for (int64_t p = 0; p < m; ++p) scratch.row[p] = x.data + (begin + pairs[p] / width) * x.stride;
-  multiply_dense(scratch.row.data(), m, tiles.panels[k], scratch.score.data());
+  multiply_dense(scratch.row.data(), m, tiles.panels[k], scratch.by_tile.row.data());
 }
 
 template <class T>
@@ -156,79 +174,90 @@ inline void tile_scores(const Tiles<T>& tiles, int64_t k, const SparseRows<T>& x
   for (int64_t p = 0; p < m; ++p) {
     const int64_t i = begin + pairs[p] / width;
     if (!tiles.panels.empty()) {
-      multiply_sparse(x, i, tiles.panels[k], scratch.score[p]);
+      multiply_sparse(x, i, tiles.panels[k], scratch.by_tile.row[p]);
       continue;
     }
     for (int64_t c = 0; c < tiles.n_outputs; ++c) {
       const T* w = tiles.coef.data() + (k * tiles.n_outputs + c) * tiles.n_features;
       T sum = 0;
       for (int64_t q = x.indptr[i]; q < x.indptr[i + 1]; ++q) sum += x.data[q] * w[x.indices[q]];
-      scratch.score[p][c] = sum;
+      scratch.by_tile.row[p][c] = sum;
     }
   }
 }
 
-// The same by the matrix of all tiles.
+// Add up the rows listed, each on the tiles that it gives weight to, from the products with all of them.
 template <class T, class Rows>
-inline void score_block_on_all(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
-                               const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+inline void score_on_all(const Tiles<T>& tiles, const Rows& x, int64_t begin, const int32_t* rows, int64_t n,
+                         const int32_t* tile, const double* weight, int64_t width, ScoreScratch<T>& scratch,
+                         double* out) {
   for (int64_t first = 0; first < n; first += kAllBlock) {
     const int64_t m = std::min(kAllBlock, n - first);
-    all_scores(tiles, x, begin + first, m, scratch);
-    for (int64_t r = 0; r < m; ++r)
-      for (int64_t p = (first + r) * width; p < (first + r + 1) * width; ++p)
+    all_scores(tiles, x, begin, rows + first, m, scratch);
+    for (int64_t r = 0; r < m; ++r) {
+      const int64_t i = rows[first + r];
+      for (int64_t p = i * width; p < (i + 1) * width; ++p)
         if (!weight || weight[p] != 0)
-          add_tile(tiles, tile[p], weight ? weight[p] : 1.0, scratch.score[r] + tile[p] * tiles.n_outputs,
-                   out + (first + r) * tiles.n_outputs);
+          add_tile(tiles, tile[p], weight ? weight[p] : 1.0, scratch.on_all.row[r] + tile[p] * tiles.n_outputs,
+                   out + i * tiles.n_outputs);
+    }
   }
 }
 
-// out of n rows from `begin` on, given their codes
+inline int64_t count_nonzero(const double* weight, int64_t n) {
+  int64_t count = 0;
+  for (int64_t a = 0; a < n; ++a) count += weight[a] != 0;
+  return count;
+}
+
+// The same tile by tile, for the pairs sorted by tile in the scratch.
 template <class T, class Rows>
-inline void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
-                        const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
-  std::fill(out, out + n * tiles.n_outputs, 0.0);
-  if (tiles.takes_all()) return score_block_on_all(tiles, x, begin, n, tile, weight, width, scratch, out);
-  const int64_t n_pairs = n * width;
-  std::fill(scratch.start.begin(), scratch.start.end(), 0);
-  for (int64_t p = 0; p < n_pairs; ++p) ++scratch.start[tile[p] + 1];
-  for (int64_t k = 0; k < tiles.n_tiles; ++k) scratch.start[k + 1] += scratch.start[k];
-  for (int64_t p = 0; p < n_pairs; ++p) scratch.pair[scratch.start[tile[p]]++] = static_cast<int32_t>(p);
+inline void score_by_tile(const Tiles<T>& tiles, const Rows& x, int64_t begin, const double* weight, int64_t width,
+                          ScoreScratch<T>& scratch, double* out) {
+  const int64_t room = scratch.by_tile.row.size();
   int64_t from = 0;
   for (int64_t k = 0; k < tiles.n_tiles; ++k) {
-    // At most n pairs at a time: what the scratch has room for, should codes name a tile twice.
+    // At most what the scratch has room for, should codes name a tile twice.
     for (const int64_t end = scratch.start[k]; from < end;) {
-      const int64_t m = std::min(n, end - from);
+      const int64_t m = std::min(room, end - from);
       const int32_t* pairs = scratch.pair.data() + from;
       tile_scores(tiles, k, x, begin, pairs, m, width, scratch);
       for (int64_t p = 0; p < m; ++p)
-        add_tile(tiles, k, weight ? weight[pairs[p]] : 1.0, scratch.score[p],
+        add_tile(tiles, k, weight ? weight[pairs[p]] : 1.0, scratch.by_tile.row[p],
                  out + pairs[p] / width * tiles.n_outputs);
       from += m;
     }
   }
 }
 
-// One block of rows: codes from the gate, then scores.
+// out of n rows from `begin` on, given their codes
 template <class T, class Rows>
-SVMOSAIC_CLONES void code_and_score(const Gate<T>& gate, const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n,
-                                    GateScratch<T>& gate_scratch, ScoreScratch<T>& scratch, double* out) {
-  for (int64_t r = 0; r < n; r += GateScratch<T>::kBlock)
-    code_block(gate, x, begin + r, std::min(GateScratch<T>::kBlock, n - r), gate_scratch,
-               scratch.tile.data() + r * gate.width, scratch.weight.data() + r * gate.width);
-  score_block(tiles, x, begin, n, scratch.tile.data(), scratch.weight.data(), gate.width, scratch, out);
-}
-
-template <class T, class Rows>
-SVMOSAIC_CLONES void score_codes(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
+SVMOSAIC_CLONES void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
                                  const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
-  score_block(tiles, x, begin, n, tile, weight, width, scratch, out);
-}
-
-template <class T, class Rows>
-SVMOSAIC_CLONES void code_rows(const Gate<T>& gate, const Rows& x, int64_t begin, int64_t n, GateScratch<T>& scratch,
-                               int32_t* tile, double* weight) {
-  code_block(gate, x, begin, n, scratch, tile, weight);
+  std::fill(out, out + n * tiles.n_outputs, 0.0);
+  std::fill(scratch.start.begin(), scratch.start.end(), 0);
+  int64_t n_many = 0;
+  for (int64_t r = 0; r < n; ++r) {
+    const int64_t needed = weight ? count_nonzero(weight + r * width, width) : width;
+    if (needed > tiles.few)
+      scratch.many[n_many++] = static_cast<int32_t>(r);
+    else
+      for (int64_t p = r * width; p < (r + 1) * width; ++p)
+        if (!weight || weight[p] != 0) ++scratch.start[tile[p] + 1];
+  }
+  if (n_many > 0) score_on_all(tiles, x, begin, scratch.many.data(), n_many, tile, weight, width, scratch, out);
+  if (n_many == n) return;
+  for (int64_t k = 0; k < tiles.n_tiles; ++k) scratch.start[k + 1] += scratch.start[k];
+  const int32_t* skipped = scratch.many.data();
+  for (int64_t r = 0; r < n; ++r) {
+    if (skipped < scratch.many.data() + n_many && *skipped == r) {
+      ++skipped;
+      continue;
+    }
+    for (int64_t p = r * width; p < (r + 1) * width; ++p)
+      if (!weight || weight[p] != 0) scratch.pair[scratch.start[tile[p]]++] = static_cast<int32_t>(p);
+  }
+  score_by_tile(tiles, x, begin, weight, width, scratch, out);
 }
 
 // ---- one row ------------------------------------------------------------------------------------------
@@ -236,36 +265,42 @@ SVMOSAIC_CLONES void code_rows(const Gate<T>& gate, const Rows& x, int64_t begin
 // What one dense row needs, kept between calls.
 template <class T>
 struct RowScratch {
-  std::unique_ptr<GateScratch<T>> gate;
+  std::unique_ptr<typename Gate<T>::Scratch> gate;
   ScoreScratch<T> score;
   std::vector<T> x;
   std::vector<double> out;
 
   RowScratch(const Gate<T>* gate_of, const Tiles<T>& tiles)
-      : gate(gate_of ? std::make_unique<GateScratch<T>>(*gate_of, 1) : nullptr),
-        score(tiles, 1, gate_of ? gate_of->width : 1), x(tiles.n_features), out(tiles.n_outputs) {}
+      : gate(gate_of ? gate_of->scratch(1) : nullptr), score(tiles, 1, gate_of ? gate_of->width : 1),
+        x(tiles.n_features), out(tiles.n_outputs) {}
 };
 
 template <class T>
-SVMOSAIC_CLONES void score_row(const Gate<T>* gate, const Tiles<T>& tiles, const T* data, RowScratch<T>& scratch) {
-  const DenseRows<T> x{data, 1, tiles.n_features, tiles.n_features, 0.0};
-  const int64_t width = gate ? gate->width : 1;
-  int32_t* tile = scratch.score.tile.data();
-  double* weight = scratch.score.weight.data();
-  if (gate) {
-    code_block(*gate, x, 0, 1, *scratch.gate, tile, weight);
-  } else {
-    tile[0] = 0;
-    weight[0] = 1;
-  }
-  std::fill(scratch.out.begin(), scratch.out.end(), 0.0);
-  if (tiles.takes_all())
-    return score_block_on_all(tiles, x, 0, 1, tile, weight, width, scratch.score, scratch.out.data());
+SVMOSAIC_CLONES void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t width,
+                                     RowScratch<T>& scratch) {
+  const int32_t* tile = scratch.score.tile.data();
+  const double* weight = scratch.score.weight.data();
   const int32_t first = 0;
+  std::fill(scratch.out.begin(), scratch.out.end(), 0.0);
+  if (count_nonzero(weight, width) > tiles.few)
+    return score_on_all(tiles, x, 0, &first, 1, tile, weight, width, scratch.score, scratch.out.data());
   for (int64_t a = 0; a < width; ++a) {
+    if (weight[a] == 0) continue;
     tile_scores(tiles, tile[a], x, 0, &first, 1, 1, scratch.score);
-    add_tile(tiles, tile[a], weight[a], scratch.score.score[0], scratch.out.data());
+    add_tile(tiles, tile[a], weight[a], scratch.score.by_tile.row[0], scratch.out.data());
   }
+}
+
+template <class T>
+void score_row(const Gate<T>* gate, const Tiles<T>& tiles, const T* data, RowScratch<T>& scratch) {
+  const DenseRows<T> x{data, 1, tiles.n_features, tiles.n_features, 0.0};
+  if (gate) {
+    gate->code(x, 0, 1, *scratch.gate, scratch.score.tile.data(), scratch.score.weight.data());
+  } else {
+    scratch.score.tile[0] = 0;
+    scratch.score.weight[0] = 1;
+  }
+  score_coded_row(tiles, x, gate ? gate->width : 1, scratch);
 }
 
 // ---- all rows, in parallel over pieces --------------------------------------------------------------
@@ -289,28 +324,30 @@ void for_blocks(int64_t n_rows, int64_t cost, int64_t block_rows, int n_threads,
 template <class T, class Rows>
 void score_all(const Gate<T>& gate, const Tiles<T>& tiles, const Rows& x, double* out, int n_threads) {
   struct Scratch {
-    GateScratch<T> gate;
+    std::unique_ptr<typename Gate<T>::Scratch> gate;
     ScoreScratch<T> score;
   };
-  const int64_t width = tiles.takes_all() ? 1 : gate.width;
-  const int64_t cost = x.n_features * (gate.n_tiles + width * tiles.padded());
+  const int64_t width = gate.width;
   for_blocks(
-      x.n_rows, cost, score_block_rows(tiles.n_tiles, gate.width), n_threads,
-      [&](int64_t n) { return Scratch{GateScratch<T>(gate, n), ScoreScratch<T>(tiles, n, gate.width)}; },
+      x.n_rows, gate.cost() + tiles.cost(width), score_block_rows(tiles.n_tiles, width), n_threads,
+      [&](int64_t n) { return Scratch{gate.scratch(std::min(n, kGateBlock)), ScoreScratch<T>(tiles, n, width)}; },
       [&](int64_t begin, int64_t n, Scratch& s) {
-        code_and_score(gate, tiles, x, begin, n, s.gate, s.score, out + begin * tiles.n_outputs);
+        for (int64_t r = 0; r < n; r += kGateBlock)
+          gate.code(x, begin + r, std::min(kGateBlock, n - r), *s.gate, s.score.tile.data() + r * width,
+                    s.score.weight.data() + r * width);
+        score_block(tiles, x, begin, n, s.score.tile.data(), s.score.weight.data(), width, s.score,
+                    out + begin * tiles.n_outputs);
       });
 }
 
 template <class T, class Rows>
 void score_all(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const double* weight, int64_t width,
                double* out, int n_threads) {
-  const int64_t cost = x.n_features * (tiles.takes_all() ? 1 : width) * tiles.padded();
   for_blocks(
-      x.n_rows, cost, score_block_rows(tiles.n_tiles, width), n_threads,
+      x.n_rows, tiles.cost(width), score_block_rows(tiles.n_tiles, width), n_threads,
       [&](int64_t n) { return ScoreScratch<T>(tiles, n, width); },
       [&](int64_t begin, int64_t n, ScoreScratch<T>& s) {
-        score_codes(tiles, x, begin, n, tile + begin * width, weight ? weight + begin * width : nullptr, width, s,
+        score_block(tiles, x, begin, n, tile + begin * width, weight ? weight + begin * width : nullptr, width, s,
                     out + begin * tiles.n_outputs);
       });
 }
@@ -318,10 +355,9 @@ void score_all(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const 
 template <class T, class Rows>
 void code_all(const Gate<T>& gate, const Rows& x, int32_t* tile, double* weight, int n_threads) {
   for_blocks(
-      x.n_rows, x.n_features * gate.n_tiles, GateScratch<T>::kBlock, n_threads,
-      [&](int64_t n) { return GateScratch<T>(gate, n); },
-      [&](int64_t begin, int64_t n, GateScratch<T>& s) {
-        code_rows(gate, x, begin, n, s, tile + begin * gate.width, weight + begin * gate.width);
+      x.n_rows, gate.cost(), kGateBlock, n_threads, [&](int64_t n) { return gate.scratch(n); },
+      [&](int64_t begin, int64_t n, std::unique_ptr<typename Gate<T>::Scratch>& s) {
+        gate.code(x, begin, n, *s, tile + begin * gate.width, weight + begin * gate.width);
       });
 }
 

@@ -1,14 +1,14 @@
-// A gate that is a binary tree of linear splits: each row goes to one leaf.
+// A gate that is a binary tree of linear splits: each row goes to one leaf, with weight one.
 //
 // K leaves and K - 1 inner nodes are numbered as in a heap: node i has children 2 i + 1 and 2 i + 2, leaf j is number
 // K - 1 + j, for any K. A row goes right where <theta_i, x> + b_i > 0, so it costs depth x n_features multiply-adds.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "parallel.hpp"
-#include "passes.hpp"
+#include "gate.hpp"
 #include "rows.hpp"
 
 namespace svmosaic {
@@ -21,14 +21,21 @@ inline int64_t tree_levels(int64_t n_leaves) {
 }
 
 template <class T>
-struct SplitTree {
-  int64_t n_tiles, n_features;
+struct TreeScratch;
+
+template <class T>
+struct TreeGate : GateOf<T, TreeGate, TreeScratch> {
+  using Base = GateOf<T, TreeGate, TreeScratch>;
+  using Base::n_features;
+  using Base::n_tiles;
   std::vector<T> splits;  // [node][feature + bias]
 
-  SplitTree(const double* splits_in, int64_t n_nodes, int64_t n_features)
-      : n_tiles(n_nodes + 1), n_features(n_features), splits(splits_in, splits_in + n_nodes * (n_features + 1)) {}
+  TreeGate(const double* splits_in, int64_t n_nodes, int64_t n_features)
+      : Base(n_nodes + 1, n_features, 1), splits(splits_in, splits_in + n_nodes * (n_features + 1)) {}
 
-  // Rows carry no bias of their own here: the node's is added.
+  int64_t cost() const override { return n_features * tree_levels(n_tiles); }
+
+  // The rows' own bias is none of the gate's business: a node has its own.
   T margin(const DenseRows<T>& x, int64_t i, const T* theta) const {
     return dot(x.data + i * x.stride, theta, n_features) + theta[n_features];
   }
@@ -46,15 +53,19 @@ struct SplitTree {
   }
 };
 
-template <class T, class Rows>
-SVMOSAIC_CLONES void find_leaves(const SplitTree<T>& tree, const Rows& x, Piece piece, int32_t* tile) {
-  for (int64_t i = piece.begin; i < piece.end; ++i) tile[i] = tree.leaf(x, i);
-}
+// Nothing is kept from row to row.
+template <class T>
+struct TreeScratch : Gate<T>::Scratch {
+  TreeScratch(const TreeGate<T>&, int64_t) {}
+};
 
 template <class T, class Rows>
-void find_all_leaves(const SplitTree<T>& tree, const Rows& x, int32_t* tile, int n_threads) {
-  const int64_t n_pieces = pieces_of(x.n_rows, x.n_features * (1 + tree_levels(tree.n_tiles)));
-  parallel_for(n_pieces, n_threads, [&](int64_t t) { find_leaves(tree, x, Piece(x.n_rows, n_pieces, t), tile); });
+SVMOSAIC_CLONES void code_block(const TreeGate<T>& gate, const Rows& x, int64_t begin, int64_t n, TreeScratch<T>&,
+                                int32_t* tile, double* weight) {
+  for (int64_t r = 0; r < n; ++r) {
+    tile[r] = gate.leaf(x, begin + r);
+    weight[r] = 1;
+  }
 }
 
 }  // namespace svmosaic

@@ -5,9 +5,22 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import make_classification
+from sklearn.svm import SVC
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
-from svmosaic.gates import CODINGS, DistanceGate
+from svmosaic import (
+    ClusteredSVC,
+    FusedSVC,
+    GaussianMixtureClassifier,
+    HierarchicalMixtureSVC,
+    KMeansSVC,
+    LearnedGateSVC,
+    LinearSVC,
+    LocalCodingSVC,
+    LocallyLinearSVC,
+    MixtureSVC,
+    MultiTaskMixtureSVC,
+)
+from svmosaic.gates import CODINGS, DistanceGate, ProjectedGate
 from svmosaic.mosaic import LINKS, Mosaic
 
 GRID = "on a grid, where distances tie"
@@ -73,6 +86,41 @@ def estimators():
         "local-llc": LocallyLinearSVC(12, n_neighbors=4, coding="llc", tol=1e-2, random_state=0),
         "local-lle": LocallyLinearSVC(12, n_neighbors=4, coding="lle", tol=1e-2, random_state=0),
         "local-soft": LocallyLinearSVC(12, coding="soft", tol=1e-2, random_state=0),
+        "coordinates-isotonic": LocalCodingSVC(12, n_neighbors=4, tol=1e-2, calibration="isotonic", random_state=0),
+        "mixture": MixtureSVC(6, max_iter=4, random_state=0),
+        "mixture-sigmoid": MixtureSVC(6, max_iter=4, calibration="sigmoid", random_state=0),
+        "mixture-paper": MixtureSVC(6, gate="paper", nu=0, max_iter=2, calibration="posterior", random_state=0),
+        "tree-posterior": HierarchicalMixtureSVC((2, 3), max_iter=4, calibration="posterior", random_state=0),
+        "tree-paper": HierarchicalMixtureSVC((2, 1, 2), gate="paper", nu=0, max_iter=2, random_state=0),
+        "gaussian-temperature": multitask("full", calibration="temperature"),
+        "gaussian-diag": multitask("diag"),
+        "gaussian-isotropic": multitask("isotropic", calibration="posterior"),
+        "learned": LearnedGateSVC(10, n_components=None, n_neighbors=3, max_iter=3, random_state=0),
+        "learned-projected": LearnedGateSVC(
+            10, n_components=3, n_neighbors=3, max_iter=3, calibration="temperature", random_state=0
+        ),
+    }
+
+
+def multitask(covariance, calibration=None):
+    return MultiTaskMixtureSVC(
+        5, covariance=covariance, covariance_floor=1e-2, max_iter=3, calibration=calibration, random_state=0
+    )
+
+
+def densities():
+    """Every model that is made of densities and has no tiles."""
+    machine = SVC(gamma=0.05)
+    return {
+        "one": GaussianMixtureClassifier(),
+        "spherical": GaussianMixtureClassifier(3, covariance="spherical", pooling="none", random_state=0),
+        "diag": GaussianMixtureClassifier(3, covariance="diag", pooling="none", random_state=0),
+        "full": GaussianMixtureClassifier(2, covariance="full", pooling="class", random_state=0),
+        "each-full": GaussianMixtureClassifier(2, covariance="full", pooling="none", random_state=0),
+        "fused": FusedSVC(machine, weight=0.5, random_state=0),
+        "fused-sigmoid": FusedSVC(machine, weight=0.3, calibration="sigmoid", max_densities=20, random_state=0),
+        "fused-svm": FusedSVC(machine, weight=1.0, random_state=0),
+        "fused-mixture": FusedSVC(machine, weight=0.0, random_state=0),
     }
 
 
@@ -80,7 +128,9 @@ def rows_for(model, seed=0):
     """Random rows and adversarial ones, as float32: {kind: rows}."""
     rng = np.random.default_rng(seed)
     d = model.n_features_in_
-    centers = getattr(model.mosaic_.gate, "centers", np.ones((2, d)))
+    gate = model.mosaic_.gate if hasattr(model, "mosaic_") else getattr(model, "mixture_", model)
+    places = [getattr(gate, name) for name in ("centers", "means", "means_") if hasattr(gate, name)]
+    centers = places[0] if places else np.ones((2, d))
     kinds = {
         "random": rng.standard_normal((200, d)),
         "on an anchor": centers,
@@ -102,23 +152,34 @@ def scale_of(model, X):
     reach = (np.abs(X.astype(float)) @ np.abs(coef).T + np.abs(intercept)).max(axis=1)
     _, weight = mosaic.gate.code(X)
     spread = 1.0 if weight is None else np.abs(weight).sum(axis=1)
-    if mosaic.link == "vote":
+    if mosaic.link != "identity":
         # Votes of large margins are settled; those of small ones feel the rounding of the margin.
         settled = (np.abs(X.astype(float) @ coef.T + intercept) > 20 + 1e-5 * reach[:, None]).all(axis=1)
         reach = np.where(settled, 1.0, reach)
+    if isinstance(mosaic.gate, ProjectedGate):
+        # The projection is rounded to float32, and the softmax behind it feels that the more, the farther the row.
+        inner = mosaic.gate.inner
+        rounding = 1e-6 * (np.abs(X.astype(float)) @ np.abs(mosaic.gate.projection).T).sum(axis=1)
+        logit = 2 * inner.scale * np.ptp(inner.centers, axis=0).max() * rounding
+        reach = reach * (1.0 + np.minimum(logit, 1.0) / 1e-5)
     return np.maximum(1.0, reach * spread)
 
 
 def choice_is_clear(model, X):
     """Rows whose choice of tiles does not hang on the last digits of float32 products."""
     gate = model.mosaic_.gate
-    if not hasattr(gate, "centers") or gate.width == gate.n_tiles:
+    if gate.width == gate.n_tiles:
         return np.ones(len(X), dtype=bool)
-    z = X.astype(float) - gate.centers.mean(axis=0)
+    X, error = X.astype(float), 0.0
+    if isinstance(gate, ProjectedGate):
+        error = 1e-6 * np.abs(X) @ np.abs(gate.projection).T
+        X, gate = X @ gate.projection.T, gate.inner
+    z = X - gate.centers.mean(axis=0)
     c = gate.centers - gate.centers.mean(axis=0)
     terms = z[:, None, :] * c - c**2 / 2
     closeness = np.sort(terms.sum(axis=2), axis=1)[:, ::-1]
     rounding = 4e-7 * (np.abs(z[:, None, :] * c).sum(axis=2) + (c**2).sum(axis=1)).max(axis=1)
+    rounding = rounding + (error * np.abs(c).max(axis=0)).sum(axis=1) if np.ndim(error) else rounding
     return closeness[:, gate.width - 1] - closeness[:, gate.width] > rounding
 
 
@@ -147,3 +208,21 @@ def check_agreement(model, X, labels, scores, *, kind):
         clear = ordered[:, -1] - ordered[:, -2] > 1e-4
     assert clear.mean() > 0.5 or kind != "random"
     np.testing.assert_array_equal(np.asarray(labels)[clear], predictor.predict(X)[clear], err_msg=kind)
+
+
+def check_densities(model, X, labels, scores, *, kind):
+    """The same of a model without tiles: scores within 1e-5 of their size, or of the terms that they are made of."""
+    expected = model.decision_function(X).reshape(len(X), -1)
+    joint = np.abs(getattr(model, "mixture_", model).predict_joint_log_proba(X)).max(axis=1)
+    slack = 1e-5 * np.maximum(np.maximum(1.0, np.abs(expected).max(axis=1)), joint)
+    within = np.abs(scores.reshape(expected.shape) - expected).max(axis=1) <= slack
+    # What is beyond float32 is infinite there.
+    assert (within | ~(np.abs(expected) < 3e38).all(axis=1)).all(), kind
+    if getattr(model, "calibration_", None) is None:
+        both = np.column_stack([-expected, expected]) if expected.shape[1] == 1 else expected
+    else:
+        both, slack = model.predict_proba(X), 1e-4
+    ordered = np.sort(both, axis=1)
+    clear = ordered[:, -1] - ordered[:, -2] > 2 * slack
+    assert clear.mean() > 0.5 or kind != "random"
+    np.testing.assert_array_equal(np.asarray(labels)[clear], model.predict(X)[clear], err_msg=kind)

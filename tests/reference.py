@@ -120,6 +120,11 @@ def vote(s):
     return np.exp(-max(0.0, 1 - s)) - np.exp(-max(0.0, 1 + s))
 
 
+def posterior(s):
+    """The vote divided by exp(-hinge(s)) + exp(-hinge(-s))."""
+    return vote(s) / (np.exp(-max(0.0, 1 - s)) + np.exp(-max(0.0, 1 + s)))
+
+
 def scores(X, tile, weight, coef, intercept, link):
     """f_c(x) = sum_k g_k(x) link(<w_kc, x> + b_kc)."""
     X = dense(X)
@@ -129,7 +134,7 @@ def scores(X, tile, weight, coef, intercept, link):
             g = 1.0 if weight is None else weight[i, a]
             for c in range(coef.shape[1]):
                 s = coef[tile[i, a], c] @ X[i] + intercept[tile[i, a], c]
-                out[i, c] += g * (vote(s) if link == "vote" else s)
+                out[i, c] += g * {"identity": float, "vote": vote, "posterior": posterior}[link](s)
     return out
 
 

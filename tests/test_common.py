@@ -50,7 +50,7 @@ SETTINGS = {
             "weight": 0.5,
         }
     ],
-    "MixtureSVC": [{"n_experts": 4}],
+    "MixtureSVC": [{"n_experts": 4}, {"n_experts": 4, "max_iter": 5, "calibration": "posterior"}],
     "HierarchicalMixtureSVC": [{"branching": (2, 2)}],
     "MultiTaskMixtureSVC": [{"n_experts": 3}],
 }

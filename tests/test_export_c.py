@@ -8,16 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from exported import Fitted, check_agreement, estimators, rows_for, synthetic, training_set
+from exported import Fitted, check_agreement, check_densities, densities, estimators, rows_for, synthetic, training_set
 from numpy.testing import assert_allclose
 from sklearn.kernel_approximation import Nystroem
 
-from svmosaic import LinearSVC, LocallyLinearSVC
+from svmosaic import LinearSVC, LocallyLinearSVC, NeighborsSVC
 from svmosaic.export.c import CExportError, to_c
 from svmosaic.mosaic import Mosaic
 
 SYNTHETIC = synthetic()
 ESTIMATORS = estimators()
+DENSITIES = densities()
 STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-overlength-strings"]
 
 
@@ -75,6 +76,17 @@ def test_every_estimator_agrees_with_the_engine(name, tmp_path):
         assert_allclose(compiled.probabilities(X), model.predict_proba(X), atol=1e-5)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", [name for name in DENSITIES if not name.startswith("fused")])
+def test_models_of_densities_agree_with_their_own_scores(name, n_classes, tmp_path):
+    X, y = training_set(n_classes)
+    model = DENSITIES[name].fit(X, y)
+    compiled = Compiled(model.to_c(tmp_path / "model.c")[0], n_classes)
+    for kind, rows in rows_for(model).items():
+        check_densities(model, rows, model.classes_[compiled.places(rows)], compiled.scores(rows), kind=kind)
+    assert_allclose(compiled.probabilities(X), model.predict_proba(X), atol=1e-5)
+
+
 @pytest.mark.parametrize("method", ["temperature", "sigmoid", "isotonic"])
 def test_probabilities_of_two_classes(method, tmp_path):
     X, y = training_set(2)
@@ -107,6 +119,10 @@ def test_what_cannot_be_written_is_named(tmp_path):
     other = Fitted(Mosaic(OtherGate(), np.ones((1, 1, 2)), np.ones((1, 1))), np.arange(2))
     with pytest.raises(CExportError, match="gate OtherGate cannot be written as C; known are SingleCell, DistanceGate"):
         to_c(other, tmp_path / "model.c")
+    with pytest.raises(CExportError, match=r"NeighborsSVC cannot be written as C: .* solves an SVM for each query"):
+        NeighborsSVC(5).fit(X, y).to_c(tmp_path / "model.c")
+    with pytest.raises(CExportError, match=r"FusedSVC cannot be written as C: .* beyond the range of float"):
+        DENSITIES["fused"].fit(X, y).to_c(tmp_path / "model.c")
     with pytest.raises(CExportError, match=r"must end in \.c, got"):
         to_c(mapped, tmp_path / "model.h")
     with pytest.raises(CExportError, match="identifier"):

@@ -8,18 +8,19 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from exported import Fitted, check_agreement, estimators, rows_for, synthetic, training_set
+from exported import Fitted, check_agreement, check_densities, densities, estimators, rows_for, synthetic, training_set
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svmosaic import LinearSVC, LocallyLinearSVC
+from svmosaic import LinearSVC, LocallyLinearSVC, NeighborsSVC
 from svmosaic.export.onnx import OnnxExportError, register, to_onnx
 from svmosaic.mosaic import Mosaic
 
 SYNTHETIC = synthetic()
 ESTIMATORS = estimators()
+DENSITIES = densities()
 
 
 def run(model, X):
@@ -53,6 +54,19 @@ def test_every_estimator_agrees_with_the_engine(name):
         assert set(out) == {"label", "scores"}
     else:
         assert_allclose(out["probabilities"], model.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", DENSITIES)
+def test_models_of_densities_agree_with_their_own_scores(name, n_classes):
+    X, y = training_set(n_classes)
+    model = DENSITIES[name].fit(X, y)
+    exported = model.to_onnx()
+    for kind, rows in rows_for(model).items():
+        out = run(exported, rows)
+        check_densities(model, rows, out["label"], out["scores"], kind=kind)
+    if hasattr(model, "predict_proba"):
+        assert_allclose(run(exported, X)["probabilities"], model.predict_proba(X), atol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["temperature", "sigmoid", "isotonic"])
@@ -128,6 +142,8 @@ def test_what_cannot_be_written_is_named():
     other = Fitted(Mosaic(OtherGate(), np.ones((1, 1, 2)), np.ones((1, 1))), np.arange(2))
     with pytest.raises(OnnxExportError, match=r"gate OtherGate cannot .* known are SingleCell, DistanceGate"):
         to_onnx(other)
+    with pytest.raises(OnnxExportError, match=r"NeighborsSVC cannot be written .* keeps its training rows"):
+        NeighborsSVC(5).fit(X, y).to_onnx()
     with pytest.raises(OnnxExportError, match="float16"):
         to_onnx(SYNTHETIC["soft-vote-3"], dtype=np.float16)
 

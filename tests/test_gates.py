@@ -11,7 +11,7 @@ from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans, MiniBatchKM
 
 from svmosaic.datasets import make_xor
 from svmosaic.gates import DistanceGate, SingleCell, place_centers
-from svmosaic.mosaic import Mosaic
+from svmosaic.mosaic import LINKS, Mosaic
 
 
 def place(X, n_centers, **options):
@@ -112,7 +112,7 @@ def test_clusterers_that_find_nothing():
         place(X, 8, source=Nothing())
 
 
-@pytest.mark.parametrize("link", ["identity", "vote"])
+@pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("storage", [np.ascontiguousarray, sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_mosaic_scores_as_the_reference(dtype, storage, link):

@@ -26,6 +26,7 @@ LAYERS = [
     "gates",
     "datasets",
     "_validation",
+    "packing",
     "rows",
     "_core",
 ]

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import reference
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_classification
@@ -34,8 +35,8 @@ def reference_scores(mosaic, X):
     for i in range(len(X)):
         for a in range(tile.shape[1]):
             s = mosaic.coef[tile[i, a]] @ X[i].astype(float) + mosaic.intercept[tile[i, a]]
-            if mosaic.link == "vote":
-                s = np.exp(-np.maximum(0, 1 - s)) - np.exp(-np.maximum(0, 1 + s))
+            if mosaic.link != "identity":
+                s = np.array([{"vote": reference.vote, "posterior": reference.posterior}[mosaic.link](v) for v in s])
             out[i] += (1.0 if weight is None else weight[i, a]) * s
     return out
 

@@ -74,6 +74,21 @@ class Isotonic:
         return _two_columns(each[:, 0]) if scores.shape[1] == 1 else _shares(each + TIE_BREAK * sigmoid(scores))
 
 
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    r"""The mixture's own probabilities: scores of the posterior link are :math:`p(+|x) - p(-|x)`.
+
+    For more than two classes those of the outputs, each against the rest, are normalised.
+    """
+
+    method: ClassVar[str] = "posterior"
+
+    def probabilities(self, scores):
+        """(n_samples, n_classes) from scores of shape (n_samples, n_outputs)."""
+        each = 0.5 * (1.0 + scores)
+        return _two_columns(each[:, 0]) if scores.shape[1] == 1 else _shares(each)
+
+
 def fit_calibration(method, scores, label, sample_weight=None) -> Any:
     """Fit scikit-learn's calibrator to scores of rows that their model has not seen.
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from svmosaic.mosaic import linked
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -57,7 +59,7 @@ class Explanation:
     tile_intercept : ndarray of shape (n_rows, width, n_outputs)
     decision : ndarray of shape (n_rows, n_outputs)
         What `decision_function` says.
-    link : {"identity", "vote"}
+    link : {"identity", "vote", "posterior"}
     output_names : list of str
         The class that a positive score speaks for.
     feature_names : list of str
@@ -81,9 +83,7 @@ class Explanation:
     @property
     def votes(self):
         """What each tile adds to the score, weight included, of shape (n_rows, width, n_outputs)."""
-        m = self.margins
-        linked = m if self.link == "identity" else np.exp(-np.maximum(0, 1 - m)) - np.exp(-np.maximum(0, 1 + m))
-        return self.weight[:, :, None] * linked
+        return self.weight[:, :, None] * linked(self.margins, self.link)
 
     @property
     def contributions(self):

@@ -12,7 +12,15 @@ from svmosaic import _core
 from svmosaic.predictor import Predictor
 from svmosaic.rows import Rows
 
-LINKS = ("identity", "vote")
+LINKS = ("identity", "vote", "posterior")
+
+
+def linked(margins, link):
+    """The link of each margin, as the core computes it in scoring."""
+    if link == "identity":
+        return margins
+    in_favour, against = np.exp(-np.maximum(0.0, 1.0 - margins)), np.exp(-np.maximum(0.0, 1.0 + margins))
+    return (in_favour - against) / (1.0 if link == "vote" else in_favour + against)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +58,9 @@ class Mosaic:
         `core(dtype)` is evaluated inside the scoring loop of the core.
     coef : ndarray of shape (n_tiles, n_outputs, n_features)
     intercept : ndarray of shape (n_tiles, n_outputs)
-    link : {"identity", "vote"}
-        Margins add up, or vote by exp(-hinge(s)) - exp(-hinge(-s)).
+    link : {"identity", "vote", "posterior"}
+        Margins add up; or vote by exp(-hinge(s)) - exp(-hinge(-s)); or by that divided by the sum of the two
+        exponentials, p(+) - p(-) of a tile, which makes the score p(+) - p(-) of the mixture.
     feature_map : FeatureMap or None
         What the tiles (and, if it says so, the gate) see instead of x.
     """
@@ -126,7 +135,7 @@ class Mosaic:
         coef = np.ascontiguousarray(self.coef, dtype=np.float64)
         intercept = np.ascontiguousarray(self.intercept, dtype=np.float64)
         width = getattr(self.gate, "width", self.n_tiles)
-        return scorer(self.gate.core(dtype) if self._fused else None, coef, intercept, self.link == "vote", width)
+        return scorer(self.gate.core(dtype) if self._fused else None, coef, intercept, self.link, width)
 
     def __getstate__(self):
         # What is packed in the core is rebuilt on demand.

@@ -6,8 +6,8 @@ This module needs numpy and the core only; so does unpickling a `Predictor` whos
 import numpy as np
 
 from svmosaic import _core
+from svmosaic.packing import pack_gate
 
-_GATES = {np.dtype(np.float32): _core.GateF32, np.dtype(np.float64): _core.GateF64}
 _SCORERS = {np.dtype(np.float32): _core.ScorerF32, np.dtype(np.float64): _core.ScorerF64}
 
 
@@ -61,7 +61,7 @@ class Predictor:
                 "tiles": (
                     np.ascontiguousarray(mosaic.coef, dtype=np.float64),
                     np.ascontiguousarray(mosaic.intercept, dtype=np.float64),
-                    mosaic.link == "vote",
+                    mosaic.link,
                 ),
                 "mosaic": None if packed else mosaic,
             }
@@ -168,7 +168,7 @@ class Predictor:
         scorer = self._scorers.get(dtype)
         if scorer is None:
             gate = self._state["gate"]
-            gate = None if gate is None else _GATES[dtype](*gate)
+            gate = None if gate is None else pack_gate(gate, dtype)
             # Two threads may both come here first: they build the same, and one is kept.
             scorer = self._scorers.setdefault(dtype, _SCORERS[dtype](gate, *self._state["tiles"]))
             if self._calibration is None:

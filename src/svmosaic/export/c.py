@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from svmosaic import __version__
+from svmosaic.export import _c_mixtures as mixtures
+from svmosaic.export._c_calibrations import CALIBRATIONS
+from svmosaic.export._c_tables import CExportError, array, number
 from svmosaic.export._tree import choice_in_c
-
-
-class CExportError(ValueError):
-    """A model that cannot be written as C."""
 
 
 def to_c(estimator, path, *, name=None):
@@ -39,7 +38,31 @@ def to_c(estimator, path, *, name=None):
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise CExportError(f"name must be a C identifier, got {name!r}")
     header = source.with_suffix(".h")
-    mosaic, classes = estimator.mosaic_, estimator.classes_
+    classes, model = estimator.classes_, type(estimator).__name__
+    if model == "GaussianMixtureClassifier":
+        n_tiles, has_probabilities, body = len(estimator.means_), True, [mixtures.gaussian_mixture(estimator)]
+    elif hasattr(estimator, "mosaic_"):
+        n_tiles, body = estimator.mosaic_.n_tiles, _mosaic(estimator)
+        has_probabilities = getattr(estimator, "calibration_", None) is not None
+    else:
+        raise CExportError(f"{model} cannot be written as C: {REASONS.get(model, 'it is not made of tiles')}")
+    values = dict(
+        NAME=name, GUARD=f"{name.upper()}_H", HEADER=header.name, VERSION=__version__, MODEL=model,
+        CLASSES=len(classes), OUTPUTS=1 if len(classes) == 2 else len(classes), FEATURES=estimator.n_features_in_,
+        TILES=n_tiles,
+    )  # fmt: skip
+    parts = [_TOP, *body]
+    labels = ", ".join(_c_string(label) for label in classes)
+    parts.append(f"const char *const @NAME@_classes[@CLASSES@] = {{{labels}}};\n")
+    source.write_text(_fill("\n".join(parts), values))
+    head = _HEADER.replace("@PROBABILITIES@", _PROBABILITIES_HEADER if has_probabilities else "")
+    header.write_text(_fill(head, values))
+    return source, header
+
+
+def _mosaic(estimator):
+    """Tables and functions of a gate and its tiles, and of a calibration if there is one."""
+    mosaic = estimator.mosaic_
     if mosaic.feature_map is not None:
         raise CExportError(
             f"the feature map {type(mosaic.feature_map.transformer).__name__} cannot be written as C: "
@@ -49,28 +72,16 @@ def to_c(estimator, path, *, name=None):
     if kind not in GATES:
         raise CExportError(f"the gate {kind} cannot be written as C; known are {', '.join(GATES)}")
     calibration = getattr(estimator, "calibration_", None)
-    n_tiles, n_outputs, n_features = mosaic.coef.shape
-    values = dict(
-        NAME=name, GUARD=f"{name.upper()}_H", HEADER=header.name, VERSION=__version__, MODEL=type(estimator).__name__,
-        CLASSES=len(classes), OUTPUTS=n_outputs, FEATURES=n_features, TILES=n_tiles,
-    )  # fmt: skip
-    gate = GATES[kind](mosaic.gate, n_features)
-    parts = [
-        _TOP,
-        _array("intercept", mosaic.intercept),
-        _array("coef", mosaic.coef),
+    _, n_outputs, n_features = mosaic.coef.shape
+    return [
+        array("intercept", mosaic.intercept),
+        array("coef", mosaic.coef),
         _DOT,
-        gate,
+        GATES[kind](mosaic.gate, n_features),
         _LINKS[mosaic.link],
         _SCORES,
         _PREDICT_BY_SCORE if calibration is None else CALIBRATIONS[type(calibration).__name__](calibration, n_outputs),
     ]
-    labels = ", ".join(_c_string(label) for label in classes)
-    parts.append(f"const char *const @NAME@_classes[@CLASSES@] = {{{labels}}};\n")
-    source.write_text(_fill("\n".join(parts), values))
-    head = _HEADER if calibration is None else _HEADER.replace("@PROBABILITIES@", _PROBABILITIES_HEADER)
-    header.write_text(_fill(head.replace("@PROBABILITIES@", ""), values))
-    return source, header
 
 
 def _fill(text, values):
@@ -81,22 +92,6 @@ def _c_string(label):
     # Everything but plain characters as three octal digits: no escape can run into what follows it.
     plain = set(range(32, 127)) - set(b'"\\?@')
     return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in str(label).encode()) + '"'
-
-
-def _array(name, values, ctype="float"):
-    """A constant table of a numpy array, in as many digits as give the same numbers back."""
-    flat = np.asarray(values, dtype=np.float32 if ctype == "float" else np.float64).ravel()
-    if not np.isfinite(flat).all():
-        raise CExportError(f"{name} has values beyond the range of {ctype}")
-    suffix = "f" if ctype == "float" else ""
-    # repr of a numpy number is the shortest decimal that reads back as it.
-    words = [_number(str(v)) + suffix for v in flat]
-    lines = ["  " + ", ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
-    return f"static const {ctype} {name}[{len(words)}] = {{\n" + ",\n".join(lines) + "\n};\n"
-
-
-def _number(text):
-    return text if re.search(r"[.e]", text) else text + ".0"
 
 
 # ---- gates: each gives constants, and `static void choose(const float *x, int *tile, double *weight)` ----------------
@@ -122,19 +117,19 @@ def _distance(gate, n_features):
     log_prior = np.zeros(len(centers)) if gate.log_prior is None else np.maximum(gate.log_prior, -1e300)
     parts = [
         f"#define WIDTH {gate.width}\n",
-        _array("mean", mean),
-        _array("centers", shifted),
+        array("mean", mean),
+        array("centers", shifted),
     ]
     if gate.width < len(centers):
-        parts.append(_array("half_norms", half_norms))
+        parts.append(array("half_norms", half_norms))
     if gate.coding == "softmax":
-        parts.append(_array("log_prior", log_prior, "double"))
+        parts.append(array("log_prior", log_prior, "double"))
     if gate.factor is not None:
-        parts.append(_array("factor", gate.factor, "double"))
+        parts.append(array("factor", gate.factor, "double"))
     if gate.coding not in _WEIGHTS:
         raise CExportError(f"the coding {gate.coding!r} cannot be written as C")
     locality = "" if gate.coding != "llc" else _LOCALITY
-    weights = _WEIGHTS[gate.coding].replace("@SCALE@", _number(repr(float(gate.scale)))).replace("@LOCALITY@", locality)
+    weights = _WEIGHTS[gate.coding].replace("@SCALE@", number(repr(float(gate.scale)))).replace("@LOCALITY@", locality)
     factor = "" if gate.factor is None else "    weight[a] *= factor[tile[a]];\n"
     parts.append(_NEAREST)
     parts.append(weights + _CHOOSE.replace("@FACTOR@", factor))
@@ -143,54 +138,29 @@ def _distance(gate, n_features):
 
 def _projected(gate, n_features):
     n_components = len(gate.projection)
-    inner = (
-        GATES[type(gate.inner).__name__](gate.inner, n_components)
-        .replace("FEATURES", "COMPONENTS")
-        .replace("void choose(", "void share(")
-    )
-    table = _array("projection", np.asarray(gate.projection, dtype=np.float32))
+    inner = GATES[type(gate.inner).__name__](gate.inner, n_components)
+    inner = inner.replace("FEATURES", "COMPONENTS").replace("void choose(", "void share(")
+    table = array("projection", np.asarray(gate.projection, dtype=np.float32))
     return f"#define COMPONENTS {n_components}\n\n{table}\n{inner}{_PROJECT}"
 
 
 def _tree(gate, n_features):
-    return choice_in_c(gate, _array)
+    return choice_in_c(gate, array)
 
 
-GATES = {"SingleCell": _single_cell, "DistanceGate": _distance, "ProjectedGate": _projected, "TreeGate": _tree}
-
-# ---- calibrations: each gives `@NAME@_probabilities`, which decides `@NAME@_predict` ---------------------------------
-
-
-def _temperature(calibration, n_outputs):
-    beta = _number(repr(float(calibration.beta)))
-    if n_outputs == 1:
-        return _BINARY.replace("@EXPRESSION@", f"sigmoid(2.0 * {beta} * scores[0])")
-    return _SOFTMAX.replace("@BETA@", beta)
-
-
-def _sigmoid(calibration, n_outputs):
-    tables = _array("slope", calibration.slope, "double") + _array("offset", calibration.offset, "double")
-    if n_outputs == 1:
-        return tables + _BINARY.replace("@EXPRESSION@", "sigmoid(-(slope[0] * scores[0] + offset[0]))")
-    return tables + _EACH.replace("@EXPRESSION@", "sigmoid(-(slope[c] * scores[c] + offset[c]))")
-
-
-def _isotonic(calibration, n_outputs):
-    from svmosaic.calibration import TIE_BREAK
-
-    starts = np.concatenate([[0], np.cumsum([len(x) for x in calibration.x])])
-    tables = (
-        f"static const int step_start[{len(starts)}] = {{{', '.join(map(str, starts))}}};\n"
-        + _array("step_x", np.concatenate(calibration.x), "double")
-        + _array("step_y", np.concatenate(calibration.y), "double")
-        + _INTERPOLATE
-    )
-    if n_outputs == 1:
-        return tables + _BINARY.replace("@EXPRESSION@", "interpolate(0, scores[0])")
-    return tables + _EACH.replace("@EXPRESSION@", f"interpolate(c, scores[c]) + {TIE_BREAK!r} * sigmoid(scores[c])")
-
-
-CALIBRATIONS = {"Temperature": _temperature, "Sigmoid": _sigmoid, "Isotonic": _isotonic}
+GATES = {
+    "SingleCell": _single_cell,
+    "DistanceGate": _distance,
+    "ProjectedGate": _projected,
+    "RBFGate": mixtures.softmax_tree,
+    "HierarchicalGate": mixtures.softmax_tree,
+    "GaussianGate": mixtures.gaussian,
+    "TreeGate": _tree,
+}
+REASONS = {
+    "FusedSVC": "its blend of kernels and densities is beyond the range of float; its parts are svm_ and mixture_",
+    "NeighborsSVC": "it has no fixed set of tiles, but keeps its training rows and solves an SVM for each query",
+}
 
 # ---- the text ----------------------------------------------------------------------------------------------------
 
@@ -375,6 +345,11 @@ _LINKS = {
   return (double)expf(-against) - (double)expf(-in_favour);
 }
 """,
+    "posterior": """static double score_of(double s) {
+  const double yes = expf(s < 1 ? (float)(s - 1) : 0), no = expf(s > -1 ? (float)(-1 - s) : 0);
+  return (yes - no) / (yes + no);
+}
+""",
 }
 
 _SCORES = """static void scores_of(const float *x, double *scores) {
@@ -382,11 +357,13 @@ _SCORES = """static void scores_of(const float *x, double *scores) {
   double weight[WIDTH];
   choose(x, tile, weight);
   for (int c = 0; c < OUTPUTS; ++c) scores[c] = 0;
-  for (int a = 0; a < WIDTH; ++a)
+  for (int a = 0; a < WIDTH; ++a) {
+    if (weight[a] == 0) continue;
     for (int c = 0; c < OUTPUTS; ++c) {
       const long k = (long)tile[a] * OUTPUTS + c;
       scores[c] += weight[a] * score_of((double)dot(x, coef + k * FEATURES, FEATURES) + intercept[k]);
     }
+  }
 }
 
 void @NAME@_scores(const float *x, float *scores) {
@@ -407,91 +384,5 @@ _PREDICT_BY_SCORE = """int @NAME@_predict(const float *x) {
     if (scores[c] > scores[best]) best = c;
 #endif
   return best;
-}
-"""
-
-_PROBABILITIES = """
-void @NAME@_probabilities(const float *x, float *probabilities) {
-  double exact[@CLASSES@];
-  probabilities_of(x, exact);
-  for (int c = 0; c < @CLASSES@; ++c) probabilities[c] = (float)exact[c];
-}
-
-int @NAME@_predict(const float *x) {
-  double p[@CLASSES@];
-  int best = 0;
-  probabilities_of(x, p);
-  for (int c = 1; c < @CLASSES@; ++c)
-    if (p[c] > p[best]) best = c;
-  return best;
-}
-"""
-
-_SIGMOID = """
-static double sigmoid(double s) {
-  const double small = expf((float)(s < 0 ? s : -s));
-  return (s < 0 ? small : 1.0) / (1.0 + small);
-}
-"""
-
-_BINARY = (
-    _SIGMOID
-    + """
-static void probabilities_of(const float *x, double *p) {
-  double scores[OUTPUTS];
-  scores_of(x, scores);
-  (void)sigmoid;
-  p[1] = @EXPRESSION@;
-  p[0] = 1.0 - p[1];
-}
-"""
-    + _PROBABILITIES
-)
-
-_EACH = (
-    _SIGMOID
-    + """
-static void probabilities_of(const float *x, double *p) {
-  double scores[OUTPUTS], total = 0;
-  scores_of(x, scores);
-  for (int c = 0; c < OUTPUTS; ++c) {
-    p[c] = @EXPRESSION@;
-    total += p[c];
-  }
-  for (int c = 0; c < OUTPUTS; ++c) p[c] = total > 0 ? p[c] / total : 1.0 / OUTPUTS;
-}
-"""
-    + _PROBABILITIES
-)
-
-_SOFTMAX = (
-    """static void probabilities_of(const float *x, double *p) {
-  double scores[OUTPUTS], largest, total = 0;
-  scores_of(x, scores);
-  largest = scores[0];
-  for (int c = 1; c < OUTPUTS; ++c)
-    if (scores[c] > largest) largest = scores[c];
-  for (int c = 0; c < OUTPUTS; ++c) {
-    p[c] = expf((float)(@BETA@ * (scores[c] - largest)));
-    total += p[c];
-  }
-  for (int c = 0; c < OUTPUTS; ++c) p[c] /= total;
-}
-"""
-    + _PROBABILITIES
-)
-
-_INTERPOLATE = """
-/* The steps of class c at s: linear between, constant beyond. */
-static double interpolate(int c, double s) {
-  int low = step_start[c], high = step_start[c + 1] - 1;
-  if (s <= step_x[low]) return step_y[low];
-  if (s >= step_x[high]) return step_y[high];
-  while (high - low > 1) {
-    const int middle = low + (high - low) / 2;
-    if (step_x[middle] <= s) low = middle;
-    else high = middle;
-  }
-  return step_y[low] + (step_y[high] - step_y[low]) * ((s - step_x[low]) / (step_x[high] - step_x[low]));
 }
 """

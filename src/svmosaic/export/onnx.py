@@ -13,6 +13,7 @@ except ImportError as error:
     raise ImportError("exporting to ONNX needs the extra packages of `pip install svmosaic[onnx]`") from error
 
 import svmosaic
+from svmosaic.export import _onnx_mixtures as mixtures
 from svmosaic.export._tree import leaves_in_graph
 
 # ReduceSum with axes as an input came with 13; runtimes from 2021 on know 15.
@@ -54,7 +55,7 @@ def to_onnx(estimator, *, dtype=np.float32):
     outputs = [("label", label, label_type, [None])]
     if probabilities is not None:
         outputs.append(("probabilities", probabilities, element, [None, len(estimator.classes_)]))
-    outputs.append(("scores", scores, element, [None, estimator.mosaic_.coef.shape[1]]))
+    outputs.append(("scores", scores, element, [None, _n_outputs(estimator)]))
     for name, value, _, _ in outputs:
         graph.add("Identity", value, out=name)
     proto = helper.make_graph(
@@ -114,8 +115,8 @@ def _convert(scope, operator, container):
         rows = graph.cast(rows, dtype)
     label, probabilities, scores = _write(graph, operator.raw_operator, rows)
     if probabilities is None:
-        n_outputs = operator.raw_operator.mosaic_.coef.shape[1]
-        probabilities = graph.add("Concat", graph.add("Neg", scores), scores, axis=1) if n_outputs == 1 else scores
+        two = _n_outputs(operator.raw_operator) == 1
+        probabilities = graph.add("Concat", graph.add("Neg", scores), scores, axis=1) if two else scores
     graph.add("Identity", label, out=operator.outputs[0].full_name)
     graph.add("Identity", probabilities, out=operator.outputs[1].full_name)
     for constant in graph.constants:
@@ -163,8 +164,35 @@ class _Graph:
         return self.add("Unsqueeze", value, self.integers([axis]))
 
 
+def _n_outputs(estimator):
+    return 1 if len(estimator.classes_) == 2 else len(estimator.classes_)
+
+
 def _write(graph, estimator, rows):
     """The whole model; names of label, probabilities (or None) and scores."""
+    model = type(estimator).__name__
+    if model in MODELS:
+        best, probabilities, scores = MODELS[model](graph, estimator, rows)
+        calibration = getattr(estimator, "calibration_", None)
+        if calibration is not None:
+            two = _n_outputs(estimator) == 1
+            probabilities = CALIBRATIONS[type(calibration).__name__](graph, calibration, scores, two)
+            best = graph.add("ArgMax", probabilities, axis=1, keepdims=0)
+        probabilities = None if probabilities is None else graph.cast(probabilities, graph.dtype)
+        scores = graph.cast(scores, graph.dtype)
+    elif hasattr(estimator, "mosaic_"):
+        best, probabilities, scores = _mosaic(graph, estimator, rows)
+    else:
+        raise OnnxExportError(
+            f"{model} cannot be written as ONNX: it has no fixed set of tiles or densities, but keeps its training rows"
+        )
+    labels = _labels(estimator)
+    label = graph.add("Gather", graph.constant(labels, labels.dtype), best, axis=0)
+    return label, probabilities, scores
+
+
+def _mosaic(graph, estimator, rows):
+    """The place of the winning class, probabilities (or None) and scores."""
     mosaic = estimator.mosaic_
     if mosaic.feature_map is not None:
         raise OnnxExportError(
@@ -177,19 +205,13 @@ def _write(graph, estimator, rows):
     scores = _tiles(graph, mosaic, rows, GATES[kind](graph, mosaic.gate, rows))
     calibration = getattr(estimator, "calibration_", None)
     two = mosaic.coef.shape[1] == 1
-    probabilities = None
     if calibration is not None:
         exact = CALIBRATIONS[type(calibration).__name__](graph, calibration, graph.cast(scores, np.float64), two)
-        best = graph.add("ArgMax", exact, axis=1, keepdims=0)
-        probabilities = graph.cast(exact, graph.dtype)
-    elif two:
+        return graph.add("ArgMax", exact, axis=1, keepdims=0), graph.cast(exact, graph.dtype), scores
+    if two:
         positive = graph.add("Greater", scores, graph.constant(0.0, graph.dtype))
-        best = graph.add("Squeeze", graph.cast(positive, np.int64), graph.integers([1]))
-    else:
-        best = graph.add("ArgMax", scores, axis=1, keepdims=0)
-    labels = _labels(estimator)
-    label = graph.add("Gather", graph.constant(labels, labels.dtype), best, axis=0)
-    return label, probabilities, scores
+        return graph.add("Squeeze", graph.cast(positive, np.int64), graph.integers([1])), None, scores
+    return graph.add("ArgMax", scores, axis=1, keepdims=0), None, scores
 
 
 def _labels(estimator):
@@ -206,12 +228,14 @@ def _tiles(graph, mosaic, rows, weight):
     coef = graph.constant(mosaic.coef.reshape(-1, n_features).T, graph.dtype)
     intercept = graph.constant(mosaic.intercept.reshape(1, -1), graph.dtype)
     score = graph.add("Add", graph.add("MatMul", rows, coef), intercept)
-    if mosaic.link == "vote":
+    if mosaic.link != "identity":
         one = graph.constant(1.0, graph.dtype)
         against = graph.relu(graph.add("Sub", one, score))
         in_favour = graph.relu(graph.add("Add", one, score))
         votes = [graph.add("Exp", graph.add("Neg", hinge)) for hinge in (against, in_favour)]
         score = graph.add("Sub", *votes)
+        if mosaic.link == "posterior":
+            score = graph.add("Div", score, graph.add("Add", *votes))
     if weight is None:
         return score
     each = graph.add("Reshape", score, graph.integers([-1, n_tiles, n_outputs]))
@@ -347,8 +371,13 @@ GATES = {
     "SingleCell": _single_cell,
     "DistanceGate": _distance,
     "ProjectedGate": _projected,
+    "RBFGate": mixtures.softmax_tree,
+    "HierarchicalGate": mixtures.softmax_tree,
+    "GaussianGate": mixtures.gaussian,
     "TreeGate": leaves_in_graph,
 }
+# Models that are no mosaics: each gives the place of the winner, probabilities (or None) and scores as doubles.
+MODELS = {"GaussianMixtureClassifier": mixtures.gaussian_mixture, "FusedSVC": mixtures.fused}
 
 # ---- calibrations: double probabilities of shape (n, n_classes) from double scores ------------------------------
 
@@ -402,4 +431,9 @@ def _isotonic(graph, calibration, scores, two):
     return _normalised(graph, each, two)
 
 
-CALIBRATIONS = {"Temperature": _temperature, "Sigmoid": _sigmoid, "Isotonic": _isotonic}
+def _posterior(graph, calibration, scores, two):
+    half = graph.constant(0.5)
+    return _normalised(graph, graph.add("Add", graph.add("Mul", scores, half), half), two)
+
+
+CALIBRATIONS = {"Temperature": _temperature, "Sigmoid": _sigmoid, "Isotonic": _isotonic, "Posterior": _posterior}

@@ -1,19 +1,16 @@
 """Gates by distance to centres: the nearest cell, and local codes over the nearest anchors."""
 
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from svmosaic import _core
-from svmosaic.rows import Rows
+from svmosaic.gates._packed import PackedGate
 
 CODINGS = ("nearest", "inverse", "softmax", "llc", "lle")
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceGate:
+class DistanceGate(PackedGate):
     r"""Tiles and weights of a row by its distances to centres.
 
     The `width` nearest centres are chosen (of equals, the first) and weighed by the coding:
@@ -50,29 +47,10 @@ class DistanceGate:
 
     def code(self, X, n_jobs=None):
         """Tiles and weights of each row, of shape (n_samples, width); weights None for all ones."""
-        n_rows = X.shape[0]
-        tile = np.empty((n_rows, self.width), dtype=np.int32)
-        weight = np.empty((n_rows, self.width))
-        self.core(X.dtype).code(Rows(X).core, tile, weight, effective_n_jobs(n_jobs))
+        tile, weight = super().code(X, n_jobs)
         return tile, None if self.coding == "nearest" and self.factor is None else weight
 
-    def core(self, dtype):
-        """The gate in the core, for rows of this precision."""
-        return self._core32 if dtype == np.float32 else self._core64
-
-    @cached_property
-    def _core32(self):
-        return _core.GateF32(*self.core_arguments())
-
-    @cached_property
-    def _core64(self):
-        return _core.GateF64(*self.core_arguments())
-
     def core_arguments(self):
-        """What the gate in the core is made of."""
+        """The name of the gate's class in the core, and what it is made of."""
         centers = np.ascontiguousarray(self.centers, dtype=np.float64)
-        return self.coding, centers, self.width, self.scale, self.log_prior, self.factor
-
-    def __getstate__(self):
-        # What is packed in the core is rebuilt on demand.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return "DistanceGate", self.coding, centers, self.width, self.scale, self.log_prior, self.factor

@@ -4,17 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
 
 from svmosaic import _core
-from svmosaic.gates.softmax_tree import NEGLIGIBLE
+from svmosaic.gates._packed import PackedGate
+from svmosaic.rows import Rows
 
 COVARIANCES = ("full", "diag", "isotropic")
 
 
-@dataclass(frozen=True)
-class GaussianGate:
+@dataclass(frozen=True, eq=False)
+class GaussianGate(PackedGate):
     r"""Rows belong to Gaussians by their posterior, :math:`g_j(x) = \pi_j N(x; \mu_j, \Sigma_j) / p(x)`.
+
+    Codes name all tiles. Weights below the rounding of the rows' precision, as a share of their sum, are zero.
 
     Attributes
     ----------
@@ -70,28 +72,24 @@ class GaussianGate:
         r""":math:`\log \pi_j N(x_i; \mu_j, \Sigma_j)`, of shape (n_samples, n_tiles)."""
         if sparse.issparse(X):
             raise ValueError("the Gaussian gate needs dense rows; use X.toarray(), or MixtureSVC for sparse rows")
-        n_features = self.means.shape[1]
         out = np.empty((X.shape[0], self.n_tiles))
-        for j in range(self.n_tiles):
-            factor = self.factors[j]
-            offset = X - self.means[j]
-            white = offset @ factor if self.covariance == "full" else offset * factor
-            out[:, j] = -0.5 * np.einsum("if,if->i", white, white)
+        self.core(X.dtype).log_joint(Rows(X).core, out)
+        return out - 0.5 * self.means.shape[1] * np.log(2.0 * np.pi)
+
+    def core_arguments(self):
+        """The name of the gate's class in the core, and what it is made of."""
+        factors = np.ascontiguousarray(self.factors, dtype=np.float64).ravel()
+        return "GaussianGate", self.covariance, np.ascontiguousarray(self.means), factors, self.log_weight
+
+    @property
+    def log_weight(self):
+        """log prior plus log determinant of the factor, of each tile."""
         if self.covariance == "full":
             log_det = np.linalg.slogdet(self.factors)[1]
         else:
             log_det = np.broadcast_to(np.log(self.factors), self.means.shape).sum(axis=1)
         with np.errstate(divide="ignore"):  # a prior of zero: weight zero
-            return out + (log_det - 0.5 * n_features * np.log(2.0 * np.pi) + np.log(self.prior))
-
-    def code(self, X, n_jobs=None):
-        """Tiles and posterior weights of shape (n_samples, n_tiles); negligible weights are zero."""
-        log_joint = self.log_joint(X)
-        weight = np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
-        weight[weight < NEGLIGIBLE] = 0.0
-        tile = np.empty(weight.shape, dtype=np.int32)
-        tile[...] = np.arange(weight.shape[1])
-        return tile, weight
+            return log_det + np.log(self.prior)
 
     def e_step_form(self, X):
         """What the E-step in the core reads: no softmax tree, but log joint densities."""

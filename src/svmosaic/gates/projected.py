@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
-from sklearn.utils.extmath import safe_sparse_dot
 
+from svmosaic.gates._packed import PackedGate
 from svmosaic.gates.distance import DistanceGate
 from svmosaic.gates.tree import TreeGate
 
@@ -16,7 +16,7 @@ LARGEST_COVARIANCE = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedGate:
+class ProjectedGate(PackedGate):
     """The codes of z = P x by a gate of the projected space.
 
     Attributes
@@ -37,10 +37,10 @@ class ProjectedGate:
     def width(self) -> int:
         return self.inner.width
 
-    def code(self, X, n_jobs=None):
-        """Tiles and weights of each row, of shape (n_samples, width)."""
-        z = safe_sparse_dot(X, self.projection.T.astype(X.dtype, copy=False), dense_output=True)
-        return self.inner.code(np.ascontiguousarray(z), n_jobs)
+    def core_arguments(self):
+        """The name of the gate's class in the core, and what it is made of."""
+        projection = np.ascontiguousarray(self.projection, dtype=np.float64)
+        return "ProjectedGate", projection, self.inner.core_arguments()
 
 
 def principal_components(X, n_components, rng):

@@ -7,14 +7,12 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from svmosaic import _core
+from svmosaic.gates._packed import PackedGate
 from svmosaic.gates.distance import DistanceGate
 
-# A vote is at most 1, so leaving out weights below this moves a score by less than n_tiles times it.
-NEGLIGIBLE = 1e-7
 
-
-@dataclass(frozen=True)
-class SoftmaxTree:
+@dataclass(frozen=True, eq=False)
+class SoftmaxTree(PackedGate):
     r"""A gate made of one softmax among each set of siblings of a tree.
 
     Node a, with centroid :math:`v_a`, scale :math:`\tau_a` and mixing coefficient :math:`\xi_a`, is chosen among its
@@ -25,6 +23,8 @@ class SoftmaxTree:
 
     (siblings share their scale), and the weight of a leaf, which is a tile, is the product of these along its path.
     With `inside=False` the coefficients :math:`\xi` stand outside the softmax, as the mixture paper prints it.
+
+    Codes name all tiles. Weights below the rounding of the rows' precision, as a share of their sum, are zero.
 
     Attributes
     ----------
@@ -52,13 +52,18 @@ class SoftmaxTree:
     def n_tiles(self) -> int:
         return len(self.leaf)
 
-    def code(self, X, n_jobs=None):
-        """Tiles and weights of shape (n_samples, n_tiles); negligible weights are zero."""
-        weight = np.exp(self.log_weights(X))
-        weight[weight < NEGLIGIBLE] = 0.0
-        tile = np.empty(weight.shape, dtype=np.int32)
-        tile[...] = np.arange(weight.shape[1])
-        return tile, weight
+    def core_arguments(self):
+        """The name of the gate's class in the core, and what it is made of: planes of rows less the origin."""
+        origin = self.centers.mean(axis=0)
+        moved = self.centers - origin
+        plane = 2.0 * self.tau[:, None] * moved
+        offset = -self.tau * np.einsum("af,af->a", moved, moved)
+        return "SoftmaxGate", plane, offset, origin, self.log_prior, self.parent, self.leaf, bool(self.inside)
+
+    @property
+    def log_prior(self):
+        """log xi of each node."""
+        return np.log(np.maximum(self.prior, np.finfo(float).tiny))
 
     def log_weights(self, X, n_threads=1):
         """log g_j(x_i), of shape (n_samples, n_tiles)."""
@@ -75,8 +80,7 @@ class SoftmaxTree:
         plane = np.zeros((len(self.centers), self.centers.shape[1] + 1))
         plane[:, :-1] = 2.0 * self.tau[:, None] * moved
         offset = -self.tau * np.einsum("af,af->a", moved, moved) - plane[:, :-1] @ origin
-        log_prior = np.log(np.maximum(self.prior, np.finfo(float).tiny))
-        return _core.SoftmaxTree(plane, offset, log_prior, self.parent, self.leaf, self.inside)
+        return _core.SoftmaxTree(plane, offset, self.log_prior, self.parent, self.leaf, self.inside)
 
     def e_step_form(self, X):
         """What the E-step in the core reads: the gate itself, and no log weights."""

@@ -1,21 +1,18 @@
 """A gate that is a binary tree of linear splits."""
 
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
 
-from svmosaic import _core
-from svmosaic.rows import Rows
+from svmosaic.gates._packed import PackedGate
 
 # Rows a leaf that the start is computed from, and steps of the power method.
 ROWS_PER_LEAF, POWER_STEPS = 64, 8
 
 
 @dataclass(frozen=True, eq=False)
-class TreeGate:
+class TreeGate(PackedGate):
     r"""The leaf that a row comes to: one tile, of weight one.
 
     With K leaves the K - 1 inner nodes are numbered as in a heap: node i has children 2 i + 1 and 2 i + 2, and leaf j
@@ -29,30 +26,22 @@ class TreeGate:
     """
 
     splits: np.ndarray
-    width = 1
 
     @property
     def n_tiles(self) -> int:
         return len(self.splits) + 1
 
+    @property
+    def width(self) -> int:
+        return 1
+
     def code(self, X, n_jobs=None):
         """Tiles of each row, of shape (n_samples, 1), and None for weights of one."""
-        tile = np.empty((X.shape[0], 1), dtype=np.int32)
-        core = self._core32 if X.dtype == np.float32 else self._core64
-        core.code(Rows(X).core, tile, effective_n_jobs(n_jobs))
-        return tile, None
+        return super().code(X, n_jobs)[0], None
 
-    @cached_property
-    def _core32(self):
-        return _core.SplitTreeF32(np.ascontiguousarray(self.splits, dtype=np.float64))
-
-    @cached_property
-    def _core64(self):
-        return _core.SplitTreeF64(np.ascontiguousarray(self.splits, dtype=np.float64))
-
-    def __getstate__(self):
-        # What is packed in the core is rebuilt on demand.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def core_arguments(self):
+        """The name of the gate's class in the core, and what it is made of."""
+        return "TreeGate", np.ascontiguousarray(self.splits, dtype=np.float64)
 
 
 def plant_tree(X, n_leaves, rng):

@@ -1,28 +1,22 @@
 """What all mosaic classifiers share: validation, the way to the solver, prediction."""
 
 from dataclasses import replace
-from importlib import import_module
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
-from svmosaic.calibration import METHODS, cross_fit
+from svmosaic.calibration import cross_fit
 from svmosaic.explain import count_regions, explain, regions_table
+from svmosaic.models._export import ExportMixin
+from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows
 from svmosaic.solvers import SOLVERS, Problem, solve, warn_if_unconverged
 
 LOSSES = ("hinge", "squared_hinge")
-
-
-def _exporter(name):
-    # Exporters know the models, not the other way round: these shortcuts reach them by name, when called.
-    return import_module(f"svmosaic.export.{name}")
 
 
 def _tiles_of(coupling, solutions, bias):
@@ -31,16 +25,7 @@ def _tiles_of(coupling, solutions, bias):
     return tiles[:, :, :-1], bias * tiles[:, :, -1]
 
 
-def _has_calibration(estimator):
-    if getattr(estimator, "calibration", None) is None:
-        raise AttributeError(
-            f"predict_proba of {type(estimator).__name__} needs calibration='temperature', 'sigmoid' or 'isotonic', "
-            "got None"
-        )
-    return True
-
-
-class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
+class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     """A classifier made of a gate, a coupling and the shared solver.
 
     Subclasses say how to fit a gate (`_fit_gate`) and how tiles share strength (`_couple`).
@@ -80,32 +65,6 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         scores = self.mosaic_.decision_function(validate_rows(self, X), self.n_jobs)
         return scores.ravel() if len(self.classes_) == 2 else scores
-
-    def predict(self, X):
-        """The class with the largest score, or, with a calibration, the largest probability."""
-        scores = self.decision_function(X)  # first: NotFittedError, not AttributeError
-        return self.classes_[self._winners(scores.reshape(len(scores), -1))]
-
-    def _winners(self, scores):
-        """Places of the classes that win, from scores of shape (n_samples, n_outputs)."""
-        if getattr(self, "calibration_", None) is not None:
-            return self.calibration_.probabilities(scores).argmax(axis=1)
-        return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-
-    @available_if(_has_calibration)
-    def predict_proba(self, X):
-        """Calibrated probabilities of shape (n_samples, n_classes); there with `calibration` only.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        """
-        scores = self.decision_function(X)
-        if self.calibration_ is None:
-            raise NotFittedError(
-                f"this {type(self).__name__} was fitted without calibration; fit it again to have probabilities"
-            )
-        return self.calibration_.probabilities(scores.reshape(len(scores), -1))
 
     def predictor(self):
         """A `Predictor`: the fitted model packed for many small calls, without scikit-learn's checks.
@@ -170,26 +129,6 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return regions_table(self.mosaic_, counts, self.classes_, names)
 
-    def save(self, path):
-        """Write the model to a file that `svmosaic.load` opens without running anything in it.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self)
-        _exporter("files").save(self, path)
-
-    def to_onnx(self, **options):
-        """The model as an ONNX `ModelProto`; see `svmosaic.export.onnx.to_onnx`. Needs the extra `onnx`."""
-        check_is_fitted(self)
-        return _exporter("onnx").to_onnx(self, **options)
-
-    def to_c(self, path, **options):
-        """Write the model as one C99 file and its header; see `svmosaic.export.c.to_c`."""
-        check_is_fitted(self)
-        return _exporter("c").to_c(self, path, **options)
-
     def _check_parameters(self):
         check_real("C", self.C, above=0)
         check_real("tol", self.tol, above=0)
@@ -197,8 +136,7 @@ class BaseMosaicClassifier(ClassifierMixin, BaseEstimator):
         check_real("intercept_scaling", self.intercept_scaling, above=0)
         check_choice("loss", self.loss, LOSSES)
         check_choice("solver", self.solver, self._solvers)
-        if getattr(self, "calibration", None) is not None:
-            check_choice("calibration", self.calibration, METHODS)
+        self._check_calibration()
 
     def _map_features(self, X):
         """Rows as the gate sees them, rows as the tiles see them, and the fitted map between, if any."""

@@ -40,13 +40,13 @@ class Blend:
         ratio = np.log(middle) - log_middle if middle > 0 else 0.0
         return cls(svm, mixture, float(ratio) if np.isfinite(ratio) else 0.0)
 
-    def decision_function(self, X, weight):
+    def decision_function(self, X, weight, n_jobs=None):
         """The parts' own values at weight 0 and 1, else their blend."""
         if weight == 0:
             return self.mixture.decision_function(X)
         if weight == 1:
-            return self.svm.decision_function(X)
-        return weight * self.svm.decision_function(X) + (1 - weight) * self.scaled_densities(X)
+            return self.svm.decision_function(X, n_jobs)
+        return weight * self.svm.decision_function(X, n_jobs) + (1 - weight) * self.scaled_densities(X)
 
     def scaled_densities(self, X):
         """exp(log_ratio) p(k) p(x|k), for two classes their difference; through logarithms, so nothing underflows."""

@@ -1,10 +1,15 @@
-"""Sums of Gaussian kernels over blocks of rows: the one place where densities meet rows.
+"""Sums of Gaussian kernels and densities over rows: the one place where densities meet rows.
 
-Squared distances are one matrix product a block, so that no matrix of all rows against all centres is ever held.
+For prediction they are summed in the core, `KernelBank`; what EM and the reduction need, all the terms themselves, are
+blocks of one matrix product here. Neither holds a matrix of all rows against all centres.
 """
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.special import logsumexp
+
+from svmosaic import _core
+from svmosaic.rows import Rows
 
 # Values of a block of distances: 2 MB in float64, which stays in the cache between the product and the exponential.
 _VALUES_PER_BLOCK = 1 << 18
@@ -27,7 +32,7 @@ def squared_distances(X, centers):
     return np.maximum(distances, 0.0, out=distances)
 
 
-def kernel_sums(X, centers, gamma, coef):
+def kernel_sums(X, centers, gamma, coef, n_jobs=None):
     """out[n, c] = sum_i coef[i, c] exp(-gamma_i |x_n - centers_i|^2), float64.
 
     Parameters
@@ -36,14 +41,45 @@ def kernel_sums(X, centers, gamma, coef):
     centers : ndarray of shape (n_centers, n_features)
     gamma : ndarray of shape (n_centers,)
     coef : ndarray of shape (n_centers, n_outputs)
+    n_jobs : int, optional
+        Threads. The result does not depend on it.
     """
     out = np.empty((X.shape[0], coef.shape[1]))
-    for rows in row_blocks(X.shape[0], len(centers)):
-        kernel = squared_distances(X[rows], centers)
-        kernel *= -gamma
-        np.exp(kernel, out=kernel)
-        np.matmul(kernel, coef, out=out[rows])
+    bank = _bank(centers, gamma[:, None], np.zeros(len(centers)), np.array([0, len(centers)]))
+    bank.sums(Rows(X, 0.0).core, np.ascontiguousarray(coef.T), out, effective_n_jobs(n_jobs))
     return out
+
+
+def log_kernel_sums(X, centers, precision, log_weight, owner, n_classes, n_jobs=None):
+    """out[n, k] = log sum_{i: owner_i = k} exp(log_weight_i - sum_f precision_if (x_nf - centers_if)^2 / 2), float64.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+    centers : ndarray of shape (n_centers, n_features)
+    precision : ndarray of shape (n_centers, n_features), or (n_centers, 1) for the same in all features
+    log_weight : ndarray of shape (n_centers,)
+    owner : ndarray of int, shape (n_centers,)
+    n_classes : int
+    n_jobs : int, optional
+        Threads. The result does not depend on it.
+    """
+    order = np.argsort(owner, kind="stable")
+    starts = np.searchsorted(owner[order], np.arange(n_classes + 1))
+    bank = _bank(centers[order], 0.5 * precision[order], log_weight[order], starts)
+    out = np.empty((X.shape[0], n_classes))
+    bank.log_sums(Rows(X, 0.0).core, out, effective_n_jobs(n_jobs))
+    return out
+
+
+def _bank(centers, sharpness, log_weight, starts):
+    """exp(log_weight_i - sum_f sharpness_if (x_f - centers_if)^2), as planes over z and its squares."""
+    # From the middle of the centres: the squares of rows far from the origin would lose the digits of the distances.
+    middle = centers.mean(axis=0)
+    moved = centers - middle
+    planes = np.hstack([2.0 * sharpness * moved, -sharpness])
+    offset = log_weight - (sharpness * moved * moved).sum(axis=1)
+    return _core.KernelBank(planes, offset, middle, starts.astype(np.int64))
 
 
 def class_log_sums(log_terms, owner, n_classes):

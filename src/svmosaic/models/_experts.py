@@ -90,6 +90,13 @@ class Experts:
         couplings = tuple(self.tasks.fit(tiles[:, c], k) for c, k in enumerate(bank.couplings))
         return Bank(tiles, couplings)
 
+    def afresh(self, bank: Bank, shares) -> Bank:
+        """Experts solved from nothing, tied as in the bank: rows of weight zero have left no trace in them."""
+        duals, self._duals = self._duals, None
+        found = self.update(Bank(np.zeros_like(bank.tiles), bank.couplings), shares)
+        self._duals = duals
+        return found
+
     def restrict(self, bank: Bank, kept) -> Bank:
         """The bank without the experts that were removed."""
         if kept.all():

@@ -1,6 +1,6 @@
 """What the mixture classifiers share: the way from data to the EM loop, and from its outcome to the fitted form."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import Target, check_choice, check_real, validate_training
+from svmosaic._validation import check_choice, check_real, validate_training
+from svmosaic.calibration import METHODS, Posterior, cross_fit
 from svmosaic.gates import DistanceGate, Responsibilities, place_centers
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._em import EM, Mixture
@@ -51,6 +52,13 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
         |w| times its distance from there; with this constant it costs no more than w itself, wherever the expert is.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the weights of the rows of each class.
+    calibration : {{"temperature", "sigmoid", "isotonic", "posterior"}} or None, default=None
+        How `predict_proba` makes probabilities. The first three as in `LinearSVC`: fitted to scores of rows held out in
+        five folds, with the gate and its responsibilities kept and the experts solved again. "posterior": the
+        mixture's own, sum_j g_j(x) p(y | x, j) with p(y | x, j) = exp(-h(y s_j)) / (exp(-h(s_j)) + exp(-h(-s_j))), and
+        for more than two classes the outputs' normalised; decision values are then p(+ | x) - p(- | x) in place of
+        the vote, whose sign may differ where experts disagree (there the vote counts an expert of a small margin for
+        less). With any, `predict` is the most probable class. None: no `predict_proba`.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -62,6 +70,7 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
 EM_ATTRIBUTES = """classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (n_experts, 1 or n_classes, n_features)
     intercept_ : ndarray of shape (n_experts, 1 or n_classes)
+    calibration_ : Temperature, Sigmoid, Isotonic, Posterior or None
     mosaic_ : Mosaic
         The fitted form.
     n_experts_ : int
@@ -112,6 +121,8 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     gate's M-step (`_gate_options`).
     """
 
+    _calibrations = (*METHODS, "posterior")
+
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit gate and experts by EM.
@@ -137,6 +148,8 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         if self.early_stopping:
             X_valid, target, held_out = self._hold_out(X_valid, target, rng)
         self._fit_mixture(X_valid, target, rng, _Watch(self, target, held_out, context, X, y, metadata))
+        codes = self.mosaic_.gate.code(X_valid, self.n_jobs)
+        self.region_counts_ = self._count_regions(X_valid, target.label, codes)
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
         return self
 
@@ -166,7 +179,25 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
             self.validation_score_ = np.array(trace.validation_score)
         self.n_iter_ = trace.n_iter
         self.stop_reason_ = trace.stop_reason
+        self.calibration_ = self._calibrate_mixture(loop, mixture, target, rng)
         return mixture
+
+    def _calibrate_mixture(self, loop, mixture, target, rng):
+        """The calibration that was asked for, with gate and responsibilities as they are."""
+        if self.calibration is None or self.calibration == "posterior":
+            return None if self.calibration is None else Posterior()
+        _, shares = loop.e_step(mixture)
+
+        def scores_without(weight):
+            bank = loop.experts.afresh(mixture.bank, replace(shares, weight=weight))
+            return self._mosaic_of(mixture.gate, bank, loop.data.bias).decision_function(loop.data.X, self.n_jobs)
+
+        return cross_fit(self.calibration, target, scores_without, rng)
+
+    def _mosaic_of(self, gate, bank, bias) -> Mosaic:
+        """The fitted form of a gate and its experts."""
+        link = "posterior" if self.calibration == "posterior" else "vote"
+        return Mosaic(gate, bank.tiles[:, :, :-1].copy(), bias * bank.tiles[:, :, -1], link)
 
     @property
     def coef_(self):
@@ -211,7 +242,9 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
             stratify=target.label if counts.min() > 1 and self.validation_fraction * len(target.label) >= len(counts)
             else None,
         )  # fmt: skip
-        part = Target(target.classes, target.label[train], target.weight[train])
+        part = replace(
+            target, label=target.label[train], weight=target.weight[train], sample_weight=target.sample_weight[train]
+        )
         return X[train], part, (X[kept], target.label[kept], target.weight[kept])
 
     def _check_parameters(self):
@@ -226,6 +259,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         check_real("rows_per_expert", self.rows_per_expert, at_least=1, integer=True, optional=True)
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
         check_choice("solver", self.solver, SOLVERS)
+        self._check_calibration()
         if self.intercept_scaling != "scale":
             check_real("intercept_scaling", self.intercept_scaling, above=0)
 
@@ -260,8 +294,7 @@ class _Watch:
 
     def fitted(self, mixture) -> dict:
         """The attributes with which an estimator predicts as this mixture does."""
-        tiles = mixture.bank.tiles
-        mosaic = Mosaic(mixture.gate, tiles[:, :, :-1].copy(), self.bias * tiles[:, :, -1], "vote")
+        mosaic = self.estimator._mosaic_of(mixture.gate, mixture.bank, self.bias)
         return {"classes_": self.target.classes, "mosaic_": mosaic}
 
     def _validate(self, iteration, mixture, trace):

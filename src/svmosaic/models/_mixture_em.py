@@ -16,10 +16,13 @@ over covariances whose eigenvalues (in the coordinates of `fit_mixture`, where f
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
-from svmosaic.models._densities import class_log_sums, row_blocks, squared_distances
+from svmosaic import _core
+from svmosaic.models._densities import class_log_sums, log_kernel_sums, row_blocks, squared_distances
+from svmosaic.rows import Rows
 
 COVARIANCES = ("spherical", "diag", "full")
 POOLINGS = ("all", "class", "none")
@@ -61,11 +64,8 @@ class Densities:
         for g in np.unique(self.group):
             here = np.flatnonzero(self.group == g)
             if self.covariance.ndim == 3:
-                factor = np.linalg.cholesky(self.covariance[g])
-                log_det = 2.0 * np.log(np.diagonal(factor)).sum()
-                rows, means = (
-                    solve_triangular(factor, A.T, lower=True, check_finite=False).T for A in (X, self.means[here])
-                )
+                log_det = np.linalg.slogdet(self.covariance[g])[1]
+                rows, means = self._whitened(g, X, self.means[here])
             else:
                 deviation = np.broadcast_to(np.sqrt(self.covariance[g]), n_features)
                 log_det = 2.0 * np.log(deviation).sum()
@@ -84,13 +84,55 @@ class Densities:
         constant = X.shape[1] * np.log(2 * np.pi) - np.log(precision).sum(axis=1)
         return self.log_weight - 0.5 * (np.maximum(distances, 0.0) + constant)
 
-    def class_log_joint(self, X):
-        """log p(k) p(x|k), of shape (n_rows, n_classes), block by block."""
+    def class_log_joint(self, X, n_jobs=None):
+        """log p(k) p(x|k), of shape (n_rows, n_classes)."""
         X = np.asarray(X, dtype=np.float64)
-        out = np.empty((X.shape[0], self.n_classes))
-        for rows in row_blocks(X.shape[0], len(self.means)):
-            out[rows] = class_log_sums(self.log_joint(X[rows]), self.owner, self.n_classes)
+        if self.covariance.ndim < 3:
+            covariance = self.covariance[self.group].reshape(len(self.means), -1)
+            return self._log_sums(X, self.means, slice(None), 1.0 / covariance, self._log_height(), n_jobs)
+        if self.pooling == "none":
+            return class_log_sums(self._log_joint_full(X, n_jobs), self.owner, self.n_classes)
+        out = np.full((X.shape[0], self.n_classes), -np.inf)
+        height = self._log_height()
+        for g in np.unique(self.group):
+            here = np.flatnonzero(self.group == g)
+            rows, means = self._whitened(g, X, self.means[here])
+            np.logaddexp(out, self._log_sums(rows, means, here, np.ones((len(here), 1)), height[here], n_jobs), out=out)
         return out
+
+    def _log_sums(self, rows, means, here, precision, log_height, n_jobs):
+        return log_kernel_sums(rows, means, precision, log_height, self.owner[here], self.n_classes, n_jobs)
+
+    def _log_joint_full(self, X, n_jobs):
+        """`log_joint` of a full covariance a density, in the core."""
+        out = np.empty((X.shape[0], len(self.means)))
+        _core.GaussianGateF64(*self.gaussians()).log_joint(Rows(X, 0.0).core, out, effective_n_jobs(n_jobs))
+        return out
+
+    def gaussians(self):
+        """Kind, means, square roots of the precisions (one a density, end to end) and log heights, for the core."""
+        means = np.ascontiguousarray(self.means)
+        if self.covariance.ndim == 3:
+            roots = np.swapaxes(np.linalg.inv(np.linalg.cholesky(self.covariance)), 1, 2)
+        else:
+            roots = 1.0 / np.sqrt(self.covariance)
+        kind = {1: "isotropic", 2: "diag", 3: "full"}[self.covariance.ndim]
+        return kind, means, np.ascontiguousarray(roots[self.group]).ravel(), self._log_height()
+
+    def _log_height(self):
+        """log p(k) p(i|k) N(mu_i; mu_i, Sigma_i) of each density."""
+        n_features = self.means.shape[1]
+        if self.covariance.ndim == 3:
+            log_det = np.linalg.slogdet(self.covariance)[1]
+        else:
+            log_det = np.log(self.covariance).reshape(len(self.covariance), -1).sum(axis=1)
+            log_det = log_det * (n_features if self.covariance.ndim == 1 else 1)
+        return self.log_weight - 0.5 * (log_det[self.group] + n_features * np.log(2 * np.pi))
+
+    def _whitened(self, g, *arrays):
+        """Arrays of rows in coordinates where covariance g is the identity."""
+        factor = np.linalg.cholesky(self.covariance[g])
+        return [np.ascontiguousarray(solve_triangular(factor, A.T, lower=True, check_finite=False).T) for A in arrays]
 
     def only(self, kept):
         """These densities alone, with their weights as they are."""

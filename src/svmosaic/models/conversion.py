@@ -40,7 +40,7 @@ class _KernelClassifier:
     gamma: np.ndarray
     whitening: np.ndarray | None
 
-    def _sums(self, X, coef):
+    def _sums(self, X, coef, n_jobs):
         X = check_array(X, dtype=DTYPES).astype(np.float64, copy=False)
         if X.shape[1] != self.centers.shape[1]:
             raise ValueError(
@@ -49,11 +49,11 @@ class _KernelClassifier:
         centers = self.centers
         if self.whitening is not None:
             X, centers = _mapped(X, self.whitening), _mapped(centers, self.whitening)
-        return kernel_sums(X, centers, self.gamma, coef)
+        return kernel_sums(np.ascontiguousarray(X), centers, self.gamma, coef, n_jobs)
 
-    def predict(self, X):
+    def predict(self, X, n_jobs=None):
         """The class with the largest decision value."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, n_jobs)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def score(self, X, y):
@@ -87,9 +87,9 @@ class ConvertedSVM(_KernelClassifier):
     def support_vectors_(self):
         return self.centers
 
-    def decision_function(self, X):
+    def decision_function(self, X, n_jobs=None):
         """f(x): of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        scores = self._sums(X, np.ascontiguousarray(self.dual_coef_.T)) + self.intercept_
+        scores = self._sums(X, self.dual_coef_.T, n_jobs) + self.intercept_
         return scores.ravel() if len(self.classes_) == 2 else scores
 
 
@@ -154,16 +154,16 @@ class ConvertedMixture(_KernelClassifier):
         with np.errstate(divide="ignore"):
             return np.log(self.coef) + volume[:, None]
 
-    def class_scores(self, X):
+    def class_scores(self, X, n_jobs=None):
         """S_k(x), of shape (n_samples, n_classes), never negative."""
-        return self._sums(X, self.coef) + self.constants
+        return self._sums(X, self.coef, n_jobs) + self.constants
 
-    def decision_function(self, X):
+    def decision_function(self, X, n_jobs=None):
         """The SVM's decision values: S_1 - S_0 for two classes, else S_k less what was added to every class."""
         if len(self.classes_) == 2:
-            scores = self.class_scores(X)
+            scores = self.class_scores(X, n_jobs)
             return scores[:, 1] - scores[:, 0]
-        scores = self._sums(X, np.column_stack([self.coef, self.shared]))
+        scores = self._sums(X, np.column_stack([self.coef, self.shared]), n_jobs)
         return scores[:, :-1] + self.constants - (scores[:, -1:] + self.shared_constant)
 
 

@@ -11,9 +11,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, validate
+from svmosaic._validation import NO_WEIGHT, Target, check_choice, check_real, check_weight, validate
+from svmosaic.calibration import cross_fit
 from svmosaic.models._blend import Blend, Reduction
+from svmosaic.models._export import ExportMixin
 from svmosaic.models._one_vs_rest import OneVsRestMachine
+from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models.conversion import mixture_to_svm, svm_to_mixture
 from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
 
@@ -24,7 +27,7 @@ _COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
 
 
-class FusedSVC(ClassifierMixin, BaseEstimator):
+class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     r"""A support vector machine and a Gaussian mixture, fused into one classifier.
 
     Class k has the score
@@ -59,8 +62,11 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
         Numbers of densities a class to choose from, where `mixture` is None and `weight` "auto".
     cv : int or splitter, default=5
         For all cross-validation. At most the rows of the smallest class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns scores into probabilities; see `LinearSVC`. Fitted to scores of rows held out in five
+        folds, for which both parts are fitted again. None: no `predict_proba`.
     n_jobs : int or None, default=None
-        Processes for the cross-validation.
+        Processes for the cross-validation, and threads in prediction.
     random_state : int, RandomState or None, default=None
         For the folds, the splits of the mixture and the clusters of `max_densities`.
     verbose : int, default=0
@@ -69,6 +75,7 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    calibration_ : Temperature, Sigmoid, Isotonic or None
     weight_ : float
         The weight in use.
     svm_ : classifier
@@ -118,6 +125,7 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
         max_densities=None,
         densities=(1, 2, 4, 8, 16, 32),
         cv=5,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -129,6 +137,7 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
         self.max_densities = max_densities
         self.densities = densities
         self.cv = cv
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -153,7 +162,7 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
         sample_weight = check_weight(sample_weight, X)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         mixture = GaussianMixtureClassifier() if self.mixture is None else self.mixture
-        mixture = clone(mixture).set_params(random_state=seed)
+        mixture = clone(mixture).set_params(random_state=seed, n_jobs=self.n_jobs)
         known = ~unlabelled_rows(y, mixture.unlabelled)
         kept = sample_weight > 0
         if not kept.any():
@@ -183,6 +192,7 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
         self.mixture_ = data.fit_mixture(mixture.set_params(n_densities=int(chosen)), slice(None))
         self._blend = Blend.fit(self.svm_mixture_, self.mixture_, data.X, data.weight, self.scale)
         self.log_ratio_ = self._blend.log_ratio
+        self.calibration_ = None if self.calibration is None else self._calibrate(svm, mixture, data, seed)
         if self.max_densities is not None:
             shares = [sum(getattr(fold, name) for fold in folds) / data.weight.sum()
                       for name in ("full", "reduced", "agreement")]  # fmt: skip
@@ -199,12 +209,7 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate(self, X, accept_sparse=False, reset=False)
-        return self._blend.decision_function(X, self.weight_)
-
-    def predict(self, X):
-        """The class with the largest blended score."""
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+        return self._blend.decision_function(X, self.weight_, self.n_jobs)
 
     def _check_parameters(self):
         if self.weight != "auto":
@@ -212,6 +217,7 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"weight must be a number in [0, 1] or 'auto', got {self.weight!r}")
             check_real("weight", self.weight, at_least=0, at_most=1)
         check_choice("scale", self.scale, SCALES)
+        self._check_calibration()
         check_real("max_densities", self.max_densities, at_least=1, integer=True, optional=True)
         for n in self.densities:
             check_real("each of densities", n, at_least=1, integer=True)
@@ -272,6 +278,20 @@ class FusedSVC(ClassifierMixin, BaseEstimator):
                     correct[a, b] = right @ (self.classes_[winner] == y)
         with_all, with_few = full.predict(X), reduced.predict(X)
         return _Fold(correct, right @ (with_all == y), right @ (with_few == y), right @ (with_all == with_few))
+
+    def _calibrate(self, svm, mixture, data, seed):
+        """Probabilities from scores of rows that neither part has seen; how the parts were chosen stays."""
+        label = np.searchsorted(self.classes_, data.y)
+        target = Target(self.classes_, label, data.weight, data.weight)
+
+        def scores_without(weight):
+            kept = weight > 0
+            rows, part = data.X[kept], data.fit_mixture(clone(mixture), kept)
+            fitted = svm_to_mixture(_fitted(clone(svm), rows, data.y[kept], data.weight[kept]))
+            blend = Blend.fit(self._reduce(fitted, rows, seed), part, rows, data.weight[kept], self.scale)
+            return blend.decision_function(data.X, self.weight_, self.n_jobs).reshape(len(weight), -1)
+
+        return cross_fit(self.calibration, target, scores_without, np.random.RandomState(seed))
 
     def _reduce(self, full, X, seed):
         if self.max_densities is None:

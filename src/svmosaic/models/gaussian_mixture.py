@@ -11,10 +11,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, validate
+from svmosaic.models._export import ExportMixin
 from svmosaic.models._mixture_em import COVARIANCES, POOLINGS, fit_mixture
 
 
-class GaussianMixtureClassifier(ClassifierMixin, BaseEstimator):
+class GaussianMixtureClassifier(ExportMixin, ClassifierMixin, BaseEstimator):
     r"""Bayes' rule over one Gaussian mixture a class, each grown by splitting.
 
     .. math:: p(k) \, p(x | k) = p(k) \sum_i p(i | k) \, \mathcal N(x; \mu_{ki}, \Sigma_{ki})
@@ -59,6 +60,8 @@ class GaussianMixtureClassifier(ClassifierMixin, BaseEstimator):
         where fewer than two other labels remain, so that classes -1 and 1 stay usable. None: every row is labelled.
         Rows with string labels are all labelled unless a string is given here. To let unlabelled rows count for less,
         give them a smaller `sample_weight`.
+    n_jobs : int or None, default=None
+        Threads in prediction, over rows. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         For the directions of the splits.
     verbose : int, default=0
@@ -119,6 +122,7 @@ class GaussianMixtureClassifier(ClassifierMixin, BaseEstimator):
         max_iter=100,
         priors=None,
         unlabelled=-1,
+        n_jobs=None,
         random_state=None,
         verbose=0,
     ):
@@ -132,6 +136,7 @@ class GaussianMixtureClassifier(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.priors = priors
         self.unlabelled = unlabelled
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -220,7 +225,8 @@ class GaussianMixtureClassifier(ClassifierMixin, BaseEstimator):
     def predict_joint_log_proba(self, X):
         """log p(k) p(x|k), of shape (n_samples, n_classes)."""
         check_is_fitted(self)
-        return self._densities.class_log_joint(validate(self, X, accept_sparse=False, reset=False))
+        X = validate(self, X, accept_sparse=False, reset=False)
+        return self._densities.class_log_joint(X, self.n_jobs)
 
     def decision_function(self, X):
         """log p(1|x) - log p(0|x) of shape (n_samples,) for two classes, else log p(k) p(x|k) of all classes."""

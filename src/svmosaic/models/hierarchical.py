@@ -74,6 +74,7 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
         fit_intercept=True,
         intercept_scaling="scale",
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -99,6 +100,7 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

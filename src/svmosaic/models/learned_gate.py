@@ -7,6 +7,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
 from svmosaic._validation import Target, check_choice, check_real, validate_batch, validate_training
+from svmosaic.calibration import fit_calibration
 from svmosaic.couplings import Coupling
 from svmosaic.gates import place_centers, plant_tree, principal_components
 from svmosaic.models._base import BaseMosaicClassifier
@@ -86,6 +87,10 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         `n_components` or `n_neighbors` are not the same any more.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weight of the rows of each class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns scores into probabilities; see `LinearSVC`. The gate has learnt from the labels too,
+        so the calibration is fitted to a part held out from training, of size `validation_fraction`. None: no
+        `predict_proba`.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -145,6 +150,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         tol=1e-3,
         warm_start=False,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -167,6 +173,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         self.tol = tol
         self.warm_start = warm_start
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -194,7 +201,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         context = self._init_callback_context(max_subtasks=self.max_iter)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
         train, held = (rows, target), None
-        if self.early_stopping or self.polish:
+        if self.early_stopping or self.polish or self.calibration is not None:
             train, held = self._hold_out(rows, target, rng)
         learner = self._start(*train, rng)
         watch = Watch(self, target.classes, context, X=X, y=y, metadata=metadata)
@@ -207,6 +214,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         if self.polish:
             self._polish(learner, *train, *held, rng)
         self._learner = learner
+        self.calibration_ = self._calibrate_on(held)
         self.region_counts_ = self._count_regions(rows, target.label, self.mosaic_.gate.code(rows, self.n_jobs))
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
         return self
@@ -247,11 +255,25 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         check_divergence(learner, loss, len(self.loss_curve_), self.learning_rate)
         self.classes_, self._learner, self.mosaic_ = target.classes, learner, mosaic_of(learner)
         self.polished_ = False
+        self.calibration_ = None
         self.n_iter_ = len(self.loss_curve_)
         self.region_counts_ = self._count_regions(X, target.label, self.mosaic_.gate.code(X, self.n_jobs))
         return self
 
+    def _calibrate_on(self, held):
+        if self.calibration is None:
+            return None
+        X, target = held
+        if len(np.unique(target.label)) < len(target.classes):
+            raise ValueError(
+                f"calibration={self.calibration!r} needs rows of every class in the part held out: raise "
+                f"validation_fraction={self.validation_fraction}, or pass calibration=None"
+            )
+        scores = self.mosaic_.decision_function(X, self.n_jobs)
+        return fit_calibration(self.calibration, scores, target.label, target.sample_weight)
+
     def _check_parameters(self):
+        self._check_calibration()
         check_choice("gate", self.gate, GATES)
         check_real("n_tiles", self.n_tiles, at_least=1, integer=True)
         check_real("n_components", self.n_components, at_least=1, integer=True, optional=True)
@@ -330,4 +352,4 @@ def _single_precision(X):
 
 
 def _take(target, rows) -> Target:
-    return Target(target.classes, target.label[rows], target.weight[rows])
+    return Target(target.classes, target.label[rows], target.weight[rows], target.sample_weight[rows])

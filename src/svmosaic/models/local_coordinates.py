@@ -9,11 +9,12 @@ from svmosaic._validation import check_choice, check_real
 from svmosaic.couplings import Coupling
 from svmosaic.gates import place_centers
 from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models._probabilities import CALIBRATION_PARAMETER
 from svmosaic.models.local_coding import CODINGS, code_gate
 
 
 class LocalCodingSVC(BaseMosaicClassifier):
-    r"""Linear SVM on local coordinates: a constant an anchor, blended by the codes.
+    __doc__ = rf"""Linear SVM on local coordinates: a constant an anchor, blended by the codes.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
 
@@ -21,7 +22,7 @@ class LocalCodingSVC(BaseMosaicClassifier):
 
     and b minimises (one against the rest for more than two classes, all on the same codes)
 
-    .. math:: \tfrac12 \lVert b / \beta \rVert^2 + C \sum_i s_i \, \text{loss}(y_i H(x_i)) .
+    .. math:: \tfrac12 \lVert b / \beta \rVert^2 + C \sum_i s_i \, \text{{loss}}(y_i H(x_i)) .
 
     It is `LocallyLinearSVC` with the weights held at zero (equation 15 of the LL-SVM paper), and needs more anchors for
     the same accuracy: its scores vary only as the codes do. There is no other intercept, as the codes sum to one.
@@ -32,16 +33,16 @@ class LocalCodingSVC(BaseMosaicClassifier):
         Number of anchors.
     n_neighbors : int, default=8
         Anchors that share a row.
-    coding : {"softmax", "inverse", "llc", "lle", "soft"}, default="softmax"
+    coding : {{"softmax", "inverse", "llc", "lle", "soft"}}, default="softmax"
         How the nearest anchors share a row, as in `LocallyLinearSVC`. "soft": softmax over all anchors.
     code_scale : float or None, default=None
         Sharpness of the softmax codes, or ridge of "llc" and "lle"; None: found from the data.
-    anchors : {"kmeans", "class", "random"}, array or clusterer, default="kmeans"
+    anchors : {{"kmeans", "class", "random"}}, array or clusterer, default="kmeans"
         As in `LocallyLinearSVC`.
     C : float, default=10.0
         Weight of the losses.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"auto", "dual", "sgd"}, default="auto"
+    loss : {{"hinge", "squared_hinge"}}, default="hinge"
+    solver : {{"auto", "dual", "sgd"}}, default="auto"
         "dual" (and "auto"): dual coordinate descent. "sgd": averaged stochastic gradient descent, which has no
         certificate: `dual_gap_` is nan.
     tol : float, default=1e-3
@@ -56,7 +57,7 @@ class LocalCodingSVC(BaseMosaicClassifier):
         The :math:`\beta` above: the coordinates are multiplied by it.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
-    n_jobs : int or None, default=None
+    {CALIBRATION_PARAMETER}n_jobs : int or None, default=None
         Threads, over classes in `fit` and over rows in coding and prediction. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         For the anchors and the order of the coordinates.
@@ -70,6 +71,7 @@ class LocalCodingSVC(BaseMosaicClassifier):
     intercept_ : ndarray of shape (n_tiles, 1 or n_classes)
         The b above.
     code_scale_ : float
+    calibration_ : Temperature, Sigmoid, Isotonic or None
     mosaic_ : Mosaic
         The fitted form, with tiles of weight zero.
     objective_ : ndarray of shape (1 or n_classes,)
@@ -113,6 +115,7 @@ class LocalCodingSVC(BaseMosaicClassifier):
         kmeans_iter=10,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -131,6 +134,7 @@ class LocalCodingSVC(BaseMosaicClassifier):
         self.kmeans_iter = kmeans_iter
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -169,12 +173,8 @@ class LocalCodingSVC(BaseMosaicClassifier):
     def _solve(self, X, target, codes, coupling, rng, start=None):
         # Rows without features, but for the bias, which a row's codes share out.
         rows = sparse.csr_array((X.shape[0], 0), dtype=X.dtype)
-        return super()._solve(rows, target, codes, coupling, rng, start)
-
-    def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
-        n_features = self.n_features_in_
-        wide = [_with_zero_weights(solution, n_features) for solution in solutions]
-        super()._keep(classes, gate, coupling, wide, bias, feature_map)
+        solutions, bias = super()._solve(rows, target, codes, coupling, rng, start)
+        return [_with_zero_weights(solution, self.n_features_in_) for solution in solutions], bias
 
 
 def _with_zero_weights(solution, n_features):

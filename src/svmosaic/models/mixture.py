@@ -111,6 +111,7 @@ class MixtureSVC(SoftmaxMixture):
         fit_intercept=True,
         intercept_scaling="scale",
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -136,6 +137,7 @@ class MixtureSVC(SoftmaxMixture):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -106,6 +106,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         fit_intercept=True,
         intercept_scaling="scale",
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -132,6 +133,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -208,6 +210,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
             early_stopping=False,
             verbose=0,
             groups=None,
+            calibration=None,
         )
         model.covariance_floor_, model.n_features_in_ = floor, self.n_features_in_
         # Not its own `fit`: the rows are validated already, and callbacks are for the final run.

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from joblib import effective_n_jobs
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
@@ -13,14 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic import _core
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
+from svmosaic.calibration import cross_fit
 from svmosaic.models._base import LOSSES
+from svmosaic.models._export import ExportMixin
+from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.rows import Rows
 
 # Queries whose neighbours are looked up at a time: bounds the memory, and lets an interrupt through.
 QUERIES_AT_ONCE = 4096
 
 
-class NeighborsSVC(ClassifierMixin, BaseEstimator):
+class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     r"""SVM-KNN: for each query, a linear SVM on its nearest training rows.
 
     `fit` only keeps the rows. To predict x, the k training rows N(x) nearest to it are looked up. If they are of one
@@ -54,6 +57,10 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
         The constant :math:`\beta` appended to each row for the bias, which is penalised like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class; "balanced" by the classes of the training set, not of the neighbours.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns scores into probabilities. Fitted to the scores of the training rows, each by
+        neighbours in the other four of five folds, which makes `fit` cost what predicting all training rows does. None:
+        no `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over queries. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -64,6 +71,7 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    calibration_ : Temperature, Sigmoid, Isotonic or None
     neighbors_ : NearestNeighbors
         The fitted search, with the training rows.
     n_features_in_ : int
@@ -103,6 +111,7 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -117,6 +126,7 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -141,15 +151,42 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
         check_real("max_iter", self.max_iter, at_least=1, integer=True)
         check_real("intercept_scaling", self.intercept_scaling, above=0)
         check_choice("loss", self.loss, LOSSES)
+        self._check_calibration()
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
-        self._seed = check_random_state(self.random_state).randint(2**31 - 1)
-        k = min(self.n_neighbors, X.shape[0])
-        search = NearestNeighbors(n_neighbors=k, metric=self.metric, algorithm=self.algorithm, n_jobs=self.n_jobs)
-        self.neighbors_ = search.fit(X)
+        rng = check_random_state(self.random_state)
+        self._seed = rng.randint(2**31 - 1)
         self.classes_ = target.classes
         self._rows, self._label, self._weight = X, target.label.astype(np.int32), target.weight
         self._squared_norms = Rows(X, 0.0).squared_norms
+        self.neighbors_ = self._search()
+        self.calibration_ = None if self.calibration is None else self._calibrate(X, target, rng)
         return self
+
+    def _search(self):
+        k = min(self.n_neighbors, self._rows.shape[0])
+        search = NearestNeighbors(n_neighbors=k, metric=self.metric, algorithm=self.algorithm, n_jobs=self.n_jobs)
+        return search.fit(self._rows)
+
+    def _calibrate(self, X, target, rng):
+        def scores_without(weight):
+            kept = weight > 0
+            # Class weights are in the weights of the rows already.
+            part = clone(self).set_params(calibration=None, class_weight=None, random_state=self._seed, verbose=0)
+            part.fit(X[kept], target.classes[target.label[kept]], weight[kept])
+            scores = np.empty((len(weight), target.n_outputs))
+            scores[~kept] = part.decision_function(X[~kept]).reshape(-1, target.n_outputs)
+            return scores
+
+        return cross_fit(self.calibration, target, scores_without, rng)
+
+    def __getstate__(self):
+        # The search is built anew from the rows: a file or a pickle holds them once.
+        return {name: value for name, value in super().__getstate__().items() if name != "neighbors_"}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "_rows" in vars(self):
+            self.neighbors_ = self._search()
 
     def decision_function(self, X):
         """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
@@ -176,11 +213,6 @@ class NeighborsSVC(ClassifierMixin, BaseEstimator):
             )  # fmt: skip
         self._report(reports, n_queries)
         return scores.ravel() if n_classes == 2 else scores
-
-    def predict(self, X):
-        """The class with the largest score."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def _report(self, reports, n_queries):
         n_problems, n_late = sum(r[0] for r in reports), sum(r[1] for r in reports)

@@ -1,0 +1,128 @@
+"""Calibrations as C: each gives `@NAME@_probabilities`, which decides `@NAME@_predict`."""
+
+import numpy as np
+
+from svmosaic.calibration import TIE_BREAK
+from svmosaic.export._c_tables import array, number
+
+_PROBABILITIES = """
+void @NAME@_probabilities(const float *x, float *probabilities) {
+  double exact[@CLASSES@];
+  probabilities_of(x, exact);
+  for (int c = 0; c < @CLASSES@; ++c) probabilities[c] = (float)exact[c];
+}
+
+int @NAME@_predict(const float *x) {
+  double p[@CLASSES@];
+  int best = 0;
+  probabilities_of(x, p);
+  for (int c = 1; c < @CLASSES@; ++c)
+    if (p[c] > p[best]) best = c;
+  return best;
+}
+"""
+
+_SIGMOID = """
+static double sigmoid(double s) {
+  const double small = expf((float)(s < 0 ? s : -s));
+  return (s < 0 ? small : 1.0) / (1.0 + small);
+}
+"""
+
+_BINARY = (
+    _SIGMOID
+    + """
+static void probabilities_of(const float *x, double *p) {
+  double scores[OUTPUTS];
+  scores_of(x, scores);
+  (void)sigmoid;
+  p[1] = @EXPRESSION@;
+  p[0] = 1.0 - p[1];
+}
+"""
+    + _PROBABILITIES
+)
+
+_EACH = (
+    _SIGMOID
+    + """
+static void probabilities_of(const float *x, double *p) {
+  double scores[OUTPUTS], total = 0;
+  scores_of(x, scores);
+  for (int c = 0; c < OUTPUTS; ++c) {
+    p[c] = @EXPRESSION@;
+    total += p[c];
+  }
+  for (int c = 0; c < OUTPUTS; ++c) p[c] = total > 0 ? p[c] / total : 1.0 / OUTPUTS;
+}
+"""
+    + _PROBABILITIES
+)
+
+_SOFTMAX = (
+    """static void probabilities_of(const float *x, double *p) {
+  double scores[OUTPUTS], largest, total = 0;
+  scores_of(x, scores);
+  largest = scores[0];
+  for (int c = 1; c < OUTPUTS; ++c)
+    if (scores[c] > largest) largest = scores[c];
+  for (int c = 0; c < OUTPUTS; ++c) {
+    p[c] = expf((float)(@BETA@ * (scores[c] - largest)));
+    total += p[c];
+  }
+  for (int c = 0; c < OUTPUTS; ++c) p[c] /= total;
+}
+"""
+    + _PROBABILITIES
+)
+
+_INTERPOLATE = """
+/* The steps of class c at s: linear between, constant beyond. */
+static double interpolate(int c, double s) {
+  int low = step_start[c], high = step_start[c + 1] - 1;
+  if (s <= step_x[low]) return step_y[low];
+  if (s >= step_x[high]) return step_y[high];
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    if (step_x[middle] <= s) low = middle;
+    else high = middle;
+  }
+  return step_y[low] + (step_y[high] - step_y[low]) * ((s - step_x[low]) / (step_x[high] - step_x[low]));
+}
+"""
+
+
+def _temperature(calibration, n_outputs):
+    beta = number(repr(float(calibration.beta)))
+    if n_outputs == 1:
+        return _BINARY.replace("@EXPRESSION@", f"sigmoid(2.0 * {beta} * scores[0])")
+    return _SOFTMAX.replace("@BETA@", beta)
+
+
+def _sigmoid(calibration, n_outputs):
+    tables = array("slope", calibration.slope, "double") + array("offset", calibration.offset, "double")
+    if n_outputs == 1:
+        return tables + _BINARY.replace("@EXPRESSION@", "sigmoid(-(slope[0] * scores[0] + offset[0]))")
+    return tables + _EACH.replace("@EXPRESSION@", "sigmoid(-(slope[c] * scores[c] + offset[c]))")
+
+
+def _isotonic(calibration, n_outputs):
+    starts = np.concatenate([[0], np.cumsum([len(x) for x in calibration.x])])
+    tables = (
+        f"static const int step_start[{len(starts)}] = {{{', '.join(map(str, starts))}}};\n"
+        + array("step_x", np.concatenate(calibration.x), "double")
+        + array("step_y", np.concatenate(calibration.y), "double")
+        + _INTERPOLATE
+    )
+    if n_outputs == 1:
+        return tables + _BINARY.replace("@EXPRESSION@", "interpolate(0, scores[0])")
+    return tables + _EACH.replace("@EXPRESSION@", f"interpolate(c, scores[c]) + {TIE_BREAK!r} * sigmoid(scores[c])")
+
+
+def _posterior(calibration, n_outputs):
+    if n_outputs == 1:
+        return _BINARY.replace("@EXPRESSION@", "0.5 * (1.0 + scores[0])")
+    return _EACH.replace("@EXPRESSION@", "((void)sigmoid, 0.5 * (1.0 + scores[c]))")
+
+
+CALIBRATIONS = {"Temperature": _temperature, "Sigmoid": _sigmoid, "Isotonic": _isotonic, "Posterior": _posterior}

@@ -1,0 +1,25 @@
+"""Numbers as C."""
+
+import re
+
+import numpy as np
+
+
+class CExportError(ValueError):
+    """A model that cannot be written as C."""
+
+
+def array(name, values, ctype="float"):
+    """A constant table of a numpy array, in as many digits as give the same numbers back."""
+    flat = np.asarray(values, dtype={"float": np.float32, "double": np.float64, "int": np.int64}[ctype]).ravel()
+    if not np.isfinite(flat).all():
+        raise CExportError(f"{name} has values beyond the range of {ctype}")
+    # str of a numpy number is the shortest decimal that reads back as it.
+    words = [str(v) if ctype == "int" else number(str(v)) + ("f" if ctype == "float" else "") for v in flat]
+    lines = ["  " + ", ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
+    return f"static const {ctype} {name}[{len(words)}] = {{\n" + ",\n".join(lines) + "\n};\n"
+
+
+def number(text):
+    """With a point or an exponent, so that C takes it for a floating number."""
+    return text if re.search(r"[.e]", text) else text + ".0"
