@@ -259,7 +259,7 @@ def _target(y):
     from svmosaic._validation import Target
 
     classes, label = np.unique(y, return_inverse=True)
-    return (Target(classes, label, np.ones(len(y))),)
+    return (Target(classes, label, np.ones(len(y)), np.ones(len(y))),)
 
 
 def test_polished_tiles_have_a_certificate():
