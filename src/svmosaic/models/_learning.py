@@ -12,8 +12,8 @@ from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows
 from svmosaic.solvers.learner import HARD, hardening, one_cycle
 
-# Batches are a 200th of the rows, within bounds: small ones learn more in an epoch, large ones cost less a row.
-STEPS, SMALLEST_BATCH, LARGEST_BATCH = 200, 32, 1024
+# Batches are a 400th of the rows, within bounds: small ones learn more in an epoch, large ones cost less a row.
+STEPS, SMALLEST_BATCH, LARGEST_BATCH = 400, 32, 1024
 
 
 @dataclass

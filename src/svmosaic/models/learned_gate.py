@@ -66,7 +66,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
     learning_rate : float, default=0.03
         Peak of the schedule, for tiles; the gate learns at 0.3 of it.
     batch_size : int or None, default=None
-        Rows a step. None takes a 200th of the rows, but at least 32 and at most 1024.
+        Rows a step. None takes a 400th of the rows, but at least 32 and at most 1024.
     max_time : float or None, default=None
         Seconds after which learning stops, between two batches, with what has been learnt by then; the rate has not
         fallen yet, so that fewer epochs are the better way to a shorter fit.
