@@ -1,30 +1,60 @@
-"""LearnedGateSVC beside LocallyLinearSVC: the same numbers of tiles, learnt regions against fixed ones.
+"""LearnedGateSVC beside a tuned RBF SVC, LocallyLinearSVC and LightGBM; and learnt against fixed regions by tiles.
 
-Features are standardised by the training part. Times are processor seconds of one thread.
+Features are standardised by the training part; all choices (SVC's C and gamma) are made on a part held out from it.
+Times are processor seconds of one thread. Records of a set replace those of its last run, the others stay.
 
-    python benchmarks/bench_learned.py            # needs the data folder; writes benchmarks/results/learned.json
-    python benchmarks/bench_learned.py --quick    # digits only, under 15 seconds; writes nothing
+    python benchmarks/bench_learned.py                           # all sets, then all curves; needs the data folder
+    python benchmarks/bench_learned.py --sets letter mnist       # some sets
+    python benchmarks/bench_learned.py --curves satimage         # some curves
+    python benchmarks/bench_learned.py --sets covtype --without svc "LightGBM, 500 trees, 127 leaves"
+    python benchmarks/bench_learned.py --quick                   # digits only, under a minute; writes nothing
+    python benchmarks/learned_page.py                            # puts what is stored into docs/learned_gates.md
 """
 
 import argparse
+from dataclasses import dataclass, replace
 from time import process_time
 
 import numpy as np
-from common import print_table, write_results  # first: it sets the number of threads
+from common import print_table, read_results, run_child, write_results  # first: it sets the number of threads
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC
 
 from svmosaic import LearnedGateSVC, LocallyLinearSVC
 from svmosaic.datasets import Dataset, load
 
-# set, tiles
-RUNS = (("ijcnn1", 32), ("letter", 100), ("satimage", 50))
+# Rows that an RBF SVC is trained on, and tuned on, at most: it would not finish in ten minutes on more.
+SVC_ROWS, TUNING_ROWS = 20_000, 3000
+GRID = {"C": (1.0, 10.0, 100.0), "gamma": (0.25, 1.0, 4.0)}  # gamma as a multiple of scikit-learn's "scale"
+# Rows whose prediction is timed, for models that need more than a few microseconds a row.
+TIMED_ROWS = 2000
+BIG = "LightGBM, 500 trees, 127 leaves"
 
 
-def standardised(data):
-    mean, std = data.X_train.mean(axis=0), np.maximum(data.X_train.std(axis=0), 1e-12)
-    train, test = (((X - mean) / std).astype(np.float32) for X in (data.X_train, data.X_test))
-    return Dataset(train, data.y_train, test, data.y_test)
+@dataclass(frozen=True)
+class Task:
+    """A set, the numbers of tiles it is fitted with, and how many seeds."""
+
+    tiles: tuple[int, ...]
+    seeds: int = 3
+    polished: bool = True
+    max_rows: int | None = None
+
+
+TASKS = {
+    "ijcnn1": Task((32,)),
+    "letter": Task((100,)),
+    "satimage": Task((50,)),
+    "mnist": Task((100,), seeds=1),
+    "covtype": Task((400, 1000), seeds=1, polished=False),
+}
+CURVES = {
+    "ijcnn1": Task((4, 8, 16, 32, 64, 128), seeds=1),
+    "letter": Task((13, 25, 50, 100, 200, 400), seeds=1),
+    "satimage": Task((6, 12, 25, 50, 100), seeds=3),
+    "covtype": Task((25, 50, 100, 200, 400), seeds=1, max_rows=60_000),
+}
 
 
 def digits():
@@ -33,46 +63,148 @@ def digits():
     return Dataset(X, y, X_test, y_test)
 
 
-def timed(function, *arguments):
+def prepared(name, max_rows=None):
+    data = digits() if name == "digits" else load(name)
+    if name == "covtype":  # class 2 against the others, as in the papers
+        data = replace(data, y_train=(data.y_train == 2).astype(int), y_test=(data.y_test == 2).astype(int))
+    if max_rows is not None:  # they are shuffled
+        data = replace(data, X_train=data.X_train[:max_rows], y_train=data.y_train[:max_rows])
+    mean, std = data.X_train.mean(axis=0), np.maximum(data.X_train.std(axis=0), 1e-12)
+    train, test = (((X - mean) / std).astype(np.float32) for X in (data.X_train, data.X_test))
+    return Dataset(train, data.y_train, test, data.y_test)
+
+
+def tuned_svc(data, seed=0):
+    """C and gamma by a part held out from a sample of the training rows."""
+    rng = np.random.RandomState(seed)
+    rows = rng.permutation(len(data.y_train))[: TUNING_ROWS * 2]
+    X, X_held, y, y_held = train_test_split(data.X_train[rows], data.y_train[rows], test_size=0.5, random_state=seed)
+    scale = 1 / (X.shape[1] * X.var())
+    settings = [{"C": C, "gamma": g * scale} for C in GRID["C"] for g in GRID["gamma"]]
+    return SVC(**max(settings, key=lambda s: SVC(**s).fit(X, y).score(X_held, y_held)))
+
+
+def gradient_boosting(**settings):
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_jobs=1, verbose=-1, **settings)
+
+
+def models_of(task, name, without):
+    """(name, tiles, seed, make, most rows) of all that a set is fitted with."""
+    for K in task.tiles:
+        for seed in range(task.seeds):
+            yield "learnt", K, seed, lambda K=K, seed=seed: LearnedGateSVC(K, random_state=seed), None
+            if task.polished:
+                yield (
+                    "learnt, polished", K, seed,
+                    lambda K=K, seed=seed: LearnedGateSVC(K, polish=True, random_state=seed), None,
+                )  # fmt: skip
+            yield (
+                "learnt, tree",
+                K,
+                seed,
+                lambda K=K, seed=seed: LearnedGateSVC(K, gate="tree", random_state=seed),
+                None,
+            )
+        yield "fixed", K, 0, lambda K=K: LocallyLinearSVC(K, loss="squared_hinge", random_state=0), None
+    yield "LightGBM", None, 0, gradient_boosting, None
+    if name == "covtype" and BIG not in without:
+        yield BIG, None, 0, lambda: gradient_boosting(n_estimators=500, num_leaves=127), None
+    if "svc" not in without:
+        yield "RBF SVC, tuned", None, 0, None, SVC_ROWS
+
+
+def seconds_of(function, argument):
     start = process_time()
-    value = function(*arguments)
-    return value, process_time() - start
+    function(argument)
+    return process_time() - start
 
 
-def measure(name, data, n_tiles):
-    """One record for each model."""
-    fixed = {"n_anchors": n_tiles, "loss": "squared_hinge"}
-    models = {
-        "learnt": LearnedGateSVC(n_tiles, random_state=0),
-        "learnt, polished": LearnedGateSVC(n_tiles, polish=True, random_state=0),
-        "fixed": LocallyLinearSVC(**fixed, random_state=0),
-    }
-    for kind, model in models.items():
-        _, fit = timed(model.fit, data.X_train, data.y_train)
-        predictor = model.predictor()
-        predictor.predict(data.X_test[:100])
-        predicted, prediction = timed(predictor.predict, data.X_test)
-        yield {
-            "set": name, "tiles": n_tiles, "model": kind,
-            "accuracy": round(100 * float(np.mean(predicted == data.y_test)), 2), "fit_seconds": round(fit, 2),
-            "row_microseconds": round(1e6 * prediction / len(data.y_test), 2),
-            "kept_polished": bool(getattr(model, "polished_", False)),
-        }  # fmt: skip
+def measured(data, make, most_rows=None):
+    """Fit in a child process; predict here."""
+    X, y = data.X_train[:most_rows], data.y_train[:most_rows]
+    if most_rows is not None and len(data.y_train) > most_rows:
+        rows = np.random.RandomState(0).permutation(len(data.y_train))[:most_rows]
+        X, y = data.X_train[rows], data.y_train[rows]
+    estimator = tuned_svc(data) if make is None else make()
+    run = run_child(lambda: estimator.fit(X, y))
+    model = run.value
+    predict = model.predictor().predict if hasattr(model, "predictor") else model.predict
+    predict(data.X_test[:100])
+    few = data.X_test[:TIMED_ROWS]
+    cost = min(seconds_of(predict, few) for _ in range(5)) / len(few)
+    record = {
+        "accuracy": round(100 * float(np.mean(predict(data.X_test) == data.y_test)), 2),
+        "fit_seconds": round(run.seconds, 2), "row_microseconds": round(1e6 * cost, 2), "train_rows": len(y),
+        "peak_megabytes": None if run.peak_bytes is None else round(run.peak_bytes / 1e6),
+    }  # fmt: skip
+    if getattr(model, "polish", False):
+        record["kept_polished"] = bool(model.polished_)
+    return record
+
+
+def compare(name, task, without=()):
+    """One record for each model of a set."""
+    data = prepared(name)
+    for kind, tiles, seed, make, most_rows in models_of(task, name, without):
+        record = {"set": name, "model": kind, "tiles": tiles, "seed": seed} | measured(data, make, most_rows)
+        print(f"{name}: {kind}, {tiles} tiles, seed {seed}: {record['accuracy']} %", flush=True)
+        yield record
+
+
+def curve(name, task):
+    """Learnt against fixed regions, by the number of tiles."""
+    data = prepared(name, task.max_rows)
+    for K in task.tiles:
+        for seed in range(task.seeds):
+            for kind, make in {
+                "learnt": lambda K=K, seed=seed: LearnedGateSVC(K, random_state=seed),
+                "learnt, tree": lambda K=K, seed=seed: LearnedGateSVC(K, gate="tree", random_state=seed),
+                "fixed": lambda K=K, seed=seed: LocallyLinearSVC(K, loss="squared_hinge", random_state=seed),
+            }.items():
+                yield {"set": name, "model": kind, "tiles": K, "seed": seed} | measured(data, make)
+
+
+def summary_of(records):
+    """Mean accuracy of each model and number of tiles over its seeds."""
+    groups = {}
+    for r in records:
+        groups.setdefault(f"{r['model']}, {r['tiles']} tiles" if r["tiles"] else r["model"], []).append(r["accuracy"])
+    return {"mean_accuracy": {key: round(float(np.mean(values)), 2) for key, values in groups.items()}}
+
+
+def report(title, records):
+    columns = ["model", "tiles", "seed", "accuracy", "fit_seconds", "row_microseconds", "train_rows", "peak_megabytes"]
+    print_table(title, columns, [[str(r[c]) for c in columns] for r in records])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="digits only")
-    quick = parser.parse_args().quick
-    records = []
-    for name, n_tiles in (("digits", 20),) if quick else RUNS:
-        data = standardised(digits() if quick else load(name))
-        records += measure(name, data, n_tiles)
-    columns = ["set", "tiles", "model", "accuracy", "fit_seconds", "row_microseconds", "kept_polished"]
-    print_table("Learnt and fixed regions", columns, [[str(record[c]) for c in columns] for record in records])
-    if not quick:
-        best = {name: max(r["accuracy"] for r in records if r["set"] == name) for name, _ in RUNS}
-        write_results("learned", "accuracy", records, {"best_accuracy": best})
+    parser.add_argument("--quick", action="store_true", help="digits only; writes nothing")
+    parser.add_argument("--sets", nargs="*", choices=TASKS, help="compare on these sets")
+    parser.add_argument("--curves", nargs="*", choices=CURVES, help="draw the curves of these sets")
+    parser.add_argument("--without", nargs="*", default=[], help="leave out: svc, or the name of a model")
+    options = parser.parse_args()
+    if options.quick:
+        report("digits", list(compare("digits", Task((20,), seeds=1))))
+        report("digits, curve", list(curve("digits", Task((5, 20), seeds=1))))
+        return
+    everything = options.sets is None and options.curves is None
+    for name in TASKS if everything else options.sets or ():
+        records = list(compare(name, TASKS[name], options.without))
+        report(name, records)
+        kept = [] if not options.without else stored(name, [r["model"] for r in records])
+        write_results("learned", name, records + kept, summary_of(records + kept))
+    for name in CURVES if everything else options.curves or ():
+        records = list(curve(name, CURVES[name]))
+        report(f"{name}, curve", records)
+        write_results("learned", f"{name} curve", records, summary_of(records))
+
+
+def stored(name, models):
+    """Records of an earlier run, of models that were left out of this one."""
+    return [r for r in read_results("learned").get(name, {"records": []})["records"] if r["model"] not in models]
 
 
 if __name__ == "__main__":

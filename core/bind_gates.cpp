@@ -8,6 +8,7 @@
 #include "projected_gate.hpp"
 #include "score.hpp"
 #include "softmax_gate.hpp"
+#include "tree_gate.hpp"
 
 namespace svmosaic {
 namespace {
@@ -136,6 +137,17 @@ void bind_projected(nb::module_& m, const char* name) {
            nb::arg("projection"), nb::arg("inner"), nb::keep_alive<1, 3>());
 }
 
+template <class T>
+void bind_tree(nb::module_& m, const char* name) {
+  nb::class_<TreeGate<T>, Gate<T>>(m, name, "The leaf of a row in a binary tree of linear splits.")
+      .def("__init__",
+           [](TreeGate<T>* self, Matrix<const double> splits) {
+             require(splits.shape(1) >= 2, "a split has a number for each feature and one more");
+             new (self) TreeGate<T>(splits.data(), splits.shape(0), static_cast<int64_t>(splits.shape(1)) - 1);
+           },
+           nb::arg("splits"));
+}
+
 void bind_kernels(nb::module_& m) {
   nb::class_<KernelBank>(m, "KernelBank", "Gaussian kernels, as planes over rows less an origin and their squares.")
       .def("__init__",
@@ -204,6 +216,8 @@ void bind_gates(nb::module_& m) {
   bind_gaussian<double>(m, "GaussianGateF64");
   bind_projected<float>(m, "ProjectedGateF32");
   bind_projected<double>(m, "ProjectedGateF64");
+  bind_tree<float>(m, "TreeGateF32");
+  bind_tree<double>(m, "TreeGateF64");
   bind_kernels(m);
 }
 

@@ -38,7 +38,10 @@ SETTINGS = {
         SMALL | {"multi_class": "crammer_singer", "loss": "hinge"},
     ],
     "LocalCodingSVC": [SMALL],
-    "LearnedGateSVC": [{"n_tiles": 8, "n_neighbors": 4, "max_iter": 20}],
+    "LearnedGateSVC": [
+        {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20},
+        {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20, "gate": "tree"},
+    ],
     "NeighborsSVC": [{"n_neighbors": 10}],
     # Only one with fixed parts: scikit-learn's gamma="scale" looks at the rows without their weights.
     "FusedSVC": [

@@ -1,5 +1,12 @@
 """Gates that learn: gradients, threads, and what the estimator promises."""
 
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from time import perf_counter
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,10 +16,11 @@ from sklearn.datasets import make_classification
 import svmosaic
 from svmosaic import LearnedGateSVC, LocallyLinearSVC
 from svmosaic.datasets import make_banana
+from svmosaic.export._tree import paths
 from svmosaic.export.c import to_c
-from svmosaic.gates import ProjectedGate, principal_components
+from svmosaic.gates import ProjectedGate, TreeGate, plant_tree, principal_components
 from svmosaic.rows import Rows
-from svmosaic.solvers.learner import GateLearner, one_cycle
+from svmosaic.solvers.learner import HARD, SOFT, GateLearner, hardening, one_cycle
 
 BETA1 = 0.9  # of Adam, in the core
 
@@ -37,27 +45,54 @@ def quarters(seed, n_rows=3000):
 # ---- the learner -----------------------------------------------------------------------------------------------------
 
 
-def learner_of(projected, n_outputs, d=5, p=3, n_tiles=6, width=3, dtype=np.float64):
+def learner_of(projected, n_outputs, d=5, p=3, n_tiles=6, width=3, dtype=np.float64, gate="anchors"):
     rng = np.random.default_rng(0)
     projection = rng.standard_normal((p, d)) if projected else None
+    tree, p = gate == "tree", p if projected else d
     learner = GateLearner(
-        rng.standard_normal((n_tiles, p if projected else d)), 0.3, projection, n_features=d, n_outputs=n_outputs,
-        width=width, decay=0.0, dtype=dtype,
+        rng.standard_normal((n_tiles - tree, p + tree)), None if tree else 0.3, projection, n_features=d,
+        n_outputs=n_outputs, width=width, decay=0.0, dtype=dtype,
     )  # fmt: skip
     learner.set_tile_weights(rng.standard_normal((n_tiles, n_outputs, d + 1)))
     return learner
 
 
-def nearest(learner, X):
+def logits(learner, X, sharpness):
+    """Of the gate, for all tiles: their softmax over the chosen ones is the gate's share."""
     z = X if learner.projection is None else X @ learner.projection[0][:, :-1].T
-    distance = ((z[:, None] - learner.anchors[0]) ** 2).sum(axis=2)
-    return np.argsort(distance, axis=1)[:, : learner.width]
+    gate = learner.gate[0]
+    if not learner.is_tree:
+        return -learner.tau * ((z[:, None] - gate) ** 2).sum(axis=2)
+    asked = paths(len(gate) + 1)
+    margins = sharpness * (z @ gate[:, :-1].T + gate[:, -1])
+    right, left = (-np.logaddexp(0, -sign * margins) for sign in (1, -1))
+    return right @ (asked > 0) + left @ (asked < 0)
 
 
-def mean_loss(learner, X, label, weight, chosen):
-    """The loss from its formula, with the neighbours of each row held fixed."""
+def chosen_tiles(learner, X, sharpness):
+    """The likeliest `width` tiles: of a tree, by a search that keeps as many nodes."""
+    if not learner.is_tree:
+        return np.argsort(-logits(learner, X, sharpness), axis=1, kind="stable")[:, : learner.width]
     z = X if learner.projection is None else X @ learner.projection[0][:, :-1].T
-    g = np.exp(-learner.tau * ((z[:, None] - learner.anchors[0][chosen]) ** 2).sum(axis=2))
+    gate, out = learner.gate[0], []
+    for row in z:
+        ways = [(0.0, 0)]
+        while any(node < len(gate) for _, node in ways):
+            after = []
+            for share, node in ways:
+                if node >= len(gate):
+                    after.append((share, node))
+                    continue
+                m = sharpness * (gate[node, :-1] @ row + gate[node, -1])
+                after += [(share - np.logaddexp(0, m), 2 * node + 1), (share - np.logaddexp(0, -m), 2 * node + 2)]
+            ways = sorted(after, reverse=True)[: learner.width]
+        out.append([node - len(gate) for _, node in ways])
+    return np.array(out)
+
+
+def mean_loss(learner, X, label, weight, chosen, sharpness):
+    """The loss from its formula, with the tiles of each row held fixed."""
+    g = np.exp(np.take_along_axis(logits(learner, X, sharpness), chosen, axis=1))
     g /= g.sum(axis=1, keepdims=True)
     tiles = learner.tile_weights()[chosen]
     f = np.einsum("na,nacd,nd->nc", g, tiles, np.hstack([X, np.ones((len(X), 1))]))
@@ -81,24 +116,29 @@ def numerical(learner, array, loss, step=1e-6):
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("projected", [True, False])
-def test_gradients_are_those_of_finite_differences(projected, n_outputs, storage):
+@pytest.mark.parametrize(("gate", "n_tiles"), [("anchors", 6), ("anchors", 20), ("tree", 6), ("tree", 13)])
+def test_gradients_are_those_of_finite_differences(gate, n_tiles, projected, n_outputs, storage):
     rng = np.random.default_rng(1)
     X, label = rng.standard_normal((20, 5)), rng.integers(0, max(2, n_outputs), 20).astype(np.int32)
     weight = rng.uniform(0.5, 2.0, 20)
-    learner = learner_of(projected, n_outputs)
-    before, chosen = learner.copy(), nearest(learner, X)
+    learner, sharpness = learner_of(projected, n_outputs, n_tiles=n_tiles, gate=gate), 0.7
+    before, chosen = learner.copy(), chosen_tiles(learner, X, sharpness)
     order = np.arange(20, dtype=np.int32)
-    total = learner.epoch(Rows(storage(X)), label, weight, order, 20, np.array([1e-3]))
+    total, n_met = learner.epoch(
+        Rows(storage(X)), label, weight, order, 20, np.array([1e-3]), sharpness=np.array([sharpness])
+    )
+    assert n_met == 20
 
     def loss():
-        return mean_loss(before, X, label, weight, chosen)
+        return mean_loss(before, X, label, weight, chosen, sharpness)
 
     assert_allclose(total / 20, loss(), rtol=1e-10)
-    pairs = [(learner.tiles[1], before.tiles[0]), (learner.anchors[1], before.anchors[0])]
+    pairs = [(learner.tiles[1], before.tiles[0]), (learner.gate[1], before.gate[0])]
     if projected:
         pairs.append((learner.projection[1][:, :-1], before.projection[0][:, :-1]))
         assert not learner.projection[0][:, -1].any()
-    pairs.append((learner.log_tau[:, 1], before.log_tau[:, 0]))
+    if gate == "anchors":
+        pairs.append((learner.log_tau[:, 1], before.log_tau[:, 0]))
     for first_moment, parameter in pairs:
         gradient = numerical(before, parameter, loss)
         assert np.abs(gradient).max() > 1e-3
@@ -161,11 +201,13 @@ def test_principal_components_of_many_features():
 # ---- the estimator ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("gate", ["anchors", "tree"])
 @pytest.mark.parametrize("n_components", [4, None])
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-def test_threads_do_not_change_a_bit(storage, n_components):
-    X, y = data(n_rows=3000)
-    one, two = (small(n_components=n_components, n_jobs=n).fit(storage(X), y) for n in (1, 2))
+def test_threads_do_not_change_a_bit(storage, n_components, gate):
+    X, y = data(n_rows=1500)
+    settings = {"gate": gate, "n_components": n_components, "batch_size": 500}
+    one, two = (small(**settings, n_jobs=n).fit(storage(X), y) for n in (1, 2))
     assert_array_equal(one.mosaic_.coef, two.mosaic_.coef)
     assert_array_equal(one.decision_function(X), two.decision_function(X))
     assert one.loss_curve_ == two.loss_curve_
@@ -217,7 +259,7 @@ def _target(y):
     from svmosaic._validation import Target
 
     classes, label = np.unique(y, return_inverse=True)
-    return (Target(classes, label, np.ones(len(y))),)
+    return (Target(classes, label, np.ones(len(y)), np.ones(len(y))),)
 
 
 def test_polished_tiles_have_a_certificate():
@@ -312,16 +354,23 @@ def test_early_stopping_keeps_the_best():
     assert_allclose(model.score(X_held, held.classes[held.label]), scores[best])
 
 
-def test_what_comes_after_fitting(tmp_path):
+@pytest.mark.parametrize("gate", ["anchors", "tree"])
+def test_what_comes_after_fitting(tmp_path, gate):
     X, y = data()
     X = X.astype(np.float32)
-    model = small().fit(X, np.array(["a", "b", "c"])[y])
+    model = small(gate=gate).fit(X, np.array(["a", "b", "c"])[y])
     assert_allclose(model.predictor().decision_function(X), model.decision_function(X))
     assert_array_equal(model.predictor().predict(X), model.predict(X))
+    assert model.predictor()(X[0]) == model.predict(X[:1])[0]
     assert sum(model.regions_["rows"]) == len(y)
     assert not hasattr(model, "predict_proba")
-    gate, tiles = model.mosaic_.gate, 8 * 3 * (7 + 1)
-    assert model.mosaic_.n_bytes == 8 * (tiles + gate.projection.size + gate.inner.centers.size)
+    parts = vars(model.mosaic_.gate.inner)
+    sizes = [
+        8 * 3 * (7 + 1),
+        model.mosaic_.gate.projection.size,
+        parts["centers" if gate == "anchors" else "splits"].size,
+    ]
+    assert model.mosaic_.n_bytes == 8 * sum(sizes)
     explanation = model.explain(X[:5])
     assert len(explanation.tiles()["tile"]) >= 5
     model.save(tmp_path / "model")
@@ -331,38 +380,172 @@ def test_what_comes_after_fitting(tmp_path):
     assert_array_equal(*coefs)
 
 
-def test_as_c(tmp_path):
+def test_regions_are_those_of_the_last_batch():
+    X, y = data()
+    model = small().fit(X, y)
+    assert sum(model.regions_["rows"]) == 300
+    model.partial_fit(X[:120], y[:120])
+    assert sum(model.regions_["rows"]) == 120
+    assert_array_equal(model.regions_["rows"], model.summarise_regions(X[:120].astype(np.float32), y[:120])["rows"])
+
+
+EXPORTED = [("anchors", 4, 8), ("tree", 4, 8), ("tree", 4, 5), ("tree", None, 8), ("tree", 4, 1)]
+
+
+@pytest.mark.parametrize(("gate", "n_components", "n_tiles"), EXPORTED)
+def test_as_c(tmp_path, gate, n_components, n_tiles):
     from test_export_c import Compiled
 
     X, y = data()
     X = X.astype(np.float32)
-    model = small(n_components=4).fit(X, y)
+    model = small(gate=gate, n_tiles=n_tiles, n_components=n_components).fit(X, y)
     source, _ = to_c(model, tmp_path / "model.c")
     assert_allclose(Compiled(source, 3).scores(X), model.decision_function(X), atol=1e-4)
 
 
-def test_as_onnx():
+@pytest.mark.parametrize(("gate", "n_components", "n_tiles"), EXPORTED)
+def test_as_onnx(gate, n_components, n_tiles):
     pytest.importorskip("onnxruntime")
     from test_export_onnx import run
 
     X, y = data()
     X = X.astype(np.float32)
-    model = small(n_components=4).fit(X, y)
+    model = small(gate=gate, n_tiles=n_tiles, n_components=n_components).fit(X, y)
     out = run(model.to_onnx(), X)
     assert_allclose(out["scores"], model.decision_function(X), atol=1e-4)
     assert_array_equal(out["label"], model.predict(X))
 
 
+# ---- the tree --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_tiles", [1, 2, 5, 8])
+def test_rows_go_down_the_tree(n_tiles, dtype, storage):
+    rng = np.random.default_rng(n_tiles)
+    X, splits = rng.standard_normal((50, 4)).astype(dtype), rng.standard_normal((n_tiles - 1, 5))
+    tile, weight = TreeGate(splits).code(storage(X))
+    assert weight is None
+    for row, leaf in zip(X, tile[:, 0], strict=True):
+        node = 0
+        while node < n_tiles - 1:
+            node = 2 * node + (2 if row @ splits[node, :-1] + splits[node, -1] > 0 else 1)
+        assert leaf == node - (n_tiles - 1)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n_tiles", [4, 6])
+def test_a_planted_tree_shares_the_rows_out(n_tiles, storage):
+    X = np.random.default_rng(0).standard_normal((240, 3)) * [5, 1, 0.2] + 3
+    splits = plant_tree(storage(X), n_tiles, np.random.RandomState(0))
+    counts = np.bincount(TreeGate(splits).code(X)[0][:, 0], minlength=n_tiles)
+    assert_allclose(counts, 240 / n_tiles, atol=2)
+    assert np.abs(splits[0, 0]) > 10 * np.abs(splits[0, 1:3]).max()  # along the widest feature
+    assert_allclose((X @ splits[0, :-1]).std(), 1)
+
+
+def test_a_planted_tree_of_equal_rows():
+    assert np.isfinite(plant_tree(np.ones((20, 3)), 8, np.random.RandomState(0))).all()
+
+
+def test_splits_harden():
+    """In the end a row's leaf has nearly all of it: soft and hard losses agree."""
+    X, y = quarters(0)
+    model = small(gate="tree", n_tiles=16, n_components=4, n_neighbors=4, max_iter=20).fit(X, y)
+    learner, X = model._learner, X.astype(np.float32)
+    label, weight = y.astype(np.int32), np.ones(len(y))
+    order = np.arange(len(y), dtype=np.int32)
+    soft, last = (
+        learner.epoch(Rows(X), label, weight, order, len(y), np.zeros(1), sharpness=np.array([t]))[0] / len(y)
+        for t in (SOFT, HARD)
+    )
+    margin = np.where(y == 1, 1, -1) * model.decision_function(X)
+    hard = np.mean(np.maximum(0, 1 - margin) ** 2)
+    assert abs(last - hard) < 0.1 * abs(soft - hard)
+    assert_allclose(hardening(100)[[0, -1]], [SOFT, HARD])
+
+
+def test_learnt_splits_beat_those_of_the_start():
+    X, y = quarters(0)
+    X_test, y_test = quarters(1)
+    settings = {"gate": "tree", "n_tiles": 16, "n_components": 4, "n_neighbors": 4, "max_iter": 30}
+    learnt, fixed = (small(**settings, learn_gate=gate).fit(X, y).score(X_test, y_test) for gate in (True, False))
+    assert learnt > fixed + 0.05
+
+
+# ---- stopping --------------------------------------------------------------------------------------------------------
+
+
+def test_callbacks_see_every_epoch_and_can_stop():
+    from test_em import Recorder
+
+    X, y = data()
+    watcher, stopper = Recorder(), Recorder(stop_after=2)
+    model = small(max_iter=4).set_callbacks(watcher).fit(X, y)
+    assert len(watcher.scores) == model.n_iter_ == 4
+    assert model.stop_reason_ == "max_iter"
+    assert watcher.scores[-1] == model.score(X, y)
+    assert (watcher.events[0], watcher.events[-1]) == ("setup", "teardown")
+    model.set_callbacks(stopper).fit(X, y)
+    assert (model.n_iter_, model.stop_reason_) == (2, "callback")
+
+
+def test_time_is_up_within_an_epoch():
+    X, y = data(n_rows=2000)
+    model = small(max_iter=10**6, max_time=0.3, batch_size=4)
+    began = perf_counter()
+    model.fit(X, y)
+    assert perf_counter() - began < 5
+    assert model.stop_reason_ == "max_time"
+    assert 1 <= model.n_iter_ < 10**6
+    assert model.score(X, y) > 0.5
+
+
+INTERRUPTED = """
+    import numpy as np
+    from svmosaic import LearnedGateSVC
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((40_000, 10)).astype(np.float32), rng.randint(10, size=40_000)
+    model = LearnedGateSVC(50, max_iter=10**4, n_jobs=2, random_state=0)
+    print("start", flush=True)
+    try:
+        model.fit(X, y)
+    except KeyboardInterrupt:
+        assert not hasattr(model, "mosaic_")
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+def test_an_interrupt_is_heard_between_batches():
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(INTERRUPTED)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "start\n"
+        time.sleep(1.0)
+        assert child.poll() is None
+        sent = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - sent < 1.0
+        child.wait(timeout=10)
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("gate", "leaf"), ("max_time", 0),
         ("n_tiles", 0), ("n_components", 0), ("n_neighbors", 2.5), ("weight_decay", -1), ("C", 0), ("max_iter", 0),
         ("learning_rate", 0.0), ("learning_rate", np.nan), ("batch_size", 0), ("n_iter_no_change", 0),
         ("validation_fraction", 1.0), ("tol", 0),
     ],
 )  # fmt: skip
 def test_bad_parameters_are_named(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be .* got {value}"):
+    with pytest.raises(ValueError, match=f"{name} must be .* got {value!r}"):
         small(**{name: value}).fit(*data())
 
 

@@ -9,6 +9,7 @@ from svmosaic import __version__
 from svmosaic.export import _c_mixtures as mixtures
 from svmosaic.export._c_calibrations import CALIBRATIONS
 from svmosaic.export._c_tables import CExportError, array, number
+from svmosaic.export._tree import choice_in_c
 from svmosaic.scaling import Scaling
 
 
@@ -148,9 +149,14 @@ def _distance(gate, n_features):
 
 def _projected(gate, n_features):
     n_components = len(gate.projection)
-    inner = _distance(gate.inner, n_components).replace("FEATURES", "COMPONENTS").replace("void choose(", "void share(")
+    inner = GATES[type(gate.inner).__name__](gate.inner, n_components)
+    inner = inner.replace("FEATURES", "COMPONENTS").replace("void choose(", "void share(")
     table = array("projection", np.asarray(gate.projection, dtype=np.float32))
     return f"#define COMPONENTS {n_components}\n\n{table}\n{inner}{_PROJECT}"
+
+
+def _tree(gate, n_features):
+    return choice_in_c(gate, array)
 
 
 GATES = {
@@ -160,6 +166,7 @@ GATES = {
     "RBFGate": mixtures.softmax_tree,
     "HierarchicalGate": mixtures.softmax_tree,
     "GaussianGate": mixtures.gaussian,
+    "TreeGate": _tree,
 }
 REASONS = {
     "FusedSVC": "its blend of kernels and densities is beyond the range of float; its parts are svm_ and mixture_",

@@ -32,6 +32,7 @@ TRUSTED = (
     "svmosaic.gates.hierarchical.HierarchicalGate",
     "svmosaic.gates.projected.ProjectedGate",
     "svmosaic.gates.rbf.RBFGate",
+    "svmosaic.gates.tree.TreeGate",
     "svmosaic.models._blend.Blend",
     "svmosaic.models._blend.Reduction",
     "svmosaic.models._mixture_em.Densities",

@@ -14,6 +14,7 @@ except ImportError as error:
 
 import svmosaic
 from svmosaic.export import _onnx_mixtures as mixtures
+from svmosaic.export._tree import leaves_in_graph
 from svmosaic.scaling import Scaling
 
 # ReduceSum with axes as an input came with 13; runtimes from 2021 on know 15.
@@ -293,7 +294,8 @@ def _distance(graph, gate, rows):
 
 def _projected(graph, gate, rows):
     projection = np.ascontiguousarray(gate.projection.T, dtype=graph.dtype)
-    return _distance(graph, gate.inner, graph.add("MatMul", rows, graph.constant(projection, graph.dtype)))
+    rows = graph.add("MatMul", rows, graph.constant(projection, graph.dtype))
+    return GATES[type(gate.inner).__name__](graph, gate.inner, rows)
 
 
 def _zero():
@@ -381,6 +383,7 @@ GATES = {
     "RBFGate": mixtures.softmax_tree,
     "HierarchicalGate": mixtures.softmax_tree,
     "GaussianGate": mixtures.gaussian,
+    "TreeGate": leaves_in_graph,
 }
 # Models that are no mosaics: each gives the place of the winner, probabilities (or None) and scores as doubles.
 MODELS = {"GaussianMixtureClassifier": mixtures.gaussian_mixture, "FusedSVC": mixtures.fused}

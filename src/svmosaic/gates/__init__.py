@@ -8,6 +8,7 @@ from svmosaic.gates.placement import place_centers
 from svmosaic.gates.projected import ProjectedGate, principal_components
 from svmosaic.gates.rbf import RBFGate
 from svmosaic.gates.responsibilities import Responsibilities
+from svmosaic.gates.tree import TreeGate, plant_tree
 
 __all__ = [
     "CODINGS",
@@ -18,6 +19,8 @@ __all__ = [
     "RBFGate",
     "Responsibilities",
     "SingleCell",
+    "TreeGate",
     "place_centers",
+    "plant_tree",
     "principal_components",
 ]

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from svmosaic.gates._packed import PackedGate
 from svmosaic.gates.distance import DistanceGate
+from svmosaic.gates.tree import TreeGate
 
 # Rows that principal components are computed from, and the most features for which that is by their covariance.
 PROJECTION_SAMPLE = 20_000
@@ -15,17 +16,17 @@ LARGEST_COVARIANCE = 1000
 
 @dataclass(frozen=True, eq=False)
 class ProjectedGate(PackedGate):
-    """The codes of z = P x over centres in the projected space.
+    """The codes of z = P x by a gate of the projected space.
 
     Attributes
     ----------
     projection : ndarray of shape (n_components, n_features)
-    inner : DistanceGate
+    inner : DistanceGate or TreeGate
         Over the components.
     """
 
     projection: np.ndarray
-    inner: DistanceGate
+    inner: DistanceGate | TreeGate
 
     @property
     def n_tiles(self) -> int:
@@ -34,10 +35,6 @@ class ProjectedGate(PackedGate):
     @property
     def width(self) -> int:
         return self.inner.width
-
-    @property
-    def scale(self) -> float:
-        return self.inner.scale
 
     def core_arguments(self):
         """The name of the gate's class in the core, and what it is made of."""

@@ -1,39 +1,42 @@
 """Gates that learn: regions placed by the gradient of the loss, in a learnt low-dimensional metric."""
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import check_real, validate_batch, validate_training
+from svmosaic._validation import check_choice, check_real, validate_batch, validate_training
 from svmosaic.calibration import fit_calibration
 from svmosaic.couplings import Coupling
-from svmosaic.gates import DistanceGate, ProjectedGate, place_centers, principal_components
+from svmosaic.gates import place_centers, plant_tree, principal_components
 from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models._learning import Watch, accuracy, batch_of, check_divergence, learn, mosaic_of, one_pass, still
 from svmosaic.models.local_coding import code_gate
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import Problem, Rows, solve, warn_if_unconverged
-from svmosaic.solvers.learner import GateLearner, one_cycle
+from svmosaic.solvers.learner import GateLearner
 
-# The fewest steps in an epoch; batches are made smaller for it.
-FEWEST_STEPS = 16
+GATES = ("anchors", "tree")
 # Epochs of the solver that polishes.
 POLISH_EPOCHS = 1000
 
 
-class LearnedGateSVC(BaseMosaicClassifier):
+class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
     r"""Mosaic of linear SVMs whose regions are learnt with the tiles.
 
     .. math:: f_c(x) = \sum_{j \in N(x)} g_j(x) (\langle w_{jc}, x \rangle + b_{jc}) , \quad
               g = \text{softmax}_{j \in N(x)}(-\tau \lVert P x - v_j \rVert^2)
 
-    with N(x) the `n_neighbors` anchors nearest to P x. Projection P, anchors v, sharpness :math:`\tau` and tiles are
-    learnt together by minibatches of the squared hinge loss
+    with N(x) the `n_neighbors` anchors nearest to P x; or, with ``gate="tree"``, g one for the leaf that P x comes to
+    and zero for the others, after training with shares
+    :math:`\prod_i \sigma(\pm t (\langle \theta_i, P x \rangle + \beta_i))`, the product over the nodes on the way to a
+    leaf, of which t grows until they are hard. Projection P, anchors v and sharpness :math:`\tau` or splits
+    :math:`\theta, \beta`, and tiles are learnt together by minibatches of the squared hinge loss
     :math:`\sum_i s_i \sum_c \max(0, 1 - y_{ic} f_c(x_i))^2`, one against the rest, with Adam, a one-cycle schedule and
-    weight decay on the tiles. Start: principal components, k-means in them, zero tiles. The problem is not convex, and
-    there is no certificate for the gate. With `polish`, the tiles are then solved for with the gate frozen; they
-    minimise
+    weight decay on the tiles. Start: principal components, k-means or splits at medians in them, zero tiles. The
+    problem is not convex, and there is no certificate for the gate. With `polish`, the tiles are then solved for with
+    the gate frozen; they minimise
 
     .. math:: \tfrac12 \sum_j \lVert (w_{jc}, b_{jc}) \rVert^2 + C \sum_i s_i \max(0, 1 - y_{ic} f_c(x_i))^2
 
@@ -44,11 +47,14 @@ class LearnedGateSVC(BaseMosaicClassifier):
     Parameters
     ----------
     n_tiles : int, default=100
-        Number of anchors, and so of tiles.
+        Number of anchors or leaves, and so of tiles.
+    gate : {"anchors", "tree"}, default="anchors"
+        "anchors": the nearest share a row. "tree": a binary tree of linear splits of P x, soft at first and hard in the
+        end, which gives each row one leaf at the cost of log2(n_tiles) splits.
     n_components : int or None, default=16
-        Dimension of the projection, at most the number of features; None measures distances in x itself.
+        Dimension of the projection, at most the number of features; None gives x itself to the gate.
     n_neighbors : int, default=8
-        Anchors that share a row.
+        Anchors that share a row; leaves that share it while a tree is soft.
     weight_decay : float, default=0.01
         Share of itself that a tile loses a step, times the learning rate.
     C : float, default=10.0
@@ -57,10 +63,13 @@ class LearnedGateSVC(BaseMosaicClassifier):
         False keeps projection, anchors and sharpness as they start, and learns the tiles only.
     max_iter : int, default=40
         Epochs.
-    learning_rate : float, default=0.01
+    learning_rate : float, default=0.03
         Peak of the schedule, for tiles; the gate learns at 0.3 of it.
-    batch_size : int, default=512
-        Rows a step; smaller where there are few rows, so that an epoch has at least 16 steps.
+    batch_size : int or None, default=None
+        Rows a step. None takes a 400th of the rows, but at least 32 and at most 1024.
+    max_time : float or None, default=None
+        Seconds after which learning stops, between two batches, with what has been learnt by then; the rate has not
+        fallen yet, so that fewer epochs are the better way to a shorter fit.
     early_stopping : bool, default=False
         Score a held-out part after each epoch, stop after `n_iter_no_change` epochs without a better score, and keep
         the best.
@@ -74,8 +83,8 @@ class LearnedGateSVC(BaseMosaicClassifier):
     tol : float, default=1e-3
         Duality gap of the polished tiles, as a share of the objective at zero.
     warm_start : bool, default=False
-        Start `fit` from the gate and tiles of the last one; anew where classes, features, `n_tiles`, `n_components` or
-        `n_neighbors` are not the same any more.
+        Start `fit` from the gate and tiles of the last one; anew where classes, features, `gate`, `n_tiles`,
+        `n_components` or `n_neighbors` are not the same any more.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weight of the rows of each class.
     calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
@@ -105,6 +114,8 @@ class LearnedGateSVC(BaseMosaicClassifier):
         With `polish`: certified gap of the polished tiles.
     n_iter_ : int
         Epochs.
+    stop_reason_ : str
+        "max_iter", "max_time", "early_stopping" or "callback".
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
 
@@ -122,14 +133,16 @@ class LearnedGateSVC(BaseMosaicClassifier):
         self,
         n_tiles=100,
         *,
+        gate="anchors",
         n_components=16,
         n_neighbors=8,
         weight_decay=0.01,
         C=10.0,
         learn_gate=True,
         max_iter=40,
-        learning_rate=0.01,
-        batch_size=512,
+        learning_rate=0.03,
+        batch_size=None,
+        max_time=None,
         early_stopping=False,
         n_iter_no_change=10,
         validation_fraction=0.1,
@@ -143,6 +156,7 @@ class LearnedGateSVC(BaseMosaicClassifier):
         verbose=0,
     ):
         self.n_tiles = n_tiles
+        self.gate = gate
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.weight_decay = weight_decay
@@ -151,6 +165,7 @@ class LearnedGateSVC(BaseMosaicClassifier):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.max_time = max_time
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
@@ -163,6 +178,7 @@ class LearnedGateSVC(BaseMosaicClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Learn the gate and the tiles.
 
@@ -178,28 +194,36 @@ class LearnedGateSVC(BaseMosaicClassifier):
         self
         """
         self._check_parameters()
-        X, target = validate_training(self, X, y, sample_weight, self.class_weight)
-        X = _single_precision(X)
+        rows, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        rows = _single_precision(rows)
         rng = check_random_state(self.random_state)
-        train, held = (X, target), None
+        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+        context = self._init_callback_context(max_subtasks=self.max_iter)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+        train, held = (rows, target), None
         if self.early_stopping or self.polish or self.calibration is not None:
-            train, held = self._hold_out(X, target, rng)
+            train, held = self._hold_out(rows, target, rng)
         learner = self._start(*train, rng)
-        self._learn(learner, *train, held, rng)
+        watch = Watch(self, target.classes, context, X=X, y=y, metadata=metadata)
+        trace = learn(self, learner, *train, held, rng, watch)
+        self.loss_curve_, self.validation_scores_ = trace.losses, trace.validation_scores
+        self.n_iter_, self.stop_reason_ = len(trace.losses), trace.stop_reason
         self.classes_ = target.classes
-        self.mosaic_ = _mosaic(learner)
+        self.mosaic_ = mosaic_of(learner)
         self.polished_ = False
         if self.polish:
             self._polish(learner, *train, *held, rng)
         self._learner = learner
         self.calibration_ = self._calibrate_on(held)
-        self.region_counts_ = self._count_regions(X, target.label, self.mosaic_.gate.code(X, self.n_jobs))
+        self.region_counts_ = self._count_regions(rows, target.label, self.mosaic_.gate.code(rows, self.n_jobs))
+        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
         return self
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """One pass over a batch of a stream, in minibatches at a constant learning rate.
 
-        The first batch, unless `fit` came before, places the projection and the anchors.
+        The first batch, unless `fit` came before, places the projection and the gate. `regions_` is then about the rows
+        of this batch.
 
         Parameters
         ----------
@@ -223,17 +247,17 @@ class LearnedGateSVC(BaseMosaicClassifier):
         rng = check_random_state(self.random_state)
         learner = self._start(X, target, rng) if first else self._learner
         order = rng.permutation(X.shape[0]).astype(np.int32)
-        batch = self._batch(X.shape[0])
-        rates = np.full(-(-len(order) // batch), float(self.learning_rate))
-        loss = self._epoch(learner, Rows(X), target, order, batch, rates)
-        if first:
-            self.loss_curve_ = []
-        self.loss_curve_.append(loss)
-        self._check_divergence(learner)
-        self.classes_, self._learner, self.mosaic_ = target.classes, learner, _mosaic(learner)
+        batch = batch_of(self.batch_size, X.shape[0])
+        n_batches = -(-len(order) // batch)
+        rates = np.full(n_batches, float(self.learning_rate))
+        loss, _ = one_pass(self, learner, Rows(X), target, order, batch, rates, still(n_batches))
+        self.loss_curve_ = [*([] if first else self.loss_curve_), loss]
+        check_divergence(learner, loss, len(self.loss_curve_), self.learning_rate)
+        self.classes_, self._learner, self.mosaic_ = target.classes, learner, mosaic_of(learner)
         self.polished_ = False
         self.calibration_ = None
         self.n_iter_ = len(self.loss_curve_)
+        self.region_counts_ = self._count_regions(X, target.label, self.mosaic_.gate.code(X, self.n_jobs))
         return self
 
     def _calibrate_on(self, held):
@@ -250,6 +274,7 @@ class LearnedGateSVC(BaseMosaicClassifier):
 
     def _check_parameters(self):
         self._check_calibration()
+        check_choice("gate", self.gate, GATES)
         check_real("n_tiles", self.n_tiles, at_least=1, integer=True)
         check_real("n_components", self.n_components, at_least=1, integer=True, optional=True)
         check_real("n_neighbors", self.n_neighbors, at_least=1, integer=True)
@@ -257,7 +282,8 @@ class LearnedGateSVC(BaseMosaicClassifier):
         check_real("C", self.C, above=0)
         check_real("max_iter", self.max_iter, at_least=1, integer=True)
         check_real("learning_rate", self.learning_rate, above=0)
-        check_real("batch_size", self.batch_size, at_least=1, integer=True)
+        check_real("batch_size", self.batch_size, at_least=1, integer=True, optional=True)
+        check_real("max_time", self.max_time, above=0, optional=True)
         check_real("n_iter_no_change", self.n_iter_no_change, at_least=1, integer=True)
         check_real("validation_fraction", self.validation_fraction, above=0, at_most=0.9)
         check_real("tol", self.tol, above=0)
@@ -273,8 +299,8 @@ class LearnedGateSVC(BaseMosaicClassifier):
         return [(X[rows], target.take(rows)) for rows in map(np.sort, parts)]
 
     def _start(self, X, target, rng) -> GateLearner:
-        """The start: principal components, k-means in them, zero tiles; or the last fit."""
-        settings = (self.n_tiles, self.n_components, self.n_neighbors, X.shape[1], target.classes.tolist())
+        """The start: principal components, k-means or a tree in them, zero tiles; or the last fit."""
+        settings = (self.gate, self.n_tiles, self.n_components, self.n_neighbors, X.shape[1], target.classes.tolist())
         if self.warm_start and getattr(self, "_settings", None) == settings:
             learner = self._learner.copy()
             learner.set_decay(float(self.weight_decay))
@@ -282,56 +308,17 @@ class LearnedGateSVC(BaseMosaicClassifier):
         self._settings = settings
         projection = None if self.n_components is None else principal_components(X, self.n_components, rng)
         z = X if projection is None else np.ascontiguousarray(X @ projection.T)
-        anchors = place_centers(z, self.n_tiles, sample_weight=target.weight, rng=rng)
-        gate = code_gate(z, anchors, "softmax", self.n_neighbors, None, rng)
+        if self.gate == "tree":
+            gate, tau = plant_tree(z, self.n_tiles, rng), None
+            width = min(self.n_neighbors, self.n_tiles)
+        else:
+            gate = place_centers(z, self.n_tiles, sample_weight=target.weight, rng=rng)
+            codes = code_gate(z, gate, "softmax", self.n_neighbors, None, rng)
+            tau, width = codes.scale, codes.width
         return GateLearner(
-            anchors, gate.scale, projection, n_features=X.shape[1], n_outputs=target.n_outputs, width=gate.width,
+            gate, tau, projection, n_features=X.shape[1], n_outputs=target.n_outputs, width=width,
             decay=float(self.weight_decay),
         )  # fmt: skip
-
-    def _batch(self, n_rows):
-        return max(1, min(self.batch_size, n_rows // FEWEST_STEPS))
-
-    def _learn(self, learner, X, target, held, rng):
-        """All epochs; with early stopping the learner ends as it was after its best one."""
-        rows, n_rows = Rows(X), X.shape[0]
-        batch = self._batch(n_rows)
-        n_batches = -(-n_rows // batch)
-        rates = one_cycle(self.learning_rate, n_batches * self.max_iter)
-        self.loss_curve_, self.validation_scores_ = [], []
-        best, best_epoch, kept = -np.inf, 0, None
-        for epoch in range(self.max_iter):
-            order = rng.permutation(n_rows).astype(np.int32)
-            here = rates[epoch * n_batches : (epoch + 1) * n_batches]
-            self.loss_curve_.append(self._epoch(learner, rows, target, order, batch, here))
-            self._check_divergence(learner)
-            if self.verbose:
-                print(f"[LearnedGateSVC] epoch {epoch + 1}/{self.max_iter}: mean loss {self.loss_curve_[-1]:.6g}")
-            if self.early_stopping:
-                score = _accuracy(_mosaic(learner), *held, self.n_jobs)
-                self.validation_scores_.append(score)
-                if score > best:
-                    best, best_epoch, kept = score, epoch, learner.copy()
-                elif epoch - best_epoch >= self.n_iter_no_change:
-                    break
-        self.n_iter_ = len(self.loss_curve_)
-        if kept is not None:
-            learner.restore(kept)
-
-    def _epoch(self, learner, rows, target, order, batch, rates) -> float:
-        """One pass; the mean loss on the way."""
-        loss = learner.epoch(
-            rows, target.label.astype(np.int32), target.weight, order, batch, rates, learn_gate=bool(self.learn_gate),
-            n_threads=effective_n_jobs(self.n_jobs),
-        )  # fmt: skip
-        return loss / float(target.weight.sum())
-
-    def _check_divergence(self, learner):
-        if not (np.isfinite(self.loss_curve_[-1]) and learner.is_finite):
-            raise ValueError(
-                f"learning diverged in epoch {len(self.loss_curve_)} with learning_rate={self.learning_rate}: "
-                "standardise the features, or lower learning_rate"
-            )
 
     def _polish(self, learner, X, target, X_held, held, rng):
         """Solve for the tiles with the gate frozen, and keep them if the held-out part agrees."""
@@ -349,7 +336,7 @@ class LearnedGateSVC(BaseMosaicClassifier):
         self.dual_gap_ = np.array([s.gap for s in solutions])
         tiles = np.stack([s.weights for s in solutions], axis=1)
         polished = Mosaic(gate, tiles[:, :, :-1], tiles[:, :, -1])
-        self.polish_scores_ = tuple(_accuracy(m, X_held, held, self.n_jobs) for m in (self.mosaic_, polished))
+        self.polish_scores_ = tuple(accuracy(m, X_held, held, self.n_jobs) for m in (self.mosaic_, polished))
         self.polished_ = self.polish_scores_[1] > self.polish_scores_[0]
         if self.polished_:
             self.mosaic_ = polished
@@ -362,19 +349,3 @@ def _single_precision(X):
     if not np.isfinite(X.data if sparse.issparse(X) else X).all():
         raise ValueError("X has values too large for float32: scale the features")
     return X
-
-
-def _accuracy(mosaic, X, target, n_jobs) -> float:
-    scores = mosaic.decision_function(X, n_jobs)
-    predicted = (scores[:, 0] > 0) if scores.shape[1] == 1 else scores.argmax(axis=1)
-    return float(np.average(predicted == target.label, weights=target.weight))
-
-
-def _mosaic(learner) -> Mosaic:
-    """The fitted form of what has been learnt so far."""
-    tiles = learner.tile_weights()
-    gate: DistanceGate | ProjectedGate
-    gate = inner = DistanceGate(learner.anchors[0].astype(np.float64), "softmax", learner.width, learner.tau)
-    if learner.projection is not None:
-        gate = ProjectedGate(np.ascontiguousarray(learner.projection[0][:, :-1], dtype=np.float64), inner)
-    return Mosaic(gate, tiles[:, :, :-1], tiles[:, :, -1])

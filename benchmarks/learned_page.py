@@ -1,0 +1,159 @@
+"""Put the stored results of bench_learned.py into docs/learned_gates.md, and draw its curves into docs/images.
+
+python benchmarks/learned_page.py
+"""
+
+import json
+from pathlib import Path
+from statistics import mean
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "learned_gates.md"
+IMAGES = HERE.parent / "docs" / "images"
+BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
+# What is asked for: set, model, tiles, least accuracy in %.
+WANTED = (
+    ("ijcnn1", ("learnt", "learnt, polished"), 32, 98.6),
+    ("letter", ("learnt", "learnt, polished"), 100, 96.3),
+    ("satimage", ("learnt", "learnt, polished"), 50, 90.8),
+    ("mnist", ("learnt, polished",), 100, 98.1),
+    ("covtype", ("learnt",), 400, 93.0),
+    ("covtype", ("learnt",), 1000, 95.0),
+)
+BIG = "LightGBM, 500 trees, 127 leaves"
+STYLE = {"learnt": ("C0", "o"), "learnt, tree": ("C2", "s"), "fixed": ("C3", "^")}
+
+
+def main():
+    report = json.loads((HERE / "results" / "learned.json").read_text())
+    PAGE.write_text(with_tables(PAGE.read_text(), report))
+    for part in curves_of(report):
+        draw(part.removesuffix(" curve"), report[part]["records"])
+
+
+def with_tables(page, report):
+    """The page with its measured part made of the report."""
+    before, rest = page.split(BEGIN)
+    return before + BEGIN + "\n" + "\n\n".join(parts(report)) + "\n\n" + END + rest.split(END)[1]
+
+
+def parts(report):
+    sets = [name for name in ("ijcnn1", "letter", "satimage", "mnist", "covtype") if name in report]
+    for name in sets:
+        yield table(name, report[name])
+    yield "\n".join(["Asked for, and reached (mean over the seeds):", "", *targets(report)])
+    yield from ratio(report)
+    curves = list(curves_of(report))
+    if curves:
+        yield "Learnt regions against fixed ones, by tiles and by cost (numbers: `benchmarks/results/learned.json`):"
+    for part in curves:
+        name = part.removesuffix(" curve")
+        rows = report[part]["records"][0]["train_rows"]
+        yield f"![{name}: accuracy against tiles and against microseconds a row](images/{picture(name)})"
+        yield curve_table(name, rows, report[part]["records"])
+
+
+def curves_of(report):
+    return [f"{name} curve" for name in ("ijcnn1", "letter", "satimage", "covtype") if f"{name} curve" in report]
+
+
+def groups(records):
+    """Records of one model and number of tiles, over their seeds."""
+    found = {}
+    for record in records:
+        found.setdefault((record["model"], record["tiles"]), []).append(record)
+    return found
+
+
+def table(name, part):
+    machine = part["machine"]
+    lines = [
+        f"**{name}** ({machine['date']}, {machine['processor']}, load {machine['load']} at the end)",
+        "",
+        "| model | tiles | accuracy % | fit, s | prediction, µs a row | trained on | memory beyond X, MB |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for (model, tiles), records in groups(part["records"]).items():
+        accuracy = f"{mean(r['accuracy'] for r in records):.2f}"
+        if len(records) > 1:
+            accuracy += " (" + ", ".join(f"{r['accuracy']:.2f}" for r in records) + ")"
+        memory = max((r["peak_megabytes"] for r in records if r["peak_megabytes"] is not None), default="")
+        lines.append(
+            f"| {model} | {tiles or ''} | {accuracy} | {mean(r['fit_seconds'] for r in records):.2f} "
+            f"| {mean(r['row_microseconds'] for r in records):.2f} | {records[0]['train_rows']} | {memory} |"
+        )
+    return "\n".join(lines)
+
+
+def targets(report):
+    for name, models, tiles, least in WANTED:
+        found = groups(report[name]["records"]) if name in report else {}
+        reached = {m: mean(r["accuracy"] for r in found[m, tiles]) for m in models if (m, tiles) in found}
+        shown = ", ".join(f"{model} {value:.2f}" for model, value in reached.items()) or "no run stored"
+        verdict = " (reached)" if reached and max(reached.values()) >= least else " (not reached)" if reached else ""
+        yield f"- {name}, {tiles} tiles, at least {least}: {shown}{verdict}"
+
+
+def ratio(report):
+    """Fit time on covertype as a multiple of LightGBM's."""
+    found = groups(report["covtype"]["records"]) if "covtype" in report else {}
+    if (BIG, None) in found:
+        base = found[BIG, None][0]["fit_seconds"]
+        shown = [
+            f"{tiles} tiles {mean(r['fit_seconds'] for r in records) / base:.2f}"
+            for (model, tiles), records in found.items()
+            if model == "learnt"
+        ]
+        yield f"Fit time on covertype as a multiple of that of {BIG}: {', '.join(shown)}."
+
+
+def curve_table(name, rows, records):
+    found = groups(records)
+    models = list(dict.fromkeys(model for model, _ in found))
+    lines = [
+        f"{name}, {rows} rows to train: accuracy in %, and microseconds a row",
+        "",
+        "| tiles | " + " | ".join(models) + " |",
+        "| ---: |" + " ---: |" * len(models),
+    ]
+    for tiles in sorted({tiles for _, tiles in found}):
+        cells = [
+            ", ".join(f"{mean(r[key] for r in found[m, tiles]):.2f}" for key in ("accuracy", "row_microseconds"))
+            for m in models
+        ]
+        lines.append(f"| {tiles} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def picture(name):
+    return f"learned_{name}.svg"
+
+
+def draw(name, records):
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = name  # the same picture from the same numbers
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+    found = groups(records)
+    for model, (colour, marker) in STYLE.items():
+        tiles = sorted(t for m, t in found if m == model)
+        accuracy = [mean(r["accuracy"] for r in found[model, t]) for t in tiles]
+        cost = [mean(r["row_microseconds"] for r in found[model, t]) for t in tiles]
+        for axis, x in zip(axes, (tiles, cost), strict=True):
+            axis.plot(x, accuracy, color=colour, marker=marker, label=model)
+    for axis, label in zip(axes, ("tiles", "microseconds a row"), strict=True):
+        axis.set(xscale="log", xlabel=label)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("accuracy, %")
+    axes[0].legend()
+    figure.suptitle(name)
+    IMAGES.mkdir(exist_ok=True)
+    figure.savefig(IMAGES / picture(name), metadata={"Date": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()
