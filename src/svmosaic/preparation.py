@@ -128,7 +128,7 @@ def clean_labels(y):
     known = series[there]
     if len(known) and (is_number(known) or all(isinstance(v, (int, float)) and v is not True for v in known[:1])):
         numbers = pd.to_numeric(known, errors="coerce").to_numpy(dtype=np.float64)
-        if np.isfinite(numbers).all():
+        if (np.abs(numbers) < 2**53).all():  # beyond, floats skip whole numbers: such labels are names
             if (numbers == np.round(numbers)).all():
                 return numbers.astype(np.int64), there
             raise TableError(
