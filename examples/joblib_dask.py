@@ -1,4 +1,7 @@
-"""A search over parameters on a Dask cluster, without a change to the estimator.
+"""A search on a Dask cluster
+===========================
+
+A search over parameters on a Dask cluster, without a change to the estimator.
 
 scikit-learn spreads the fits of a search over whatever joblib backend is set. Each fit is an ordinary one, on the
 machine where it runs: this is for many fits of data that fit in memory. For one fit of data that do not, see

@@ -1,4 +1,7 @@
-"""The toys of the mixture papers, at the first, the middle and the last iteration.
+"""The toys of the mixture papers
+==============================
+
+At the first, the middle and the last iteration.
 
 Two spirals (20 experts) and a circle in a square (4) for `MixtureSVC`, two sines (5 and 10 experts) for
 `MultiTaskMixtureSVC`. Shaded: where class 1 is predicted. Colours of the points: the expert whose weight is largest.

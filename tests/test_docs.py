@@ -11,7 +11,7 @@ from svmosaic.datasets import data_folder
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))
 # Run by a test of their own, with what they need.
-ELSEWHERE = {"tutorial.md", "bench.md"}
+ELSEWHERE = {"tutorial.md", "bench.md", "dask.md"}
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -49,7 +49,7 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
     intercept_scaling : "scale" or float, default="scale"
         The constant appended to each row for the experts' biases, which are penalised like the other weights.
         "scale": the root mean square norm of the rows. An expert far from the origin needs a bias of the order of
-        |w| times its distance from there; with this constant it costs no more than w itself, wherever the expert is.
+        ‖w‖ times its distance from there; with this constant it costs no more than w itself, wherever the expert is.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the weights of the rows of each class.
     calibration : {{"temperature", "sigmoid", "isotonic", "posterior"}} or None, default=None

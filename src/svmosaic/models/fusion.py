@@ -86,9 +86,11 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         The fitted mixture.
     log_ratio_ : float
         The logarithm of :math:`\rho`.
-    weights_, densities_ : ndarray
+    weights_ : ndarray
         What `weight="auto"` chose from.
-    cv_accuracy_ : ndarray of shape (len(densities_), len(weights_))
+    densities_ : ndarray
+        What `weight="auto"` chose from.
+    cv_accuracy_ : ndarray of shape (n_densities, n_weights)
         Cross-validated accuracies, where `weight` is "auto".
     reduction_ : Reduction
         Where `max_densities` is given.
