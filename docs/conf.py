@@ -23,7 +23,7 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False
-# Pages link to files of the repository, which are not pages; docstrings inherited from scikit-learn refer to its own site.
+# Pages link to files of the repository, which are not pages; docstrings taken over from scikit-learn link to its site.
 suppress_warnings = ["config.cache", "myst.xref_missing", "ref.term", "ref.ref"]
 
 # Examples called plot_* are run and their pictures shown; the others, which take minutes or real data, are listed.

@@ -1,8 +1,8 @@
 """A boundary that bends between regions
 =====================================
 
-One linear SVM cannot follow two interlocking bananas. A mosaic can: each tile is linear, and the gate blends neighbouring
-tiles. The lines in the background are the cells in which one tile has the largest weight.
+One linear SVM cannot follow two interlocking bananas. A mosaic can: tiles are linear, and the gate blends them.
+The lines in the background are the cells in which one tile has the largest weight.
 """
 
 # %%

@@ -20,6 +20,7 @@ from sklearn.svm import SVC
 
 import svmosaic
 from svmosaic import (
+    BoostedLinearSVC,
     ClusteredSVC,
     FusedSVC,
     GaussianMixtureClassifier,
@@ -30,6 +31,7 @@ from svmosaic import (
     LocalCodingSVC,
     LocallyLinearSVC,
     MixtureSVC,
+    MosaicClassifier,
     MultiTaskMixtureSVC,
     NeighborsSVC,
 )
@@ -58,6 +60,8 @@ ESTIMATORS = [
     NeighborsSVC(10, algorithm="kd_tree"),
     GaussianMixtureClassifier(2, random_state=0),
     FusedSVC(SVC(gamma=0.1), weight=0.5, max_densities=10, random_state=0),
+    BoostedLinearSVC(5, random_state=0),
+    MosaicClassifier(time_budget=None, max_tiles=4, random_state=0),
 ]  # fmt: skip
 
 

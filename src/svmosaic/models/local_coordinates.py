@@ -183,8 +183,14 @@ class LocalCodingSVC(CallbackSupportMixin, BaseMosaicClassifier):
         solutions, bias = super()._solve(rows, target, codes, coupling, rng, start)
         return [_with_zero_weights(solution, self.n_features_in_) for solution in solutions], bias
 
+    def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
+        # A callback is shown solutions on the way, which have not been through `_solve`.
+        whole = [_with_zero_weights(solution, self.n_features_in_) for solution in solutions]
+        super()._keep(classes, gate, coupling, whole, bias, feature_map)
+
 
 def _with_zero_weights(solution, n_features):
-    bias = solution.weights
+    """The solution with weights of zero before the bias, unless they are there already."""
+    bias = solution.weights[:, -1:]
     weights = np.hstack([np.zeros((len(bias), n_features)), bias])
     return replace(solution, certificate=replace(solution.certificate, weights=weights))

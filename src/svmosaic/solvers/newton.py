@@ -32,8 +32,9 @@ FIRST_STEP = 0.5
 STEP_GROWTH = 8.0
 # From so many rows on, the start is the answer for one row in eight, to a coarse tolerance: it saves half of the steps.
 SAMPLED_FROM, SAMPLED_SHARE, SAMPLE_TOL = 32_768, 8, 1e-3
-# There the duals are guessed by a proximal step of this size around c/2, and the first step is the next, measured best.
-SAMPLE_GUESS, SAMPLE_STEP = 4.0, 32.0
+# There the duals are guessed by a proximal step of the first size around c/2, and the first step has the second,
+# measured best for one tile and for several.
+SAMPLE_STEPS_ALONE, SAMPLE_STEPS_COUPLED = (4.0, 32.0), (1.0, 4.0)
 # Inner problems are solved to this share of the proximal term (Rockafellar's criterion).
 INNER_TOL = 0.1
 # A line search ends where the slope has shrunk to this share. Newton's own step is best for the squared hinge, whose
@@ -134,8 +135,9 @@ def _start(problem, alpha, **options):
         if problem.squared:
             return weights, margin, None, 2.0
         cost, center, unused = problem.cost, 0.5 * problem.cost, np.empty(problem.n_rows)
-        _core.respond(center, cost, cost, margin, 0.0, center, unused, n_threads, SAMPLE_GUESS)
-        return weights, margin, center, SAMPLE_STEP
+        guess, step = SAMPLE_STEPS_ALONE if problem.coupling.n_tiles == 1 else SAMPLE_STEPS_COUPLED
+        _core.respond(center, cost, cost, margin, 0.0, center, unused, n_threads, guess)
+        return weights, margin, center, step
     alpha = start_duals(problem, alpha)
     warm = bool(alpha.any())
     weights = weights_of(problem, alpha, n_threads) if warm else np.zeros(problem.shape)

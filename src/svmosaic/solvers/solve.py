@@ -25,7 +25,7 @@ SOLVERS = ("auto", "dual", "newton")  # those with a certificate
 _READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.4, 70.0, 0.035, 0.1, 3e5
 # Newton's method ends on the squared hinge, piecewise quadratic, in a few steps; the hinge takes several of them for
 # each proximal step.
-_TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {"hinge": 12, "squared_hinge": 4}
+_TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {"hinge": 10, "squared_hinge": 4}
 # Columns of an explicit matrix that Newton's method may be given where rows touch several tiles.
 _LARGEST_EXPANSION = 2000
 
