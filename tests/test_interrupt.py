@@ -87,7 +87,7 @@ def test_interrupt(solver, n_jobs, n_classes):
     [
         pytest.param(100_000, 20, "KMeansSVC(300, rows_per_cluster=None, kmeans_iter=10**6)", False, id="k-means"),
         pytest.param(150_000, 50, GIVEN, False, id="coding"),
-        pytest.param(20_000, 50, f"LinearSVC(1e9, solver='sgd', {ENDLESS})", False, id="sgd"),
+        pytest.param(1_000_000, 20, f"LinearSVC(1e9, solver='sgd', {ENDLESS})", False, id="sgd"),
         pytest.param(
             4000, 10, f"LocallyLinearSVC(9, C=1e8, multi_class='crammer_singer', loss='hinge', {ENDLESS})", False,
             id="all classes",
