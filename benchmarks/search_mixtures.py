@@ -50,11 +50,11 @@ KNOWN = {
         "mnist38": {"C": 10.0},
     },
     "MultiTaskMixtureSVC": {
-        "ijcnn1": {"label_weight": 5.0, "alpha": 0.025, "beta": 0.025},
-        "svmguide1": {"label_weight": 5.0, "alpha": 0.25, "beta": 0.25},
-        "pendigits": {"label_weight": 5.0, "alpha": 0.25, "beta": 0.25},
+        "ijcnn1": {"alpha": 0.025, "beta": 0.025, "covariance_floor": 0.1},
+        "svmguide1": {"alpha": 0.025, "beta": 0.025, "covariance_floor": 1e-5},
+        "pendigits": {"alpha": 0.25, "beta": 0.25, "covariance_floor": 0.01},
         "satimage": {"label_weight": 1.0, "groups": None, "beta": 0.5, "covariance_floor": 0.1},
-        "skin": {"label_weight": 5.0, "alpha": 0.025, "beta": 0.025},
+        "skin": {"alpha": 0.25, "beta": 0.25, "covariance_floor": 1e-5},
     },
 }
 SETS = {
