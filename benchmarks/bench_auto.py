@@ -16,7 +16,7 @@ import warnings
 from time import perf_counter
 
 import numpy as np
-from common import print_table, read_results, write_results  # first: it sets the number of threads
+from common import gradient_boosting, print_table, read_results, write_results  # first: it sets the number of threads
 from scipy.stats import rankdata
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import GridSearchCV, train_test_split
@@ -78,9 +78,7 @@ def fit_svc(X, y, seed, budget):
 
 
 def fit_lightgbm(X, y, seed, budget):
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(verbose=-1, n_jobs=1, random_state=seed).fit(X, y), {}
+    return gradient_boosting(random_state=seed).fit(X, y), {}
 
 
 FITS = dict(zip(MODELS, (fit_mosaic, fit_svc, fit_lightgbm), strict=True))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from time import process_time
 
 import numpy as np
-from common import print_table, read_results, run_child, write_results  # first: it sets the number of threads
+from common import gradient_boosting, print_table, read_results, run_child, write_results  # first: sets the threads
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
@@ -82,12 +82,6 @@ def tuned_svc(data, seed=0):
     scale = 1 / (X.shape[1] * X.var())
     settings = [{"C": C, "gamma": g * scale} for C in GRID["C"] for g in GRID["gamma"]]
     return SVC(**max(settings, key=lambda s: SVC(**s).fit(X, y).score(X_held, y_held)))
-
-
-def gradient_boosting(**settings):
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(n_jobs=1, verbose=-1, **settings)
 
 
 def models_of(task, name, without):

@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import platform
 import resource
+import sys
 import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,20 @@ from time import process_time
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+
+
+def gradient_boosting(**settings):
+    """LightGBM's classifier on one thread; with --quick, where it is not installed, scikit-learn's own stands in."""
+    try:
+        from lightgbm import LGBMClassifier
+    except ImportError:
+        if "--quick" not in sys.argv:
+            raise
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        print("LightGBM is not installed (extra `bench`): HistGradientBoostingClassifier stands in", flush=True)
+        return HistGradientBoostingClassifier(random_state=settings.get("random_state"))
+    return LGBMClassifier(n_jobs=1, verbose=-1, **settings)
 
 
 @dataclass(frozen=True)
