@@ -8,6 +8,7 @@
 #include "mixture.hpp"
 #include "passes.hpp"
 #include "random.hpp"
+#include "distance_gate.hpp"
 #include "score.hpp"
 
 using namespace svmosaic;
@@ -80,9 +81,9 @@ std::vector<double> everything(const Data& data, const Rows& x, const Gate<float
 
 int main() {
   const Data data;
-  const Gate<float> gate(Coding::softmax, data.centers.data(), Data::k, Data::d, 3, 1.0, nullptr, nullptr);
+  const DistanceGate<float> gate(Coding::softmax, data.centers.data(), Data::k, Data::d, 3, 1.0, nullptr, nullptr);
   std::vector<double> coef(Data::k * Data::d, 0.25);
-  const Tiles<float> bank(coef.data(), data.intercept.data(), Data::k, 1, Data::d, false, gate.width);
+  const Tiles<float> bank(coef.data(), data.intercept.data(), Data::k, 1, Data::d, Link::identity, gate.width, false);
   const auto one = everything(data, data.dense(), gate, bank, 1);
   expect(everything(data, data.dense(), gate, bank, 4) == one, "four threads give other bits than one");
   const auto sparse = everything(data, data.sparse(), gate, bank, 1);
