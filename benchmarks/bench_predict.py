@@ -21,12 +21,10 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import argparse
 import json
 import pickle
-import platform
 import tempfile
 import warnings
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import process_time
 
@@ -56,11 +54,11 @@ from svmosaic import (
     svm_to_mixture,
 )
 from svmosaic.datasets import Dataset, data_folder, load
+from svmosaic.experiments.trials import machine
 from svmosaic.gates import GaussianGate, ProjectedGate
 from svmosaic.gates.softmax_tree import SoftmaxTree
 
 RESULTS = Path(__file__).parent / "results" / "predict.json"
-PACKAGES = ("svmosaic", "scikit-learn", "numpy", "scikit-learn-intelex", "lightgbm", "lleaves", "onnxruntime")
 
 
 def main():
@@ -458,23 +456,6 @@ def machine_rates(seconds):
     big = np.ones(32 * 2**20, dtype=np.float32)
     macs = 1024**3 / best_seconds(lambda: A @ A, at_least=seconds / 5)
     return {"macs": macs, "bytes": big.nbytes / best_seconds(lambda: big @ big, at_least=seconds / 5)}
-
-
-def machine():
-    packages = {}
-    for name in PACKAGES:
-        try:
-            packages[name] = version(name)
-        except PackageNotFoundError:
-            packages[name] = None
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return {
-        "processor": names[0] if names else platform.machine(),
-        "load": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
-        "packages": packages,
-    }
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ scikit-learn's `SGDClassifier.partial_fit` on the same batches gives the scale.
 
 import argparse
 import json
-import os
-import platform
 import resource
 import sys
 from pathlib import Path
@@ -21,6 +19,7 @@ import numpy as np
 from sklearn.linear_model import SGDClassifier
 
 from svmosaic import LocallyLinearSVC
+from svmosaic.experiments.trials import machine
 
 N_FEATURES, N_REGIONS, BATCH = 50, 20, 20_000
 RESULTS = Path(__file__).parent / "results" / "stream.json"
@@ -98,7 +97,6 @@ def main():
     if growth > max(10.0, 0.02 * data):
         raise SystemExit("memory grows with the stream")
     if not quick:
-        machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
         summary = {
             "features": N_FEATURES,
             "batch": BATCH,
@@ -106,7 +104,7 @@ def main():
             "growth_megabytes": round(growth, 1),
         }
         RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps({**machine, **summary, "records": records}, indent=2) + "\n")
+        RESULTS.write_text(json.dumps({"machine": machine(), **summary, "records": records}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

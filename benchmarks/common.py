@@ -13,16 +13,15 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import ctypes
 import json
 import multiprocessing
-import platform
 import resource
 import sys
 import warnings
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import process_time
 from typing import Any
+
+from svmosaic.experiments.trials import machine
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -114,33 +113,6 @@ def _memory(field):
         if line.startswith(field + ":"):
             return 1024 * int(line.split()[1])
     raise OSError(f"no {field} in /proc/self/status")
-
-
-def machine() -> dict:
-    """Where and with what the numbers were made."""
-    packages = {}
-    for name in ("svmosaic", "scikit-learn", "numpy", "scipy", "rehline"):
-        try:
-            packages[name] = version(name)
-        except PackageNotFoundError:
-            packages[name] = None
-    return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-        "system": platform.system(),
-        "python": platform.python_version(),
-        "packages": packages,
-    }
-
-
-def _processor():
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def write_results(name, part, records, summary):

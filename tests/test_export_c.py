@@ -123,7 +123,7 @@ def test_what_cannot_be_written_is_named(tmp_path):
         NeighborsSVC(5).fit(X, y).to_c(tmp_path / "model.c")
     with pytest.raises(CExportError, match=r"FusedSVC cannot be written as C: .* beyond the range of float"):
         DENSITIES["fused"].fit(X, y).to_c(tmp_path / "model.c")
-    with pytest.raises(CExportError, match=r"must end in \.c"):
+    with pytest.raises(CExportError, match=r"must end in \.c, after letters, .* only, got .*model\.h"):
         to_c(mapped, tmp_path / "model.h")
     with pytest.raises(CExportError, match="identifier"):
         to_c(LinearSVC(random_state=0).fit(X, y), tmp_path / "model.c", name="two words")

@@ -333,10 +333,23 @@ def business() -> str | None:
     )
 
 
+PACKAGES = (
+    "svmosaic",
+    "scikit-learn",
+    "scikit-learn-intelex",
+    "lightgbm",
+    "lleaves",
+    "onnxruntime",
+    "numpy",
+    "scipy",
+    "rehline",
+)
+
+
 def machine() -> dict:
     """Where and with what a run was made."""
     packages: dict[str, str | None] = {}
-    for name in ("svmosaic", "scikit-learn", "scikit-learn-intelex", "lightgbm", "numpy"):
+    for name in PACKAGES:
         try:
             packages[name] = version(name)
         except PackageNotFoundError:

@@ -7,8 +7,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
-
-from svmosaic.gates._forked import safe_openmp
+from threadpoolctl import threadpool_limits
 
 # Rows that k-means++ seeds from, at least, and a centre.
 SEEDS, SEEDS_PER_CENTER = 4096, 32
@@ -47,15 +46,21 @@ def place_centers(
     -------
     ndarray of shape (n, n_features), of the dtype of X
     """
-    with safe_openmp():
-        centers = _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name)
+    centers = _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name)
     return np.unique(np.ascontiguousarray(centers, dtype=X.dtype), axis=0)
+
+
+def one_thread():
+    """Clustering on one thread: the same bits whatever their number, and no wait for threads that a fork has lost."""
+    import sklearn.cluster  # noqa: F401  (the limit holds only for libraries that are loaded)
+
+    return threadpool_limits(1)
 
 
 def _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name):
     if isinstance(source, str):
         if source == "kmeans":
-            return _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
+            return sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
         elif source == "class":
             return _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng)
         elif source == "random":
@@ -78,7 +83,8 @@ def _checked(centers, X, name):
     return centers
 
 
-def _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng):
+def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng):
+    """Centres of k-means over at most `rows_per_center` rows a centre."""
     n_rows = X.shape[0]
     if rows_per_center is not None and n_rows > rows_per_center * n_centers:
         chosen = np.sort(rng.choice(n_rows, rows_per_center * n_centers, replace=False))
@@ -93,10 +99,11 @@ def _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
         # Seeding by k-means++ costs more than all Lloyd steps; a part of the sample is enough for it.
         seeds = np.sort(rng.choice(X.shape[0], n_seeds, replace=False))
         weight = None if sample_weight is None else sample_weight[seeds]
-        init, _ = kmeans_plusplus(X[seeds], n_centers, sample_weight=weight, random_state=rng)
+        with one_thread():
+            init, _ = kmeans_plusplus(X[seeds], n_centers, sample_weight=weight, random_state=rng)
         init = init.toarray() if sparse.issparse(init) else init
     model = KMeans(n_centers, init=init, n_init=1, max_iter=max_iter, random_state=rng)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), one_thread():
         # Few Lloyd steps are meant to stop early, and fewer distinct rows than centres are dealt with by the caller.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, sample_weight=sample_weight).cluster_centers_
@@ -105,12 +112,12 @@ def _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
 def _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng):
     shares = class_shares(np.bincount(label), n_centers)
     if shares is None:
-        return _sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
+        return sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
     parts = []
     for k in np.flatnonzero(shares):
         here = np.flatnonzero(label == k)
         weight = None if sample_weight is None else sample_weight[here]
-        parts.append(_sampled_kmeans(X[here], shares[k], weight, rows_per_center, max_iter, rng))
+        parts.append(sampled_kmeans(X[here], shares[k], weight, rows_per_center, max_iter, rng))
     return np.concatenate(parts)
 
 
@@ -132,7 +139,8 @@ def _clustered(X, clusterer, rng, name):
     model = clone(clusterer)
     if model.get_params().get("random_state", 0) is None:
         model.set_params(random_state=rng.randint(2**31 - 1))
-    model.fit(X)
+    with one_thread():
+        model.fit(X)
     if hasattr(model, "cluster_centers_"):
         return model.cluster_centers_
     if not hasattr(model, "labels_"):

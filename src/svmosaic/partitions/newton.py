@@ -15,7 +15,7 @@ from svmosaic.couplings import Coupling
 from svmosaic.partitions.part import Evaluate, Move, Product, Slopes, answer, move
 from svmosaic.solvers import Solution
 from svmosaic.solvers.certificates import Certificate
-from svmosaic.solvers.newton import FIRST_STEP, INNER_TOL, LARGEST_STEP, STEP_GROWTH, arrow_solve
+from svmosaic.solvers.newton import FIRST_STEP, INNER_TOL, LARGEST_STEP, STEP_GROWTH, adapt_reach, arrow_solve
 
 # A step length is taken as it is where the slope has shrunk to this share, else interpolated.
 SLOPE_TOL = 0.1
@@ -113,7 +113,7 @@ def _newton(job, n_features, one_tile, tol, max_iter, start):
         pulls = yield Slopes(job, weights, step, direction, np.concatenate([[0.0], LENGTHS]))
         length = step_length(np.vdot(weights, direction), np.vdot(direction, direction), pulls)
         n_iter += 1
-        reach = _adapt_reach(reach, length)
+        reach = adapt_reach(reach, length)
         if length > 0.0:
             weights = weights + length * direction
         elif squared or step >= LARGEST_STEP:  # no progress left in float64
@@ -192,12 +192,3 @@ def _conjugate(job, weights, step, reach, residual, hessians):
         size, before = float(np.vdot(rest, scaled)), size
         search = scaled + (size / before) * search
     return direction
-
-
-def _adapt_reach(reach, length) -> float:
-    """How near to their kinks rows are counted as curved; see `svmosaic.solvers.newton`."""
-    if length < 0.05:
-        return max(4.0 * reach, 1e-3)
-    if length > 0.5:
-        return 0.5 * reach if reach > 1e-6 else 0.0
-    return reach

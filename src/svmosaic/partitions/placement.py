@@ -5,7 +5,7 @@ from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
 from svmosaic.gates import DistanceGate, place_centers
-from svmosaic.gates.placement import SEEDS, SEEDS_PER_CENTER, _sampled_kmeans, class_shares
+from svmosaic.gates.placement import SEEDS, SEEDS_PER_CENTER, class_shares, one_thread, sampled_kmeans
 from svmosaic.partitions.part import lloyd, rows_at
 
 
@@ -61,9 +61,10 @@ def place(partitions, survey, n_centers, *, source, rows_per_center, max_iter, r
 def _kmeans(partitions, n_rows, n_centers, stratum, rows_per_center, max_iter, rng):
     if rows_per_center is not None:
         X, weight, _ = sample(partitions, n_rows, rows_per_center * n_centers, rng, stratum)
-        return _sampled_kmeans(X, n_centers, weight, None, max_iter, rng)
+        return sampled_kmeans(X, n_centers, weight, None, max_iter, rng)
     X, weight, _ = sample(partitions, n_rows, max(SEEDS, SEEDS_PER_CENTER * n_centers), rng, stratum)
-    centers, _ = kmeans_plusplus(X, min(n_centers, X.shape[0]), sample_weight=weight, random_state=rng)
+    with one_thread():
+        centers, _ = kmeans_plusplus(X, min(n_centers, X.shape[0]), sample_weight=weight, random_state=rng)
     centers = np.asarray(centers.toarray() if sparse.issparse(centers) else centers, dtype=np.float64)
     last = np.inf
     for _ in range(max_iter):

@@ -105,7 +105,7 @@ def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
         length = _line_search(along, square, pull, SLOPE_TOL[problem.loss])
         n_iter += 1
         control.check()
-        reach = _adapt_reach(reach, length)
+        reach = adapt_reach(reach, length)
         if length > 0.0:
             weights = weights + length * direction
             summed = n_iter % MARGINS_ANEW != 0
@@ -165,7 +165,7 @@ def _sampled(problem) -> Problem:
     )  # fmt: skip
 
 
-def _adapt_reach(reach, length) -> float:
+def adapt_reach(reach, length) -> float:
     """How near to their kinks rows are counted as curved: more after a short step, less after a long one.
 
     Where fewer rows are active than there are features, the Hessian knows only the regulariser in the remaining
