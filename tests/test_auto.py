@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import numpy as np
+import onnxruntime
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -97,8 +98,7 @@ def test_services_of_a_mosaic_work_through_the_scaling(fitted, xor, tmp_path):
 
 
 def test_onnx_scales_too(fitted, xor):
-    runtime = pytest.importorskip("onnxruntime")
-    session = runtime.InferenceSession(fitted.to_onnx(dtype=np.float64).SerializeToString())
+    session = onnxruntime.InferenceSession(fitted.to_onnx(dtype=np.float64).SerializeToString())
     label, probability, scores = session.run(None, {"X": xor[0]})
     assert_allclose(scores[:, 0], fitted.decision_function(xor[0]), atol=1e-9)
     assert_allclose(probability, fitted.predict_proba(xor[0]), atol=1e-6)
