@@ -1,7 +1,11 @@
 """The contract of scikit-learn, over everything the package exports."""
 
 import inspect
+import os
 import pickle
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -99,6 +103,29 @@ def test_expected_failures_are_of_checks_that_are_run(estimator):
     """A mark of a check that scikit-learn no longer has would hide nothing, and say something untrue."""
     run = {getattr(check, "func", check).__name__ for _, check in estimator_checks_generator(estimator)}
     assert set(expected_failures(estimator)) <= run
+
+
+def test_arrays_of_the_array_api():
+    """Skipped above: scipy must be told before it is imported that there may be such arrays."""
+    script = """
+        import warnings
+        from sklearn.utils.estimator_checks import estimator_checks_generator
+        from test_common import instances
+        warnings.simplefilter("ignore")
+        n_checks = 0
+        for instance in instances():
+            for estimator, check in estimator_checks_generator(instance):
+                if "array_api" in getattr(check, "func", check).__name__:
+                    check(estimator)
+                    n_checks += 1
+        print(n_checks)
+    """
+    environment = os.environ | {"SCIPY_ARRAY_API": "1", "PYTHONPATH": os.path.dirname(__file__)}
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) == len(list(instances()))
 
 
 def test_there_are_estimators():
