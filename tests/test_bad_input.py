@@ -4,19 +4,14 @@ import inspect
 
 import numpy as np
 import pytest
+from everything import ESTIMATORS
 from problems import hard_data
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 import svmosaic
 from svmosaic import ClusteredSVC, GaussianMixtureClassifier, KMeansSVC, LinearSVC
 
-ESTIMATORS = [
-    getattr(svmosaic, name)
-    for name in svmosaic.__all__
-    if inspect.isclass(getattr(svmosaic, name)) and issubclass(getattr(svmosaic, name), BaseEstimator)
-]
 SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_tags.sparse]
 each = pytest.mark.parametrize("estimator", ESTIMATORS)
 X, Y, _ = hard_data(0)

@@ -9,23 +9,17 @@ import textwrap
 
 import numpy as np
 import pytest
+from everything import ESTIMATORS
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import hard_data
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import svmosaic
 from svmosaic.datasets import make_xor
-
-ESTIMATORS = [
-    getattr(svmosaic, name)
-    for name in svmosaic.__all__
-    if inspect.isclass(getattr(svmosaic, name)) and issubclass(getattr(svmosaic, name), BaseEstimator)
-]
-
 
 # The check of weight equivalence asks for equal scores to 1e-7: the default gap is no match for it.
 TIGHT = {"tol": 1e-12, "max_iter": 100_000}

@@ -11,7 +11,12 @@ from svmosaic.datasets import data_folder
 
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))
 # Run by a test of their own, with what they need.
-ELSEWHERE = {"tutorial.md": "test_tutorial.py", "bench.md": "test_bench.py", "dask.md": "test_outofcore.py"}
+ELSEWHERE = {
+    "tutorial.md": "test_tutorial.py",
+    "bench.md": "test_bench.py",
+    "dask.md": "test_outofcore.py",
+    "reproduce.md": "test_experiments.py",
+}
 
 
 HERE = [name for name in PAGES if name not in ELSEWHERE]

@@ -1,13 +1,12 @@
 """Experiments: descriptions that say what they mean, a store that loses nothing, a runner that does each thing once."""
 
 import json
-import re
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import run_blocks
 from PIL import Image
 from sklearn.datasets import load_digits
 
@@ -362,10 +361,8 @@ def test_quick_versions_need_no_data():
 
 
 def test_the_page_on_experiments_runs(tmp_path, monkeypatch, capsys):
-    text = (Path(__file__).parent.parent / "docs" / "reproduce.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "reproduce.md", "exec"), {})
+    run_blocks("reproduce.md")
     assert "The store holds 3 of 3 runs" in capsys.readouterr().out
 
 
