@@ -65,6 +65,22 @@ struct DesignHandle {
 
 inline void require_length(int64_t length, int64_t n, const char* message) { require(length == n, message); }
 
+// A tree of softmaxes: one offset, prior and parent a node, parents before their children, siblings side by side.
+inline void require_tree(int64_t n_nodes, const Vector<const double>& offset, const Vector<const double>& log_prior,
+                         const Vector<const int32_t>& parent, const Vector<const int32_t>& leaf) {
+  const int64_t n_leaves = leaf.shape(0);
+  require(n_nodes >= 1 && n_leaves >= 1, "a gate needs a leaf");
+  require_length(offset.shape(0), n_nodes, "offset must have one entry a node");
+  require_length(log_prior.shape(0), n_nodes, "log_prior must have one entry a node");
+  require_length(parent.shape(0), n_nodes, "parent must have one entry a node");
+  for (int64_t a = 0; a < n_nodes; ++a) {
+    require(parent.data()[a] >= -1 && parent.data()[a] < a, "parents must come before their children");
+    require(a == 0 || parent.data()[a] >= parent.data()[a - 1], "siblings must be neighbours");
+  }
+  for (int64_t j = 0; j < n_leaves; ++j)
+    require(leaf.data()[j] >= 0 && leaf.data()[j] < n_nodes, "a leaf is out of range");
+}
+
 // A design of more data rows than there are would read past their end.
 inline void check_design(const RowsHandle& rows, const DesignHandle& d) {
   require_length(d.n_data, rows.n_rows(), "the design was made for other rows");

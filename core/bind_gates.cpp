@@ -80,17 +80,8 @@ void bind_softmax(nb::module_& m, const char* name) {
               Vector<const double> origin, Vector<const double> log_prior, Vector<const int32_t> parent,
               Vector<const int32_t> leaf, bool inside) {
              const int64_t n_nodes = plane.shape(0), d = plane.shape(1), n_leaves = leaf.shape(0);
-             require(n_nodes >= 1 && n_leaves >= 1, "a gate needs a leaf");
-             require_length(offset.shape(0), n_nodes, "offset must have one entry a node");
+             require_tree(n_nodes, offset, log_prior, parent, leaf);
              require_length(origin.shape(0), d, "origin must have one entry a feature");
-             require_length(log_prior.shape(0), n_nodes, "log_prior must have one entry a node");
-             require_length(parent.shape(0), n_nodes, "parent must have one entry a node");
-             for (int64_t a = 0; a < n_nodes; ++a) {
-               require(parent.data()[a] >= -1 && parent.data()[a] < a, "parents must come before their children");
-               require(a == 0 || parent.data()[a] >= parent.data()[a - 1], "siblings must be neighbours");
-             }
-             for (int64_t j = 0; j < n_leaves; ++j)
-               require(leaf.data()[j] >= 0 && leaf.data()[j] < n_nodes, "a leaf is out of range");
              new (self) SoftmaxGate<T>(plane.data(), offset.data(), origin.data(), log_prior.data(), parent.data(),
                                        leaf.data(), n_nodes, n_leaves, d, inside);
            },

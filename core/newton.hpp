@@ -125,35 +125,35 @@ inline int64_t active_members(const double* curvature, const int32_t* order, con
   return n;
 }
 
-// ---- S += panel^T panel, lower triangle by tiles of kTall x kWide ---------------------------------
+// ---- S += panel^T panel, lower triangle by tiles of kTileRows x kTileColumns ---------------------
 
-constexpr int kTall = 8, kWide = 16;
+constexpr int kTileRows = 8, kTileColumns = 16;
 
-inline int64_t padded(int64_t n) { return (n + kWide - 1) / kWide * kWide; }
+inline int64_t padded(int64_t n) { return (n + kTileColumns - 1) / kTileColumns * kTileColumns; }
 
 inline SVMOSAIC_CLONES void rank_update(const double* panel, int64_t n_rows, int64_t stride, double* s) {
-  for (int64_t j = 0; j < stride; j += kWide) {
-    for (int64_t i = j; i < stride; i += kTall) {
+  for (int64_t j = 0; j < stride; j += kTileColumns) {
+    for (int64_t i = j; i < stride; i += kTileRows) {
 #if defined(__GNUC__)
-      Lanes<double> sum[kTall][2] = {};
+      Lanes<double> sum[kTileRows][2] = {};
       for (int64_t r = 0; r < n_rows; ++r) {
         const double* row = panel + r * stride;
         const Lanes<double> left = load<double>(row + j), right = load<double>(row + j + 8);
 #pragma GCC unroll 8
-        for (int t = 0; t < kTall; ++t) {
+        for (int t = 0; t < kTileRows; ++t) {
           sum[t][0] += row[i + t] * left;
           sum[t][1] += row[i + t] * right;
         }
       }
-      for (int t = 0; t < kTall; ++t) {
+      for (int t = 0; t < kTileRows; ++t) {
         double* out = s + (i + t) * stride + j;
         store<double>(out, load<double>(out) + sum[t][0]);
         store<double>(out + 8, load<double>(out + 8) + sum[t][1]);
       }
 #else
-      for (int t = 0; t < kTall; ++t)
+      for (int t = 0; t < kTileRows; ++t)
         for (int64_t r = 0; r < n_rows; ++r)
-          for (int w = 0; w < kWide; ++w)
+          for (int w = 0; w < kTileColumns; ++w)
             s[(i + t) * stride + j + w] += panel[r * stride + i + t] * panel[r * stride + j + w];
 #endif
     }

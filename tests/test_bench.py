@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from pages import run_blocks
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import make_pipeline
@@ -149,6 +150,14 @@ def test_a_run_prints_writes_and_draws(tmp_path, capsys):
     drawing = chart.read_text()
     assert drawing.startswith("<?xml")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chart.svg", "out.json"]
+
+
+def test_python_of_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    assert cli.main(["bench", "--quick", "--models", FEW, "--max-rows", "200", "--json", "usps.json", "xor"]) == 0
+    run_blocks("bench.md")
+    assert (tmp_path / "fit.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_json_on_the_standard_output_is_alone_there(capsys):

@@ -131,8 +131,8 @@ def test_early_stopping_keeps_the_best_rounds():
     scores = model.validation_scores_
     assert model.n_estimators_ == np.argmax(scores) + 1
     assert len(model.estimator_weights_) == len(model.coef_) == model.n_estimators_
-    if model.stop_reason_ == "validation":
-        assert len(scores) == model.n_estimators_ + 4
+    assert model.stop_reason_ == "validation"
+    assert len(scores) == model.n_estimators_ + 4
     assert BoostedLinearSVC(5, random_state=0).fit(X, y).validation_scores_ is None
     with pytest.raises(ValueError, match=r"early_stopping=True holds out validation_fraction=0\.1 of 3 rows"):
         BoostedLinearSVC(early_stopping=True).fit(X[:3], [0, 1, 1])

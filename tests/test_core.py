@@ -218,6 +218,34 @@ def test_vector_loops_at_every_remainder(n_features, dtype):
         assert_allclose(hessian[0], augmented.T @ (weight[:, None] * augmented), atol=1e-11)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"leaf": []}, "a gate needs a leaf"),
+        ({"offset": np.zeros(4)}, "offset must have one entry a node"),
+        ({"log_prior": np.zeros(2)}, "log_prior must have one entry a node"),
+        ({"parent": [-1, -1]}, "parent must have one entry a node"),
+        ({"parent": [-1, 1, 0]}, "parents must come before their children"),
+        ({"parent": [-2, -1, 0]}, "parents must come before their children"),
+        ({"parent": [-1, 0, -1]}, "siblings must be neighbours"),
+        ({"leaf": [1, 3]}, "a leaf is out of range"),
+        ({"leaf": [-1, 2]}, "a leaf is out of range"),
+    ],
+)
+def test_both_softmax_gates_refuse_what_is_no_tree(change, message):
+    parts = {"offset": np.zeros(3), "log_prior": np.zeros(3), "parent": [-1, 0, 0], "leaf": [1, 2], "inside": True}
+    given = parts | change
+    for name in ("parent", "leaf"):
+        given[name] = np.array(given[name], np.int32)
+    for build in (
+        lambda: _core.SoftmaxTree(np.zeros((3, D + 1)), **given),
+        lambda: _core.SoftmaxGateF32(np.zeros((3, D)), origin=np.zeros(D), **given),
+        lambda: _core.SoftmaxGateF64(np.zeros((3, D)), origin=np.zeros(D), **given),
+    ):
+        with pytest.raises(ValueError, match=message):
+            build()
+
+
 def test_response_is_the_clipped_step():
     rng = np.random.RandomState(0)
     center, sigma, upper = rng.uniform(0, 1, 200), rng.uniform(0.1, 2, 200), np.ones(200)
@@ -236,6 +264,7 @@ def test_response_is_the_clipped_step():
     assert_allclose(_core.pull(center, sigma, upper, margin, change, 0.3), expected)
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space the Linux way")
 def test_no_room_for_threads_is_not_fatal():
     """Where the system refuses another thread, the ones that run do all the work."""
     script = """
@@ -252,7 +281,5 @@ def test_no_room_for_threads_is_not_fatal():
         assert (out == 9.0).all()
         print("done")
     """
-    if not sys.platform.startswith("linux"):
-        pytest.skip("limits the address space the Linux way")
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
     assert run.stdout.strip() == "done", run.stderr

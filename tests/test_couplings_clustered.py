@@ -40,10 +40,12 @@ def test_matrix_from_weights_is_the_optimum(seed, trace):
     )  # fmt: skip
     assert_allclose(found, best.fun, rtol=1e-6)
     # And no feasible matrix with other eigenvectors is better.
-    for _ in range(50):
+    n_tried = 0
+    while n_tried < 20:
         vectors = np.linalg.qr(rng.standard_normal((6, 6)))[0]
-        values = rng.dirichlet(np.ones(6)) * trace
+        values = rng.dirichlet(np.full(6, 5.0)) * trace
         if values.max() <= 1:
+            n_tried += 1
             assert relaxed_penalty(vectors * values @ vectors.T, tiles, 0.7, 0.2) >= found * (1 - 1e-9)
 
 

@@ -4,8 +4,13 @@ import os
 import pickle
 import signal
 
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import distributed
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -14,14 +19,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 import svmosaic
-
-dask = pytest.importorskip("dask")
-distributed = pytest.importorskip("distributed")
-da = pytest.importorskip("dask.array")
-dd = pytest.importorskip("dask.dataframe")
-pd = pytest.importorskip("pandas")
-from svmosaic import dask as over_dask  # noqa: E402
-from svmosaic.dask.workers import Workers, raw_parts  # noqa: E402
+from svmosaic import dask as over_dask
+from svmosaic.dask.workers import Workers, raw_parts
 
 # Sockets of killed and of closing workers are collected when they are.
 pytestmark = [
@@ -184,19 +183,24 @@ def test_joblib_backend(client, data):
 
 
 def test_joblib_backend_ray(data):
-    ray = pytest.importorskip("ray")
+    ray = pytest.importorskip("ray", reason="ray is an extra of its own: pip install 'svmosaic[ray]'")
     from ray.util.joblib import register_ray
 
     X, y, _ = data
+    grid = {"C": [0.1, 1.0]}
     model = svmosaic.ClusteredSVC(2, loss="squared_hinge", random_state=0)
+    serial = GridSearchCV(model, grid, cv=2).fit(X, y)
     register_ray()
-    ray.init(num_cpus=1, include_dashboard=False)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         with joblib.parallel_config("ray"):
-            found = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=2, n_jobs=1).fit(X, y)
+            found = GridSearchCV(model, grid, cv=2, n_jobs=2).fit(X, y)
+            workers = joblib.Parallel(n_jobs=2)(joblib.delayed(os.getpid)() for _ in range(4))
     finally:
         ray.shutdown()
-    assert found.best_score_ > 0.5
+    assert os.getpid() not in workers
+    assert_array_equal(found.cv_results_["mean_test_score"], serial.cv_results_["mean_test_score"])
+    assert_array_equal(found.best_estimator_.coef_, serial.best_estimator_.coef_)
 
 
 # ---- faults: last, since they kill workers --------------------------------------------------------------------------

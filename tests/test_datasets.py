@@ -352,6 +352,7 @@ def test_xor():
     assert X.shape == (4000, 2)
     assert_array_equal(y, np.abs(X[:, 1]) > np.abs(X[:, 0]))
     assert_array_equal(make_xor(10, random_state=3)[0], make_xor(10, random_state=3)[0])
+    assert not np.array_equal(make_xor(10, random_state=3)[0], make_xor(10, random_state=4)[0])
     assert abs(y.mean() - 0.5) < 0.05
 
 

@@ -3,19 +3,17 @@
 import subprocess
 import sys
 
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-
-from svmosaic import (  # noqa: E402
+from svmosaic import (
     ClusteredSVC,
     LearnedGateSVC,
     LinearSVC,
@@ -24,9 +22,11 @@ from svmosaic import (  # noqa: E402
     MosaicClassifier,
     MultiTaskMixtureSVC,
 )
-from svmosaic.datasets import make_xor  # noqa: E402
-from svmosaic.display import ConvergenceDisplay, PixelMapDisplay, RegionDisplay, pixel_map  # noqa: E402
-from svmosaic.display._pyplot import class_colours  # noqa: E402
+from svmosaic.datasets import make_xor
+from svmosaic.display import ConvergenceDisplay, PixelMapDisplay, RegionDisplay, pixel_map
+from svmosaic.display._pyplot import class_colours
+
+matplotlib.use("Agg")
 
 
 @pytest.fixture(autouse=True)
@@ -150,7 +150,6 @@ def test_parts_can_be_left_out_and_axes_given(xor):
 
 
 def test_frames_keep_their_names():
-    pandas = pytest.importorskip("pandas")
     X, y = make_xor(random_state=0)
     frame = pandas.DataFrame(X, columns=["east", "north"])
     model = ClusteredSVC(n_clusters=4, random_state=0).fit(frame, y)

@@ -1,12 +1,13 @@
 """Experiments: descriptions that say what they mean, a store that loses nothing, a runner that does each thing once."""
 
 import json
-import re
+import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import run_blocks
+from PIL import Image
 from sklearn.datasets import load_digits
 
 from svmosaic.datasets import data_folder
@@ -144,12 +145,11 @@ def test_gradient_histograms_see_directions():
 
 
 def test_images_come_from_a_folder_or_a_file(tmp_path):
-    image = pytest.importorskip("PIL.Image")
     digits = load_digits()
     for k in range(20):
         place = tmp_path / "pictures" / f"class {digits.target[k]}"
         place.mkdir(parents=True, exist_ok=True)
-        image.fromarray((digits.images[k] * 16).astype(np.uint8)).save(place / f"{k}.png")
+        Image.fromarray((digits.images[k] * 16).astype(np.uint8)).save(place / f"{k}.png")
     X, y = image_set(str(tmp_path / "pictures"))
     assert X.shape == (20, 9 * 21)
     assert sorted(y) == sorted(f"class {c}" for c in digits.target[:20])
@@ -272,8 +272,8 @@ def test_a_bad_line_in_the_middle_is_an_error(tmp_path):
         Store(path)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="files are locked the POSIX way")
 def test_two_runs_cannot_write_at_once(tmp_path):
-    pytest.importorskip("fcntl")
     path = tmp_path / "store.jsonl"
     with Store(path), pytest.raises(RuntimeError, match="another run"):
         Store(path).__enter__()
@@ -361,10 +361,8 @@ def test_quick_versions_need_no_data():
 
 
 def test_the_page_on_experiments_runs(tmp_path, monkeypatch, capsys):
-    text = (Path(__file__).parent.parent / "docs" / "reproduce.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "reproduce.md", "exec"), {})
+    run_blocks("reproduce.md")
     assert "The store holds 3 of 3 runs" in capsys.readouterr().out
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
@@ -180,6 +180,12 @@ def test_what_counts_as_unlabelled():
     marked = GaussianMixtureClassifier(unlabelled="?").fit(X, names)
     assert_array_equal(marked.classes_, ["a", "b"])
     assert_allclose(marked.predict_proba(X), GaussianMixtureClassifier().fit(X, three).predict_proba(X))
+
+
+def test_a_class_that_the_weights_leave_out_is_named():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"sample_weight in every class, but there are none in array\(\[2\]\)"):
+        GaussianMixtureClassifier().fit(X, y, sample_weight=(y < 2).astype(float))
 
 
 def test_unlabelled_row_of_weight_zero_is_not_there():

@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_classification
+from test_export_onnx import run
 
 import svmosaic
 from svmosaic import LearnedGateSVC, LocallyLinearSVC
@@ -405,9 +406,6 @@ def test_as_c(tmp_path, gate, n_components, n_tiles):
 
 @pytest.mark.parametrize(("gate", "n_components", "n_tiles"), EXPORTED)
 def test_as_onnx(gate, n_components, n_tiles):
-    pytest.importorskip("onnxruntime")
-    from test_export_onnx import run
-
     X, y = data()
     X = X.astype(np.float32)
     model = small(gate=gate, n_tiles=n_tiles, n_components=n_components).fit(X, y)

@@ -1,27 +1,14 @@
-"""The page on learnt gates: its examples run, and its numbers are those of the stored run."""
+"""The page on learnt gates: its numbers are those of the stored run."""
 
-import doctest
-import importlib.util
 import json
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parent.parent
+from pages import ROOT, script
 
 
 @pytest.fixture(scope="module")
 def page():
-    spec = importlib.util.spec_from_file_location("learned_page", ROOT / "benchmarks" / "learned_page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_examples_run():
-    failed, tried = doctest.testfile(str(ROOT / "docs" / "learned_gates.md"), module_relative=False)
-    assert failed == 0
-    assert tried > 4
+    return script("learned_page")
 
 
 def test_numbers_are_those_of_the_stored_run(page):

@@ -132,8 +132,8 @@ def test_storage_does_not_matter(coding, storage):
     settings = dict(anchors=X[:7], coding=coding, n_neighbors=4, C=0.3, tol=1e-7, max_iter=20_000, random_state=0)
     dense = LocallyLinearSVC(**settings).fit(X, y)
     other = LocallyLinearSVC(**settings).fit(storage(X), y)
-    assert_allclose(other.objective_, dense.objective_, rtol=1e-4)
-    assert_allclose(other.decision_function(storage(X)), dense.decision_function(X), atol=2e-2)
+    assert_allclose(other.objective_, dense.objective_, rtol=1e-7)
+    assert_allclose(other.decision_function(storage(X)), dense.decision_function(X), atol=2e-5)
 
 
 def test_more_anchors_than_a_line_needs():

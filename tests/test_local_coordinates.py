@@ -39,7 +39,8 @@ def test_is_locally_linear_svm_with_the_weights_held_at_zero(coding):
     assert not held.coef_.any()
     assert_array_equal(ours.intercept_, held.intercept_)
     assert_array_equal(ours.decision_function(X), held.decision_function(X))
-    assert_allclose(ours.dual_gap_, held.dual_gap_, rtol=1e-10)  # sums of other lengths round differently
+    assert_array_equal(ours.dual_gap_, held.dual_gap_)
+    assert_array_equal(ours.objective_, held.objective_)
 
 
 def test_has_the_one_fitted_form():
@@ -75,7 +76,7 @@ def test_storage_does_not_matter(storage):
     settings = dict(anchors=X[:12], code_scale=2.0, C=1.0, tol=1e-6, max_iter=20_000, random_state=0)
     dense = LocalCodingSVC(**settings).fit(X, y)
     other = LocalCodingSVC(**settings).fit(storage(X), y)
-    assert_allclose(other.decision_function(storage(X)), dense.decision_function(X), atol=2e-2)
+    assert_allclose(other.decision_function(storage(X)), dense.decision_function(X), atol=2e-5)
 
 
 def test_stochastic_solver_reaches_the_optimum():

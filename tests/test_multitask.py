@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler, normalize
@@ -95,9 +96,13 @@ def test_strong_groups_make_equal_experts():
         4, groups="hard", n_groups=2, alpha=1e4, beta=0.01, covariance_floor=1e-2, random_state=0
     )
     model.fit(X, y)
-    for g in np.unique(model.task_groups_[0]):
+    groups = np.unique(model.task_groups_[0])
+    assert len(groups) == 2
+    for g in groups:
         members = model.coef_[model.task_groups_[0] == g, 0]
-        assert_allclose(members, members[:1].repeat(len(members), axis=0), atol=0.05)
+        assert_allclose(members, members[:1].repeat(len(members), axis=0), atol=0.01 * np.abs(model.coef_).max())
+    free = clone(model).set_params(groups=None).fit(X, y).coef_[:, 0]
+    assert np.ptp(free, axis=0).min() > 0.1 * np.abs(free).max()  # without groups they are not equal
     assert model.coupling_.shape == (1, 4, 4)
     assert_allclose(np.trace(model.coupling_[0]), 2.0, atol=1e-6)
 

@@ -77,8 +77,8 @@ def test_storage_does_not_matter(storage):
     X, y = make_data(3)
     dense = NeighborsSVC(15, **EXACT).fit(X, y).decision_function(X)
     other = NeighborsSVC(15, **EXACT).fit(storage(X), y)
-    assert_allclose(other.decision_function(storage(X)), dense, atol=2e-2)
-    assert_allclose(other.decision_function(X), dense, atol=2e-2)
+    assert_allclose(other.decision_function(storage(X)), dense, atol=1e-4)
+    assert_allclose(other.decision_function(X), dense, atol=1e-4)
 
 
 def test_same_bits_for_any_threads_and_any_company():

@@ -103,11 +103,11 @@ def test_solve_positive_mends_rounding_and_gives_up_on_nan():
 
 
 def test_reach_follows_the_step_length():
-    assert newton._adapt_reach(0.0, 1e-3) == 1e-3
-    assert newton._adapt_reach(1e-3, 1e-3) == 4e-3
-    assert newton._adapt_reach(1e-3, 0.2) == 1e-3
-    assert newton._adapt_reach(1e-3, 1.0) == 5e-4
-    assert newton._adapt_reach(1e-7, 1.0) == 0.0
+    assert newton.adapt_reach(0.0, 1e-3) == 1e-3
+    assert newton.adapt_reach(1e-3, 1e-3) == 4e-3
+    assert newton.adapt_reach(1e-3, 0.2) == 1e-3
+    assert newton.adapt_reach(1e-3, 1.0) == 5e-4
+    assert newton.adapt_reach(1e-7, 1.0) == 0.0
 
 
 def test_squared_hinge_takes_few_steps():

@@ -6,21 +6,16 @@ import warnings
 import numpy as np
 import pytest
 import strategies as some
+from everything import ESTIMATORS
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils import get_tags
 
 import svmosaic
 
-ESTIMATORS = [
-    getattr(svmosaic, name)
-    for name in svmosaic.__all__
-    if inspect.isclass(getattr(svmosaic, name)) and issubclass(getattr(svmosaic, name), BaseEstimator)
-]
 each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: e.__name__)
 # Few tiles and few iterations: a fit should take milliseconds.
 SMALL = {"n_anchors": 5, "n_neighbors": 3, "n_clusters": 3, "n_experts": 3, "branching": (2, 2), "n_tiles": 4}

@@ -1,16 +1,12 @@
 """The README's figures are those of the stored results, and its Python runs."""
 
-import importlib.util
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from pages import ROOT, script
 
 
 def test_tables_are_those_of_the_stored_results():
-    spec = importlib.util.spec_from_file_location("readme", ROOT / "benchmarks" / "readme.py")
-    readme = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(readme)
+    readme = script("readme")
     assert readme.current() == readme.tables()
 
 

@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas
 import pytest
+from playwright.sync_api import sync_playwright
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
@@ -100,7 +102,6 @@ def test_pipeline_takes_what_enters_it():
 
 
 def test_names_come_from_the_frame():
-    pandas = pytest.importorskip("pandas")
     X, y = load_iris(return_X_y=True)
     frame = pandas.DataFrame(X, columns=["sepal", "width", "petal", "thin"])
     data = data_of(region_report(ClusteredSVC(n_clusters=3, random_state=0).fit(frame, y), frame))
@@ -173,8 +174,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 def browser():
     if CHROMIUM is None:
         pytest.skip("no Chromium on the path")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
-    with playwright.sync_playwright() as engine:
+    with sync_playwright() as engine:
         running = engine.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield running
         running.close()

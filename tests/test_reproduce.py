@@ -120,7 +120,6 @@ def test_reports_are_written(tmp_path, capsys):
     page = (tmp_path / "results.md").read_text()
     assert "Quick run on stand-ins" in page
     report = (tmp_path / "report.html").read_text()
-    pytest.importorskip("matplotlib")
     # Two pictures inside the file, and nothing that it would have to fetch.
     assert report.count("data:image/png;base64,") == 2
     assert not re.search(r'(src|href)="(?!data:|#)', report)

@@ -73,6 +73,7 @@ def test_all_that_is_promised_is_there(folder):
 def test_the_output_shown_is_that_of_the_command_before_it(folder):
     _, printed = folder
     command = None
+    assert "text" in {kind for kind, _, _ in blocks()}
     for kind, text, _ in blocks():
         if kind == "text":
             # Numbers differ between machines, by a little; words do not.

@@ -81,19 +81,20 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
     classes = np.unique(y)
     label = np.searchsorted(classes, y)  # a quarter of the memory of unique's inverse
     X, target = _weigh(X, y, classes, label, sample_weight, class_weight)
-    if len(target.label) < len(label):
-        present = np.unique(target.label)
-        if len(present) < 2 <= len(classes):
-            raise ValueError(
-                f"{type(estimator).__name__} needs two classes with positive sample_weight, "
-                f"got only {classes[present]!r}"
-            )
+    present = classes if len(target.label) == len(label) else classes[np.unique(target.label)]
+    require_two_classes(estimator, classes, present)
+    return X, target
+
+
+def require_two_classes(estimator, classes, present):
+    """Raise ValueError unless there are two classes, and two are present with a positive weight."""
+    name = type(estimator).__name__
     if len(classes) < 2:
         raise ValueError(
-            f"{type(estimator).__name__} needs samples of at least two classes, but the data contains only one "
-            f"class: {classes[0]!r}"
+            f"{name} needs samples of at least two classes, but the data contains only one class: {classes[0]!r}"
         )
-    return X, target
+    if len(present) < 2:
+        raise ValueError(f"{name} needs two classes with positive sample_weight, got only {present!r}")
 
 
 def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_weight=None):

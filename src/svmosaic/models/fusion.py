@@ -11,7 +11,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from svmosaic._validation import NO_WEIGHT, Target, check_choice, check_real, check_weight, validate
+from svmosaic._validation import (
+    NO_WEIGHT,
+    Target,
+    check_choice,
+    check_real,
+    check_weight,
+    require_two_classes,
+    validate,
+)
 from svmosaic.calibration import cross_fit
 from svmosaic.models._blend import Blend, Reduction
 from svmosaic.models._export import ExportMixin
@@ -170,11 +178,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         if not kept.any():
             raise ValueError(NO_WEIGHT)
         self.classes_ = np.unique(y[known & kept])
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"FusedSVC needs rows of at least two classes with positive sample_weight, got one class: "
-                f"{self.classes_!r}"
-            )
+        require_two_classes(self, np.unique(y[known]), self.classes_)
         data = _Data(X[known & kept], y[known & kept], sample_weight[known & kept],
                      X[~known & kept], y[~known & kept], sample_weight[~known & kept])  # fmt: skip
         svm = self._choose_svm(data, seed)

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, validate
+from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, require_two_classes, validate
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._mixture_em import COVARIANCES, POOLINGS, fit_mixture
 
@@ -166,11 +166,11 @@ class GaussianMixtureClassifier(ExportMixin, ClassifierMixin, BaseEstimator):
         if not kept.any():
             raise ValueError(NO_WEIGHT)
         present = np.bincount(label[kept & known], minlength=len(self.classes_)) > 0
-        if not present.all() or len(present) < 2:
+        require_two_classes(self, self.classes_, self.classes_[present])
+        if not present.all():
             raise ValueError(
-                "GaussianMixtureClassifier needs at least two classes, each with rows of positive sample_weight; rows "
-                f"came from {len(self.classes_[present])} class(es), {self.classes_[present]!r}, of the labels "
-                f"{self.classes_!r}"
+                "GaussianMixtureClassifier needs rows of positive sample_weight in every class, but there are none in "
+                f"{self.classes_[~present]!r}"
             )
         growth = fit_mixture(
             X[kept].astype(np.float64), label[kept], weight[kept], len(self.classes_), n_densities=self.n_densities,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import NO_WEIGHT, _class_weights
+from svmosaic._validation import NO_WEIGHT, _class_weights, require_two_classes
 from svmosaic.calibration import fit_calibration
 from svmosaic.gates import DistanceGate, SingleCell
 from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
@@ -119,18 +119,14 @@ def _survey(estimator, partitions) -> Survey:
         at = np.searchsorted(classes, one["classes"])
         counts[k, at] = one["counts"]
         weights[at] += one["weights"]
-    if len(classes) < 2:
-        raise ValueError(
-            f"{name} needs samples of at least two classes, but the data contains only one class: {classes[0]!r}"
-        )
+    require_two_classes(estimator, classes, classes)
     factor = np.ones(len(classes))
     if estimator.class_weight is not None:
         # One row a class, which weighs as much as the class, has the same sums.
         factor = _class_weights(estimator.class_weight, classes, classes, weights)
         counts = counts * (factor > 0)
     present = np.flatnonzero(counts.sum(axis=0))
-    if len(present) < 2:
-        raise ValueError(f"{name} needs two classes with positive sample_weight, got only {classes[present]!r}")
+    require_two_classes(estimator, classes, classes[present])
     dtype = np.result_type(*[np.dtype(one["dtype"]) for one in found])
     before = np.cumsum(counts, axis=0) - counts
     partitions.advance(prepare, classes, factor, dtype, each=list(before))

@@ -1,0 +1,34 @@
+"""The pages of the documentation, and the scripts that write their tables."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def examples_of(name):
+    """The lines of Python on a page that follow a prompt: what they print is there too."""
+    return re.findall(r"^>>> .*", (DOCS / name).read_text(), re.M)
+
+
+def blocks_of(name):
+    """The blocks of Python on a page that have no prompts."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / name).read_text(), re.M | re.S)
+    return [block for block in blocks if ">>>" not in block]
+
+
+def run_blocks(name):
+    """Run a page's blocks, one after the other."""
+    names = {}
+    for block in blocks_of(name):
+        exec(compile(block, name, "exec"), names)
+
+
+def script(name):
+    """A script of benchmarks/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
