@@ -28,6 +28,7 @@ LAYERS = [
     "solvers",
     "couplings",
     "gates",
+    "survey",
     "preparation",
     "tables",
     "datasets",

@@ -47,6 +47,20 @@ def duration(text) -> float:
     return seconds
 
 
+def memory_size(text) -> int:
+    """Bytes of 500MB, 2GB, 1.5G or plain bytes."""
+    units = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+    number = text.strip().lower().removesuffix("b").removesuffix("i")
+    unit = units.get(number[-1:], 1)
+    try:
+        size = float(number[:-1] if unit > 1 else number) * unit
+    except ValueError:
+        size = -1.0
+    if not 1 <= size < 2**60:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: write 500MB or 2GB")
+    return int(size)
+
+
 def check_output(path):
     """Refuse at once what could not be written at the end."""
     path = Path(path)
