@@ -53,11 +53,13 @@ def test_a_model_from_chunks_is_that_from_memory(folder, tmp_path, capsys, sourc
     common += ["--set", "loss=squared_hinge"]
     facts = trained(capsys, folder / source, *common, "-o", tmp_path / "a.model", *TINY)
     whole = trained(capsys, folder / source, *common, "-o", tmp_path / "b.model")
-    assert facts["chunks"] > 3 and "chunks" not in whole
+    assert facts["chunks"] > 3
+    assert "chunks" not in whole
     for key in ("rows", "classes", "rows_without_label", "features", "label", "held_out"):
         assert facts[key] == whole[key]
     a, b = open_model(tmp_path / "a.model"), open_model(tmp_path / "b.model")
-    assert list(a.kinds) == list(b.kinds) and a.prepared_names == b.prepared_names
+    assert list(a.kinds) == list(b.kinds)
+    assert a.prepared_names == b.prepared_names
     frame = table(300, seed=1)
     assert_allclose(_dense(a.prepared(frame)), _dense(b.prepared(frame)), atol=1e-12)
     # Rows are kept as float32 meanwhile, and both are within their certificates of the optimum.
@@ -81,7 +83,8 @@ def test_it_is_judged_beside_a_linear_svm_on_rows_held_out(folder, tmp_path, cap
     assert_allclose(model.predict_proba(table(20, seed=2)).sum(axis=1), 1.0)
     assert sum(model.regions().columns["rows"]) >= facts["rows"]
     X, y = model.sample_rows()
-    assert len(y) == facts["rows"] and list(X.columns) == list(model.feature_names)
+    assert len(y) == facts["rows"]
+    assert list(X.columns) == list(model.feature_names)
     assert not list(tmp_path.glob(".svmosaic*"))
 
 
@@ -117,9 +120,12 @@ def test_arrays_are_memory_mapped(tmp_path, capsys, as_column):
     label = "-1" if as_column else str(tmp_path / "y.npy")
     common = [tmp_path / "X.npy", "--label", label, "--model", "clustered"]
     facts = trained(capsys, *common, "-o", tmp_path / "m.model", *TINY)
-    assert facts["chunks"] > 3 and facts["classes"] == ["0", "1"] and facts["held_out"]["accuracy"] > 0.8
+    assert facts["chunks"] > 3
+    assert facts["classes"] == ["0", "1"]
+    assert facts["held_out"]["accuracy"] > 0.8
     whole = trained(capsys, *common, "-o", tmp_path / "w.model")
-    assert "chunks" not in whole and whole["rows"] == facts["rows"] == 3000
+    assert "chunks" not in whole
+    assert whole["rows"] == facts["rows"] == 3000
     asked = [] if as_column else ["--label", label]
     assert main(["score", tmp_path / "m.model", tmp_path / "X.npy", "--json", *asked]) == 0
     assert json.loads(capsys.readouterr().out)["accuracy"] > 0.8
@@ -142,7 +148,8 @@ def test_arrays_are_memory_mapped(tmp_path, capsys, as_column):
 def test_what_is_wrong_is_told_and_leaves_no_file(folder, tmp_path, capsys, arguments, message):
     assert main(["train", folder / "parts", "-o", tmp_path / "m.model", *TINY, *arguments]) == 1
     error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+    assert message in error
+    assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 
@@ -183,7 +190,8 @@ def test_the_preparation_of_chunks_is_that_of_all_rows():
     for memory in (1, 10**9):  # a column at a time, or all
         found = survey(chunks, names, kinds, scale=True, max_categories=8, sample_rows=300, seed=0, memory=memory)
         whole = build_preparation(X, kinds, max_categories=8).fit(X)
-        assert found.n_rows == 5000 and len(found.labels) == 300
+        assert found.n_rows == 5000
+        assert len(found.labels) == 300
         for step in (0, 1):
             one, other = (p.named_transformers_["numbers"].steps[step][1] for p in (found.preparation, whole))
             if step == 0:

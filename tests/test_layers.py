@@ -24,6 +24,7 @@ LAYERS = [
     "calibration",
     "mosaic",
     "predictor",
+    "kernel_predictor",
     "scaling",
     "solvers",
     "couplings",

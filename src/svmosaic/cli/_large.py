@@ -1,4 +1,4 @@
-"""Training from a table that does not fit in memory: read in chunks, several times, and fitted by `svmosaic.outofcore`."""
+"""Training from a table larger than memory: read in chunks, several times, and fitted by `svmosaic.outofcore`."""
 
 import os
 import tempfile
@@ -137,8 +137,8 @@ def look_at(options, memory, update=None) -> LargeTable:
     rows = int(np.clip(min(MOST_CHUNK_BYTES, memory * CHUNK_SHARE, size) / width, 100, 1_000_000))
     text, counts, without = set(), pd.Series(dtype=np.int64), 0
     for table in _read(options, rows, update=update):
-        kinds = dict(zip(table.X.columns, kinds_of(table.X), strict=True))
-        text |= {name for name in names if kinds[name] == TEXT and table.X[name].notna().any()}
+        kind = dict(zip(table.X.columns, kinds_of(table.X), strict=True))
+        text |= {name for name in names if kind[name] == TEXT and table.X[name].notna().any()}
         labels = pd.Series(table.y)
         without += int(labels.isna().sum())
         counts = counts.add(labels.value_counts(), fill_value=0)
@@ -328,7 +328,8 @@ class _Job:
 
     def notes(self, found):
         most = self.options.max_categories
-        yield f"read in chunks of {self.table.chunk_rows} rows, since it would not fit in {_bytes(self.memory)} of memory"
+        size = _bytes(self.memory)
+        yield f"read in chunks of {self.table.chunk_rows} rows, since it would not fit in {size} of memory"
         for name, distinct in found.n_texts.items():
             if distinct > most:
                 yield f"column {name!r} holds {distinct} different texts or more: the {most} most frequent count"

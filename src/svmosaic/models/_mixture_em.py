@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from svmosaic import _core
-from svmosaic.models._densities import class_log_sums, log_kernel_sums, row_blocks, squared_distances
+from svmosaic.models._densities import class_log_sums, density_bank, log_kernel_sums, row_blocks, squared_distances
 from svmosaic.rows import Rows
 
 COVARIANCES = ("spherical", "diag", "full")
@@ -99,6 +99,23 @@ class Densities:
             rows, means = self._whitened(g, X, self.means[here])
             np.logaddexp(out, self._log_sums(rows, means, here, np.ones((len(here), 1)), height[here], n_jobs), out=out)
         return out
+
+    def packed(self) -> list:
+        """The densities as `KernelPredictor` takes them."""
+        if self.covariance.ndim == 3 and self.pooling == "none":
+            return [("full", self.gaussians(), self.owner)]
+        height = self._log_height()
+        if self.covariance.ndim < 3:
+            precision = 1.0 / self.covariance[self.group].reshape(len(self.means), -1)
+            return [(None, density_bank(self.means, precision, height, self.owner, self.n_classes))]
+        banks = []
+        for g in np.unique(self.group):
+            here = np.flatnonzero(self.group == g)
+            roots, means = self._whitened(g, np.eye(self.means.shape[1]), self.means[here])
+            ones = np.ones((len(here), 1))
+            bank = density_bank(means, ones, height[here], self.owner[here], self.n_classes)
+            banks.append((np.ascontiguousarray(roots.T), bank))
+        return banks
 
     def _log_sums(self, rows, means, here, precision, log_height, n_jobs):
         return log_kernel_sums(rows, means, precision, log_height, self.owner[here], self.n_classes, n_jobs)

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, validate
+from svmosaic.kernel_predictor import KernelPredictor
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._mixture_em import COVARIANCES, POOLINGS, fit_mixture
 
@@ -251,6 +252,17 @@ class GaussianMixtureClassifier(ExportMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X):
         """p(k|x), of shape (n_samples, n_classes)."""
         return np.exp(self.predict_log_proba(X))
+
+    def predictor(self):
+        """A `KernelPredictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+
+        Returns
+        -------
+        KernelPredictor
+        """
+        check_is_fitted(self)
+        densities = self._densities.packed()
+        return KernelPredictor(self.classes_, self.n_features_in_, densities=densities, posterior=True)
 
     def score_samples(self, X):
         """log p(x), of shape (n_samples,)."""
