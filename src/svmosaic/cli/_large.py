@@ -162,6 +162,7 @@ class Prepared:
 
     def __init__(self, folder, chunks, preparation, scaling, n_rows):
         self.folder, self.n_chunks = Path(folder), 0
+        self.update, self.n_passes = None, 0
         for X, y in chunks:
             if len(y) == 0:
                 continue
@@ -177,6 +178,9 @@ class Prepared:
         return Raw(self.rows(k), np.load(self._path("y", k)), None, f"chunk {k}")
 
     def rows(self, k):
+        if self.update is not None:
+            self.n_passes += k == 0
+            self.update(k + 1, self.n_chunks, f": pass {self.n_passes} over the rows")
         return np.load(self._path("X", k))
 
     def _path(self, name, k):
@@ -271,10 +275,10 @@ class _Job:
         self.options, self.table, self.memory, self.bar = options, table, memory, bar
 
     def surveyed(self, part, scale):
-        with self.bar.step("learning the preparation"):
+        with self.bar.step("learning the preparation") as update:
             width = 8 * len(self.table.names)
             return survey(
-                lambda: self.table.chunks(part), self.table.names, self.table.kinds, scale=scale,
+                lambda: self.table.chunks(part, update), self.table.names, self.table.kinds, scale=scale,
                 max_categories=self.options.max_categories, seed=self.options.seed,
                 sample_rows=int(np.clip(self.memory / (16 * width), *SAMPLE_ROWS)),
                 memory=int(self.memory * MEDIAN_SHARE),
@@ -308,7 +312,8 @@ class _Job:
 
     def fitted(self, choice, rows, found, text):
         """A pipeline, fitted through `svmosaic.outofcore`."""
-        with self.bar.step(text):
+        with self.bar.step(text) as rows.update:
+            rows.n_passes = 0
             estimator = outofcore.fit(choice.estimator, rows, scratch=self.options.scratch)
         if choice.scaling is not None:
             estimator.mosaic_ = replace(estimator.mosaic_, feature_map=choice.scaling)

@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from svmosaic import LinearSVC, __version__
-from svmosaic.cli._io import add_output_options, add_table_options, read_options, say
+from svmosaic.cli._io import add_output_options, add_table_options, listening, read_options, say
 from svmosaic.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
 from svmosaic.tables import Table, TableError, read_table
 from svmosaic.trained import TrainedModel
@@ -147,13 +147,20 @@ def take(X, rows):
     return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
 
 
-def fitted(estimator, X, y, kinds, options):
-    """Preparation and classifier, fitted; a model that scales by itself gets rows that are not."""
+def fitted(estimator, X, y, kinds, options, update=None):
+    """Preparation and classifier, fitted; a model that scales by itself gets rows that are not.
+
+    Parameters
+    ----------
+    update : callable, optional
+        Of a step of the bar, which is told of iterations.
+    """
     if "calibration" in estimator.get_params() and np.unique(y, return_counts=True)[1].min() < 2:
         estimator.set_params(calibration=None)  # which needs two rows of each class
     scale = type(estimator).__name__ != "MosaicClassifier"
     preparation = build_preparation(X, kinds, scale=scale, max_categories=options.max_categories)
-    return Pipeline([("prepare", preparation), ("classify", estimator)]).fit(X, y)
+    with listening(estimator, update):
+        return Pipeline([("prepare", preparation), ("classify", estimator)]).fit(X, y)
 
 
 def for_judging(parameters):
@@ -187,13 +194,13 @@ def finish(options, data, estimator, held_out_model, bar, started, extra=None, s
     scores = {}
     if data.test is not None:
         X, y = data.test
-        with bar.step("a linear SVM beside it"):
+        with bar.step("a linear SVM beside it") as update:
             parameters = common_parameters(LinearSVC, options) | {"calibration": None}
-            linear = fitted(LinearSVC(**parameters), *data.train, data.kinds, options)
+            linear = fitted(LinearSVC(**parameters), *data.train, data.kinds, options, update)
         scores = {"rows": len(y), "accuracy": float(np.mean(held_out_model.predict(X) == y))}
         scores["linear_svm"] = float(np.mean(linear.predict(X) == y))
-    with bar.step("fitting to all rows", seconds):
-        pipeline = fitted(estimator, data.X, data.y, data.kinds, options)
+    with bar.step("fitting to all rows", seconds) as update:
+        pipeline = fitted(estimator, data.X, data.y, data.kinds, options, update)
     found = {
         "rows": len(data.y), "held_out": scores or None, "rows_without_label": data.without_label,
         "notes": list(_notes(data, options)), **(extra or {}),

@@ -74,8 +74,8 @@ def run(options):
             data = read_data(options)
         model = None
         if data.test is not None:
-            with bar.step("training", seconds):
-                model = fitted(kind(**for_judging(parameters)), *data.train, data.kinds, options)
+            with bar.step("training", seconds) as update:
+                model = fitted(kind(**for_judging(parameters)), *data.train, data.kinds, options, update)
         estimator = kind(**parameters)
         finish(options, data, estimator, model, bar, started, {"parameters": _told(parameters)}, seconds)
 
