@@ -16,7 +16,7 @@ from svmosaic.couplings.clustered import penalty
 from svmosaic.gates import DistanceGate, GaussianGate, Responsibilities
 from svmosaic.gates.gaussian import moments
 from svmosaic.models._em import EM, Mixture
-from svmosaic.models._experts import Bank, improved
+from svmosaic.models._experts import Bank, improved, total_gap
 from svmosaic.models._mixture_base import TrainingData, _Watch
 from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import Job
@@ -117,6 +117,11 @@ class PartitionEM(EM):
         self.tasks = tasks
         self.solver = {"tol": estimator.inner_tol, "max_iter": estimator.inner_max_iter}
         self.solved = False
+        self.gap = np.nan
+
+    @property
+    def experts_gap(self) -> float:
+        return self.gap
 
     def e_step(self, mixture):
         self.partitions.advance(share_out, mixture, self.label_weight, self.drop, self.n_threads)
@@ -149,6 +154,7 @@ class PartitionEM(EM):
             start=start, keep_duals=True, **self.solver,
         )  # fmt: skip
         self.solved = True
+        self.gap = total_gap(bank.couplings, solutions)
         found = np.stack([job.coupling.tiles(s.weights) for job, s in zip(jobs, solutions, strict=True)], axis=1)
         losses = self.partitions.total(expert_losses, [bank.tiles, found], self.n_threads)
         tiles = bank.tiles.copy()

@@ -147,11 +147,11 @@ def format_of(path, format=None) -> str:
 
 
 def _chunks(path, rows, label, format, header, text, n_features, zero_based=None, progress=None):
+    if str(path) != STDIN and not Path(path).exists():
+        raise TableError(f"there is no file {path}")
     format = format_of(path, format)
     if str(path) == STDIN and format not in STREAMS:
         raise TableError(f"{format} cannot be read from the standard input: only {', '.join(STREAMS)}")
-    if str(path) != STDIN and not Path(path).exists():
-        raise TableError(f"there is no file {path}")
     if format in ("csv", "tsv"):
         frames = csv_frames(path, rows, header, "\t" if format == "tsv" else None, text, progress)
     elif format == "libsvm":
