@@ -5,16 +5,19 @@ import io
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
@@ -703,3 +706,49 @@ def test_a_bar_is_shown_on_a_terminal_only(folder, tmp_path):
     assert b"300 predictions written" in out
     assert "predicting" in shown
     assert "left" in shown
+
+
+def on_a_terminal(arguments):
+    """Exit code of the program, and all that it wrote to the terminal that its stderr is."""
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=follower,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+    )  # fmt: skip
+    os.close(follower)
+    shown = b""
+    while True:  # read on: a program whose terminal is full stands still
+        try:
+            some = os.read(leader, 100_000)
+        except OSError:  # the other end is closed
+            break
+        if not some:
+            break
+        shown += some
+    os.close(leader)
+    return process.wait(timeout=120), shown.decode()
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "task"),
+    [
+        ("mixture", ["n_experts=4", "max_iter=30", "tol=0"], "EM iteration [0-9]+ of at most 30"),
+        ("learned", ["n_tiles=4", "max_iter=400"], "epoch [0-9]+ of at most 400"),
+        ("local", ["n_anchors=20", "tol=1e-10", "max_iter=20000"], "output [123] of 3, iteration [0-9]+"),
+    ],
+)
+def test_the_bar_follows_the_iterations_and_the_model_does_not_know(folder, tmp_path, model, settings, task):
+    arguments = ["train", folder / "mixed.csv", "--label", "town", "--model", model, "--test-size", "0"]
+    arguments += [word for setting in settings for word in ("--set", setting)]
+    code, shown = on_a_terminal([*arguments, "-o", tmp_path / "a.model"])
+    assert code == 0
+    assert re.search(f"fitting to all rows: {task}", shown)
+    assert re.search("left .*[0-9]:[0-9][0-9]:[0-9][0-9]", shown)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert main([*arguments, "-o", tmp_path / "b.model", "--quiet"]) == 0
+    a, b = open_model(tmp_path / "a.model"), open_model(tmp_path / "b.model")
+    assert not [name for name in vars(a.estimator) if "callback" in name]
+    X, _ = a.sample_rows()
+    assert_array_equal(a.pipeline.decision_function(a.rows(X)), b.pipeline.decision_function(b.rows(X)))

@@ -1,11 +1,14 @@
 """The EM loop: its steps against plain formulas, and its promise that the objective never falls."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import check_grad
 from scipy.special import logsumexp
+from sklearn.base import clone
 from sklearn.callback import FitCallback
 from sklearn.datasets import make_blobs, make_classification, make_moons
 
@@ -223,3 +226,19 @@ def test_verbose_prints_a_line_an_iteration(capsys):
     X, y = SETS["moons"]
     MixtureSVC(4, max_iter=2, tol=0.0, verbose=1, random_state=0).fit(X, y)
     assert capsys.readouterr().out.count("objective") == 3
+
+
+@pytest.mark.parametrize("model", MODELS[1:4], ids=repr)
+def test_every_iteration_is_a_line_with_objective_gap_and_live_tiles(model, capsys):
+    X, y = SETS["moons"]
+    model = clone(model).set_params(max_iter=2, tol=0.0, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(model.objective_)
+    for number, (line, objective) in enumerate(zip(lines, model.objective_, strict=True)):
+        found = re.match(
+            rf"\[\w+\] iteration {number}: objective (\S+), gap (\S+) in the experts, (\d+) of \d+ tiles live", line
+        )
+        assert float(found[1]) == pytest.approx(objective, rel=1e-5)
+        # Of all outputs together, each solved to inner_tol of its objective at zero.
+        assert 0 <= float(found[2]) <= 1.01 * model.inner_tol * model.label_weight * len(X) * 2
+    assert int(found[3]) == model.n_experts_

@@ -1,5 +1,7 @@
 """The Gaussian mixture classifier: exact steps, rising likelihood, weights, missing labels."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -247,3 +249,42 @@ def test_bad_parameters_are_named(parameters, message):
     X, y = problem()
     with pytest.raises(ValueError, match=message):
         GaussianMixtureClassifier(**parameters).fit(X, y)
+
+
+class _Steps:
+    """Counts the steps of EM, and may stop them."""
+
+    def __init__(self, stop_after=None):
+        self.stop_after, self.fitted = stop_after, []
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
+        if context.task_name == "EM step":
+            self.fitted.append(fitted_estimator.predict(X))
+            return len(self.fitted) == self.stop_after
+        return None
+
+    def teardown(self, estimator, context):
+        pass
+
+
+def test_each_step_of_em_calls_back_and_prints(capsys):
+    X, y = make_xor(random_state=0)
+    plain = GaussianMixtureClassifier(2, random_state=0).fit(X, y)
+    steps = _Steps()
+    model = GaussianMixtureClassifier(2, random_state=0, verbose=1).set_callbacks(steps).fit(X, y)
+    assert len(steps.fitted) == model.n_iter_ == plain.n_iter_
+    assert_allclose(model.means_, plain.means_, rtol=0)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == model.n_iter_
+    assert re.fullmatch(r"\[GaussianMixtureClassifier\] EM step 1: mean log-likelihood \S+, 2 densities", lines[0])
+    assert lines[-1].endswith("4 densities")
+    steps = _Steps(stop_after=1)
+    model.set_callbacks(steps).fit(X, y)
+    assert model.n_iter_ == 1
+    assert_array_equal(model.predict(X), steps.fitted[0])

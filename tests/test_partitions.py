@@ -157,6 +157,26 @@ def test_mixture_searches_its_floor(data):
     assert found.covariance_floor_ == clone(model).fit(X, y).covariance_floor_
 
 
+@pytest.mark.parametrize("rows_per_expert", [None, 100])
+def test_mixture_starts_where_the_local_one_does(data, monkeypatch, rows_per_expert):
+    """The search for the floor and k-means look at the same samples, also where a partition holds one class."""
+    monkeypatch.setattr("svmosaic.models.multitask.SEARCH_ROWS", 150)
+    X, y, weight = data
+    order = np.argsort(y, kind="stable")
+    X, y, weight = X[order], y[order], weight[order]
+    model = MultiTaskMixtureSVC(
+        3, inner_tol=1e-5, max_iter=4, rows_per_expert=rows_per_expert, random_state=0, groups=None
+    )
+    local = clone(model).fit(X, y, weight)
+    bounds = tuple(np.flatnonzero(y[1:] != y[:-1]) + 1)
+    for cuts in (bounds, (5, 300)):
+        found = fit(clone(model), cut(X, y, weight, cuts))
+        assert found.covariance_floor_ == local.covariance_floor_
+        assert_allclose(list(found.floor_scores_.values()), list(local.floor_scores_.values()))
+        assert_allclose(found.objective_, local.objective_, rtol=1e-3)
+        assert np.mean(found.predict(X) == local.predict(X)) > 0.98
+
+
 def part_of(problem, X, gate_width):
     n = problem.n_rows
     return Part(

@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,8 +13,25 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import SVC
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
+import svmosaic
+from svmosaic import (
+    BoostedLinearSVC,
+    ClusteredSVC,
+    FusedSVC,
+    GaussianMixtureClassifier,
+    KMeansSVC,
+    LinearSVC,
+    LocallyLinearSVC,
+    NeighborsSVC,
+    mixture_to_svm,
+    svm_to_mixture,
+)
+from svmosaic.export.c import CExportError, to_c
+from svmosaic.export.files import save
+from svmosaic.export.onnx import OnnxExportError, to_onnx
 from svmosaic.gates import CODINGS, DistanceGate, SingleCell
 from svmosaic.mosaic import LINKS, Mosaic
 
@@ -202,3 +220,127 @@ def test_a_row_on_a_centre_and_rows_out_of_all_reach_stay_finite():
             scores = mosaic.decision_function(X.astype(dtype))
             assert np.isfinite(scores).all()
             assert_allclose(scores, mosaic.decision_function(X), rtol=2e-4, atol=2e-4)
+
+
+COVARIANCES, POOLINGS = ("spherical", "diag", "full"), ("all", "class", "none")
+KERNEL_NAMES = [
+    f"{name} {n_classes}"
+    for n_classes in (2, 3)
+    for name in [
+        *(f"mixture {c} {p}" for c in COVARIANCES for p in POOLINGS),
+        *(f"fused {weight}" for weight in (0, 0.4, 1)),
+        *(f"converted mixture {bias}" for bias in ("class", "wide")),
+        *(f"converted svm {c}" for c in COVARIANCES),
+    ]
+]
+
+
+@cache
+def kernel_model(name):
+    """The model of this name, and rows."""
+    kind, *options, n_classes = name.split()
+    n_classes = int(n_classes)
+    X, y = make_classification(
+        240, 6, n_informative=4, n_redundant=0, n_classes=n_classes, random_state=n_classes, shift=3.0
+    )
+    y = np.array(["a", "b", "c"])[y]
+    svm = SVC() if n_classes == 2 else OneVsRestClassifier(SVC())
+    if kind == "mixture":
+        covariance, pooling = options
+        return GaussianMixtureClassifier(3, covariance=covariance, pooling=pooling, random_state=0).fit(X, y), X
+    if kind == "fused":
+        weight = float(options[0])
+        calibration = "temperature" if weight == 0.4 else None
+        model = FusedSVC(svm, GaussianMixtureClassifier(2), weight=weight, random_state=0, calibration=calibration)
+        return model.fit(X, y), X
+    if options[0] == "mixture":
+        return svm_to_mixture(svm.fit(X, y), bias=options[1]), X
+    return mixture_to_svm(GaussianMixtureClassifier(2, covariance=options[1], random_state=0).fit(X, y)), X
+
+
+@pytest.mark.parametrize("name", KERNEL_NAMES)
+def test_kernel_predictor_agrees_with_the_model(name):
+    model, X = kernel_model(name)
+    X = np.vstack([X, X[:5] + 1e3, np.zeros((1, X.shape[1]))])
+    predictor = model.predictor()
+    wanted = model.decision_function(X)
+    found = predictor.decision_function(X)
+    assert found.shape == wanted.shape
+    size = np.abs(wanted).max()
+    assert_allclose(found, wanted, rtol=1e-9, atol=1e-12 * size)
+    assert_array_equal(predictor(X), model.predict(X))
+    assert_array_equal(predictor.decision_function(X, n_threads=2), found)
+    again = pickle.loads(pickle.dumps(predictor))
+    assert_array_equal(again.decision_function(X), found)
+    for row, score, label in zip(X[:4], found, predictor.predict(X), strict=False):
+        assert predictor(row) == label
+        assert_allclose(predictor.decision_function(row), score, rtol=1e-12, atol=1e-12 * size)
+    if hasattr(model, "predict_proba"):
+        assert_allclose(predictor.predict_proba(X), model.predict_proba(X), atol=1e-12)
+        assert_allclose(predictor.predict_proba(X[0]), model.predict_proba(X[:1])[0], atol=1e-12)
+    else:
+        with pytest.raises(AttributeError, match="no calibration"):
+            predictor.predict_proba(X)
+
+
+def test_kernel_predictor_from_many_threads():
+    model, X = kernel_model("fused 0.4 3")
+    predictor, wanted = model.predictor(), model.decision_function(X)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(predictor.decision_function, list(X)))
+    assert_allclose(found, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        (np.zeros(5), ValueError, r"X must have shape \(6,\) or \(n_samples, 6\), got \(5,\)"),
+        (np.zeros((1, 2, 6)), ValueError, "got \\(1, 2, 6\\)"),
+        (np.array(["a"] * 6), TypeError, "rows must be numbers"),
+        (sparse.csr_array(np.eye(6)), TypeError, "toarray"),
+    ],
+)
+def test_kernel_predictor_refuses_other_rows(rows, error, message):
+    with pytest.raises(error, match=message):
+        kernel_model("mixture diag all 2")[0].predictor().predict(rows)
+
+
+def test_a_kernel_predictor_needs_numpy_and_the_core_only(tmp_path):
+    model, X = kernel_model("fused 0.4 2")
+    model = FusedSVC(SVC(), GaussianMixtureClassifier(2), weight=0.4, random_state=0).fit(X, model.predict(X))
+    (tmp_path / "p.pickle").write_bytes(pickle.dumps(model.predictor()))
+    code = (
+        "import pickle, sys, numpy as np\n"
+        f"p = pickle.load(open({str(tmp_path / 'p.pickle')!r}, 'rb'))\n"
+        "print(p(np.zeros(6)))\n"
+        "assert not {'sklearn', 'scipy', 'joblib'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == model.predict(np.zeros((1, 6)))[0]
+
+
+def test_converted_objects_are_saved_and_opened(tmp_path):
+    for name in ("converted mixture class 3", "converted svm full 2"):
+        model, X = kernel_model(name)
+        model.save(tmp_path / "m.model")
+        again = svmosaic.load(tmp_path / "m.model")
+        assert type(again) is type(model)
+        assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_what_has_no_form_outside_of_python_says_why(tmp_path):
+    """The table of docs/prediction.md, as far as it refuses."""
+    converted, X = kernel_model("converted svm full 2")
+    y = converted.predict(X)
+    models = [converted, kernel_model("converted mixture class 2")[0], NeighborsSVC().fit(X, y)]
+    models.append(BoostedLinearSVC(2).fit(X, y))
+    for model in models:
+        name = type(model).__name__
+        with pytest.raises(OnnxExportError, match=f"{name} cannot be written as ONNX: it (has no|is a) "):
+            to_onnx(model)
+        with pytest.raises(CExportError, match=f"{name} cannot be written as C: it (has no|is a) "):
+            to_c(model, tmp_path / "model.c")
+        assert not list(tmp_path.iterdir())
+        save(model, tmp_path / "m.model")
+        assert_array_equal(svmosaic.load(tmp_path / "m.model").predict(X), model.predict(X))
+        (tmp_path / "m.model").unlink()

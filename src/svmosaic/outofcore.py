@@ -58,7 +58,7 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
     A fitted estimator of the same class, which is an ordinary one.
     """
     check_real("chunk_rows", chunk_rows, at_least=1, integer=True, optional=True)
-    if label is None:
+    if label is None and not hasattr(source, "n_chunks"):
         raise ValueError("label must name the column of the labels, or hold them")
     opened = open_source(source, label, sample_weight, chunk_rows, features)
     with tempfile.TemporaryDirectory(prefix="svmosaic-", dir=scratch) as folder:

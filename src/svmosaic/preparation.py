@@ -65,7 +65,7 @@ def _words(column):
     return words
 
 
-def build_preparation(X, kinds, *, scale=True, max_categories=64):
+def build_preparation(X, kinds, *, scale=True, max_categories=64, counts=None):
     """The transformer for rows as `to_input` gives them, not fitted yet.
 
     Numbers: missing ones become the median; then mean 0 and variance 1. Text: missing is a category of its own, and
@@ -81,6 +81,9 @@ def build_preparation(X, kinds, *, scale=True, max_categories=64):
         False for a model that scales dense rows itself.
     max_categories : int, default=64
         Of a text column with more, only the so many most frequent get a column, none that occurs once.
+    counts : list of Series, optional
+        How often each text occurs, for every text column, where X is only a part of the rows. The rows that come out
+        are then dense.
     """
     if sparse.issparse(X):
         return MaxAbsScaler()
@@ -89,20 +92,26 @@ def build_preparation(X, kinds, *, scale=True, max_categories=64):
     places = [place for place, kind in enumerate(kinds) if kind == TEXT]
     if not places:
         return numbers
+    if counts is None:
+        found, dense = [count_texts(X.iloc[:, place]) for place in places], {}
+    else:
+        found, dense = counts, {"sparse_threshold": 0.0}
     words = make_pipeline(
         SimpleImputer(missing_values="", strategy="constant", fill_value=MISSING),
-        OneHotEncoder(
-            categories=[_categories(X.iloc[:, place], max_categories) for place in places], handle_unknown="ignore"
-        ),
+        OneHotEncoder(categories=[_categories(c, max_categories) for c in found], handle_unknown="ignore"),
     )
     others = [place for place, kind in enumerate(kinds) if kind == NUMBER]
     parts = ([("numbers", numbers, others)] if others else []) + [("text", words, places)]
-    return ColumnTransformer(parts, verbose_feature_names_out=False)
+    return ColumnTransformer(parts, verbose_feature_names_out=False, **dense)
 
 
-def _categories(column, most):
+def count_texts(column):
+    """How often each text of a column occurs, as a Series."""
+    return column.replace("", MISSING).value_counts()
+
+
+def _categories(counts, most):
     """The categories worth a column, sorted."""
-    counts = column.replace("", MISSING).value_counts()
     if len(counts) > most:
         # Sorted by name first: of equally frequent ones the choice should not depend on the order of the rows.
         counts = counts.sort_index().sort_values(ascending=False, kind="stable")

@@ -47,6 +47,20 @@ def duration(text) -> float:
     return seconds
 
 
+def memory_size(text) -> int:
+    """Bytes of 500MB, 2GB, 1.5G or plain bytes."""
+    units = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+    number = text.strip().lower().removesuffix("b").removesuffix("i")
+    unit = units.get(number[-1:], 1)
+    try:
+        size = float(number[:-1] if unit > 1 else number) * unit
+    except ValueError:
+        size = -1.0
+    if not 1 <= size < 2**60:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: write 500MB or 2GB")
+    return int(size)
+
+
 def check_output(path):
     """Refuse at once what could not be written at the end."""
     path = Path(path)
@@ -122,7 +136,7 @@ class Bar:
             )
 
             self._bar = Progress(
-                TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
+                TextColumn("{task.description}"), BarColumn(bar_width=20), TaskProgressColumn(),
                 TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
                 console=Console(stderr=True), transient=True,
             )  # fmt: skip
@@ -135,9 +149,13 @@ class Bar:
 
     @contextmanager
     def step(self, text, seconds=None):
-        """A piece of work; if it is to take a known time, the bar follows the clock. Yields `update(done, total)`."""
+        """A piece of work; if it is to take a known time, the bar follows the clock.
+
+        Yields `update(done, total, more="")`, where `more` is a text beside the one of the step; None where no bar is
+        shown.
+        """
         if self._bar is None:
-            yield lambda done, total: None
+            yield None
             return
         bar, task = self._bar, self._bar.add_task(text, total=seconds)
         over = threading.Event()
@@ -149,11 +167,67 @@ class Bar:
                     bar.update(task, completed=min(perf_counter() - started, seconds))
 
             threading.Thread(target=follow, daemon=True).start()
+
+        def update(done, total, more=""):
+            bar.update(task, completed=done, total=total, description=f"{text}{more}")
+
         try:
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            yield update
         finally:
             over.set()
             bar.remove_task(task)
+
+
+class Listener:
+    """Shows how far a fit is, by scikit-learn's callbacks: EM iterations, epochs, or outputs that are solved.
+
+    Parameters
+    ----------
+    update : callable (done, total, more), of `Bar.step`
+    """
+
+    def __init__(self, update):
+        self.update, self.done, self.fit = update, 0, None
+
+    def setup(self, estimator, context):
+        # Above it there may be tasks of a pipeline.
+        self.done, self.fit = 0, context
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        parent, most = context.parent, self.fit.max_subtasks
+        if context is self.fit:
+            return
+        if parent is self.fit:
+            self.done += 1
+            self.update(self.done, most, _task_text(context, self.done, most))
+        else:  # an iteration within one of the outputs, of which there may be one only
+            text = _task_text(parent, parent.task_id + 1, most)
+            self.update(self.done, most, f"{text}, {context.task_name} {context.task_id + 1}")
+
+    def teardown(self, estimator, context):
+        pass
+
+
+def _task_text(context, number, most):
+    # How many outputs there are is known; iterations and epochs may end sooner.
+    up_to = "of" if context.task_name == "output" else "of at most"
+    return f": {context.task_name} {number} {up_to} {most}"
+
+
+@contextmanager
+def listening(estimator, update):
+    """The estimator with a `Listener`, where there is a bar and the estimator calls back; without it afterwards."""
+    if update is None or not hasattr(estimator, "set_callbacks"):
+        yield
+        return
+    estimator.set_callbacks(Listener(update))
+    try:
+        yield
+    finally:
+        estimator.set_callbacks()
 
 
 def is_stdin(path) -> bool:

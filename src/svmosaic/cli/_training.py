@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from svmosaic import LinearSVC, __version__
-from svmosaic.cli._io import add_output_options, add_table_options, read_options, say
+from svmosaic.cli._io import add_output_options, add_table_options, listening, read_options, say
 from svmosaic.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
 from svmosaic.tables import Table, TableError, read_table
 from svmosaic.trained import TrainedModel
@@ -19,8 +19,13 @@ from svmosaic.trained import TrainedModel
 
 def add_training_arguments(parser):
     """Arguments of both commands."""
-    parser.add_argument("data", help="CSV, TSV, Parquet (file or folder), Arrow, LIBSVM or NPZ; - for standard input")
-    parser.add_argument("--label", help="label column, by name or place (-1: last); not needed for LIBSVM and NPZ")
+    parser.add_argument(
+        "data", help="CSV, TSV, Parquet (file or folder), Arrow, LIBSVM, NPZ or NPY; - for standard input"
+    )
+    parser.add_argument(
+        "--label",
+        help="label column, by name or place (-1: last), or of NPY a second file; not needed for LIBSVM and NPZ",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write the model")
     parser.add_argument("--test", metavar="FILE", help="a table to judge by, instead of held-out rows")
     parser.add_argument(
@@ -71,13 +76,7 @@ def read_data(options) -> Data:
         raise TableError(f"the label column {table.label!r} is empty")
     if not there.all():
         table = Table(table.X[there], y, table.feature_names, table.label)
-    classes = np.unique(y)
-    if len(classes) < 2:
-        raise TableError(f"all rows have the same label, {str(classes[0])!r}: there is nothing to tell apart")
-    if len(classes) > max(100, len(y) // 2):
-        raise TableError(
-            f"the label {table.label!r} has {len(classes)} classes in {len(y)} rows: is it the right column?"
-        )
+    check_classes(np.unique(y), len(y), table.label)
     kinds = kinds_of(table.X)
     X = _input(table.X, table.feature_names, kinds)
     train, test = (X, y), None
@@ -88,6 +87,14 @@ def read_data(options) -> Data:
     elif options.test_size:
         train, test = _split(X, y, options)
     return Data(table, kinds, X, y, train, test, int((~there).sum()))
+
+
+def check_classes(classes, n_rows, label):
+    """Refuse labels that nothing can be learnt from."""
+    if len(classes) < 2:
+        raise TableError(f"all rows have the same label, {str(classes[0])!r}: there is nothing to tell apart")
+    if len(classes) > max(100, n_rows // 2):
+        raise TableError(f"the label {label!r} has {len(classes)} classes in {n_rows} rows: is it the right column?")
 
 
 def _dropped(table, columns):
@@ -140,13 +147,20 @@ def take(X, rows):
     return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
 
 
-def fitted(estimator, X, y, kinds, options):
-    """Preparation and classifier, fitted; a model that scales by itself gets rows that are not."""
+def fitted(estimator, X, y, kinds, options, update=None):
+    """Preparation and classifier, fitted; a model that scales by itself gets rows that are not.
+
+    Parameters
+    ----------
+    update : callable, optional
+        Of a step of the bar, which is told of iterations.
+    """
     if "calibration" in estimator.get_params() and np.unique(y, return_counts=True)[1].min() < 2:
         estimator.set_params(calibration=None)  # which needs two rows of each class
     scale = type(estimator).__name__ != "MosaicClassifier"
     preparation = build_preparation(X, kinds, scale=scale, max_categories=options.max_categories)
-    return Pipeline([("prepare", preparation), ("classify", estimator)]).fit(X, y)
+    with listening(estimator, update):
+        return Pipeline([("prepare", preparation), ("classify", estimator)]).fit(X, y)
 
 
 def for_judging(parameters):
@@ -180,29 +194,46 @@ def finish(options, data, estimator, held_out_model, bar, started, extra=None, s
     scores = {}
     if data.test is not None:
         X, y = data.test
-        with bar.step("a linear SVM beside it"):
+        with bar.step("a linear SVM beside it") as update:
             parameters = common_parameters(LinearSVC, options) | {"calibration": None}
-            linear = fitted(LinearSVC(**parameters), *data.train, data.kinds, options)
+            linear = fitted(LinearSVC(**parameters), *data.train, data.kinds, options, update)
         scores = {"rows": len(y), "accuracy": float(np.mean(held_out_model.predict(X) == y))}
         scores["linear_svm"] = float(np.mean(linear.predict(X) == y))
-    with bar.step("fitting to all rows", seconds):
-        pipeline = fitted(estimator, data.X, data.y, data.kinds, options)
-    model = TrainedModel(
-        pipeline, np.array(data.table.feature_names), data.kinds, hasattr(data.table.X, "indptr"), data.table.label
-    )
-    mosaic = getattr(estimator, "mosaic_", None)
-    model.facts = {
-        "model": type(estimator).__name__, "rows": len(data.y), "features": len(data.table.feature_names),
-        "label": data.table.label, "classes": [str(c) for c in model.classes],
-        "tiles": None if mosaic is None else int(mosaic.n_tiles), "held_out": scores or None,
-        "rows_without_label": data.without_label, "notes": list(_notes(data, options)),
-        "data": Path(str(options.data)).name, "svmosaic": __version__,
-        **(extra or {}),
+    with bar.step("fitting to all rows", seconds) as update:
+        pipeline = fitted(estimator, data.X, data.y, data.kinds, options, update)
+    found = {
+        "rows": len(data.y), "held_out": scores or None, "rows_without_label": data.without_label,
+        "notes": list(_notes(data, options)), **(extra or {}),
     }  # fmt: skip
-    model.keep_sample(data.table.X, data.y, options.seed)
+    table = Table(data.table.X, data.y, data.table.feature_names, data.table.label)
+    write_model(options, pipeline, table, data.kinds, found, perf_counter() - started)
+
+
+def write_model(options, pipeline, table, kinds, found, seconds):
+    """The model file, and what is said of it.
+
+    Parameters
+    ----------
+    pipeline : fitted pipeline
+    table : Table, of all training rows or of a sample, with clean labels
+    kinds : list of str
+    found : dict
+        Rows, scores, notes and more for the facts.
+    seconds : float
+        Time taken.
+    """
+    model = TrainedModel(pipeline, np.array(table.feature_names), kinds, hasattr(table.X, "indptr"), table.label)
+    mosaic = getattr(model.estimator, "mosaic_", None)
+    model.facts = {
+        "model": type(model.estimator).__name__, "features": len(table.feature_names),
+        "label": table.label, "classes": [str(c) for c in model.classes],
+        "tiles": None if mosaic is None else int(mosaic.n_tiles),
+        "data": Path(str(options.data)).name, "svmosaic": __version__, **found,
+    }  # fmt: skip
+    model.keep_sample(table.X, table.y, options.seed)
     model.save(options.output)
-    taken = perf_counter() - started
-    say(options, model.facts | {"file": str(options.output), "seconds": round(taken, 3)}, _lines(options, model, taken))
+    told = model.facts | {"file": str(options.output), "seconds": round(seconds, 3)}
+    say(options, told, _lines(options, model, seconds))
 
 
 def _notes(data, options):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say, written
-from svmosaic.tables import SUFFIXES, TableError, format_of, name_of, read_chunks
+from svmosaic.tables import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
 from svmosaic.trained import open_model
 
 # Numbers that the explanations of a batch of rows may take at once.
@@ -58,6 +58,8 @@ def run(options):
 def chunks_of(model, options, rows, update=None):
     """The table of a command, read as the model needs it."""
     extra = {}
+    if is_npy(getattr(options, "label", None)):
+        extra = {"label": options.label}
     if model.sparse and format_of(options.data, options.format) == "libsvm":
         extra = {"n_features": len(model.feature_names), "zero_based": str(model.feature_names[0]) == "0"}
     return read_chunks(options.data, rows, text=model.text_columns, progress=update, **extra, **read_options(options))

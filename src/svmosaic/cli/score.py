@@ -5,7 +5,7 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, say
 from svmosaic.preparation import clean_labels
-from svmosaic.tables import TableError, find_column, name_of
+from svmosaic.tables import TableError, find_column, is_npy, name_of
 from svmosaic.trained import open_model
 
 
@@ -13,7 +13,7 @@ def add_arguments(parser):
     """The model and the table."""
     parser.add_argument("model", metavar="FILE", help="a model written by `svmosaic train`")
     parser.add_argument("data", help="a table with labels; - for standard input")
-    parser.add_argument("--label", help="label column, if it is not called as in training")
+    parser.add_argument("--label", help="label column, if it is not called as in training; of NPY, a second file")
     add_table_options(parser)
     add_output_options(parser)
 
@@ -44,7 +44,7 @@ def run(options):
 
 
 def _labels(model, table, options):
-    if table.y is not None and options.label is None:
+    if table.y is not None and (options.label is None or is_npy(options.label)):
         return table.y
     label = options.label if options.label is not None else model.label
     if label is None or not hasattr(table.X, "columns"):

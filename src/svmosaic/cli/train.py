@@ -1,6 +1,7 @@
 """`svmosaic train`: a model from a table."""
 
 import ast
+from pathlib import Path
 from time import perf_counter
 
 from svmosaic import (
@@ -13,7 +14,8 @@ from svmosaic import (
     MosaicClassifier,
     MultiTaskMixtureSVC,
 )
-from svmosaic.cli._io import Bar, check_output, duration
+from svmosaic.cli._io import Bar, check_output, duration, memory_size
+from svmosaic.cli._large import is_large, train
 from svmosaic.cli._training import add_training_arguments, common_parameters, finish, fitted, for_judging, read_data
 
 MODELS = {
@@ -40,6 +42,13 @@ def add_arguments(parser):
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="a parameter of the model, such as --set C=10 (repeatable)",
     )  # fmt: skip
+    parser.add_argument(
+        "--memory", type=memory_size, metavar="SIZE",
+        help="such as 1GB: a table that takes more is read in chunks (default: half of what is free)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--scratch", metavar="FOLDER", help="where such a table's prepared rows are kept meanwhile (the system's)"
+    )
 
 
 def run(options):
@@ -55,13 +64,18 @@ def run(options):
         # The same search twice: before judging it, and on all rows.
         seconds = (options.budget or BUDGET) / (1 if _nothing_held_out(options) else 2)
         parameters.setdefault("time_budget", seconds)
+    if options.scratch is not None and not Path(options.scratch).is_dir():
+        raise ValueError(f"--scratch: there is no folder {options.scratch}")
     with Bar(options.quiet) as bar:
+        if is_large(options):
+            train(options, kind, parameters, bar, started, seconds, _told(parameters))
+            return
         with bar.step(f"reading {options.data}"):
             data = read_data(options)
         model = None
         if data.test is not None:
-            with bar.step("training", seconds):
-                model = fitted(kind(**for_judging(parameters)), *data.train, data.kinds, options)
+            with bar.step("training", seconds) as update:
+                model = fitted(kind(**for_judging(parameters)), *data.train, data.kinds, options, update)
         estimator = kind(**parameters)
         finish(options, data, estimator, model, bar, started, {"parameters": _told(parameters)}, seconds)
 

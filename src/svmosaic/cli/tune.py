@@ -68,8 +68,8 @@ def run(options):
         parameters = common_parameters(kind, options) | best["parameters"]
         model = None
         if data.test is not None:
-            with bar.step("training the best"):
-                model = fitted(kind(**for_judging(parameters)), *data.train, data.kinds, options)
+            with bar.step("training the best") as update:
+                model = fitted(kind(**for_judging(parameters)), *data.train, data.kinds, options, update)
         extra = {"parameters": best["parameters"], "tried": len(trials), "leaderboard": trials[:10]}
         finish(options, data, kind(**parameters), model, bar, started, extra)
     if not (options.json or options.quiet):

@@ -9,6 +9,7 @@ from svmosaic import __version__
 from svmosaic.export import _c_mixtures as mixtures
 from svmosaic.export._c_calibrations import CALIBRATIONS
 from svmosaic.export._c_tables import CExportError, array, number
+from svmosaic.export._reasons import NO_TILES
 from svmosaic.export._tree import choice_in_c
 from svmosaic.scaling import Scaling
 
@@ -169,8 +170,8 @@ GATES = {
     "TreeGate": _tree,
 }
 REASONS = {
+    **NO_TILES,
     "FusedSVC": "its blend of kernels and densities is beyond the range of float; its parts are svm_ and mixture_",
-    "NeighborsSVC": "it has no fixed set of tiles, but keeps its training rows and solves an SVM for each query",
 }
 
 # ---- the text ----------------------------------------------------------------------------------------------------

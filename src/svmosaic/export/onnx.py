@@ -14,6 +14,7 @@ except ImportError as error:
 
 import svmosaic
 from svmosaic.export import _onnx_mixtures as mixtures
+from svmosaic.export._reasons import NO_TILES
 from svmosaic.export._tree import leaves_in_graph
 from svmosaic.scaling import Scaling
 
@@ -184,9 +185,7 @@ def _write(graph, estimator, rows):
     elif hasattr(estimator, "mosaic_"):
         best, probabilities, scores = _mosaic(graph, estimator, rows)
     else:
-        raise OnnxExportError(
-            f"{model} cannot be written as ONNX: it has no fixed set of tiles or densities, but keeps its training rows"
-        )
+        raise OnnxExportError(f"{model} cannot be written as ONNX: {NO_TILES.get(model, 'it is not made of tiles')}")
     labels = _labels(estimator)
     label = graph.add("Gather", graph.constant(labels, labels.dtype), best, axis=0)
     return label, probabilities, scores

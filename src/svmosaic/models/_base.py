@@ -189,7 +189,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
             n_jobs=self.n_jobs, start=start, sgd=self._sgd_options(),
             control=self._control(problems, coupling, bias, target, target.n_outputs),
         )  # fmt: skip
-        self._report(solutions)
+        self._report(solutions, coupling)
         return solutions, bias
 
     def _control(self, problems, coupling, bias, target, n_outputs):
@@ -229,14 +229,18 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         correct = self._winners(scores) == label
         return count_regions(codes, self.mosaic_.n_tiles, label, len(self.classes_), correct)
 
-    def _report(self, solutions):
+    def _report(self, solutions, coupling=None):
         name = type(self).__name__
         if self.verbose:
             for c, s in enumerate(solutions):
-                live = sum(bool(block.any()) for block in s.weights)
+                # Blocks are not tiles where tiles share some; all classes at once have one block a class and tile.
+                tiles = s.weights.swapaxes(0, 1) if s.weights.ndim == 3 else s.weights
+                if coupling is not None and s.weights.shape[0] == coupling.n_blocks:
+                    tiles = coupling.tiles(s.weights)
+                live = sum(bool(tile.any()) for tile in tiles)
                 print(
                     f"[{name}] output {c + 1}/{len(solutions)}: objective {s.certificate.primal:.6g}, gap {s.gap:.3g} "
-                    f"(asked for {s.target:.3g}), {live} tiles live, {s.n_iter} iterations ({s.solver})"
+                    f"(asked for {s.target:.3g}), {live} of {len(tiles)} tiles live, {s.n_iter} iterations ({s.solver})"
                 )
         fitting = getattr(self, "_fitting", None)
         late = fitting is not None and fitting.last is not None and fitting.last.out_of_time

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from svmosaic.kernel_predictor import KernelPredictor, scaled_densities
 from svmosaic.models.conversion import ConvertedMixture
 from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier
-
-# exp of more than this overflows.
-_LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,17 @@ class Blend:
 
     def scaled_densities(self, X):
         """exp(log_ratio) p(k) p(x|k), for two classes their difference; through logarithms, so nothing underflows."""
-        joint = self.mixture.predict_joint_log_proba(X)
-        top = joint.max(axis=1, keepdims=True)
-        scaled = np.exp(np.minimum(top + self.log_ratio, _LARGEST_EXPONENT)) * np.exp(joint - top)
-        return scaled[:, 1] - scaled[:, 0] if scaled.shape[1] == 2 else scaled
+        scaled = scaled_densities(self.mixture.predict_joint_log_proba(X), self.log_ratio)
+        return scaled.ravel() if scaled.shape[1] == 1 else scaled
+
+    def predictor(self, weight, calibration=None):
+        """A `KernelPredictor` of the parts that the weight leaves."""
+        machine = None if weight == 0 else self.svm.packed()
+        densities = None if weight == 1 else self.mixture._densities.packed()
+        return KernelPredictor(
+            self.mixture.classes_, self.svm.centers.shape[1], machine, densities, weight=weight,
+            log_ratio=self.log_ratio, calibration=calibration,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

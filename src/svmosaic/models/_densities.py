@@ -45,7 +45,7 @@ def kernel_sums(X, centers, gamma, coef, n_jobs=None):
         Threads. The result does not depend on it.
     """
     out = np.empty((X.shape[0], coef.shape[1]))
-    bank = _bank(centers, gamma[:, None], np.zeros(len(centers)), np.array([0, len(centers)]))
+    bank = _core.KernelBank(*kernel_bank(centers, gamma))
     bank.sums(Rows(X, 0.0).core, np.ascontiguousarray(coef.T), out, effective_n_jobs(n_jobs))
     return out
 
@@ -64,12 +64,22 @@ def log_kernel_sums(X, centers, precision, log_weight, owner, n_classes, n_jobs=
     n_jobs : int, optional
         Threads. The result does not depend on it.
     """
-    order = np.argsort(owner, kind="stable")
-    starts = np.searchsorted(owner[order], np.arange(n_classes + 1))
-    bank = _bank(centers[order], 0.5 * precision[order], log_weight[order], starts)
+    bank = _core.KernelBank(*density_bank(centers, precision, log_weight, owner, n_classes))
     out = np.empty((X.shape[0], n_classes))
     bank.log_sums(Rows(X, 0.0).core, out, effective_n_jobs(n_jobs))
     return out
+
+
+def kernel_bank(centers, gamma):
+    """What the core's `KernelBank` is made of, for `kernel_sums`."""
+    return _bank(centers, gamma[:, None], np.zeros(len(centers)), np.array([0, len(centers)]))
+
+
+def density_bank(centers, precision, log_weight, owner, n_classes):
+    """What the core's `KernelBank` is made of, for `log_kernel_sums`."""
+    order = np.argsort(owner, kind="stable")
+    starts = np.searchsorted(owner[order], np.arange(n_classes + 1))
+    return _bank(centers[order], 0.5 * precision[order], log_weight[order], starts)
 
 
 def _bank(centers, sharpness, log_weight, starts):
@@ -79,7 +89,7 @@ def _bank(centers, sharpness, log_weight, starts):
     moved = centers - middle
     planes = np.hstack([2.0 * sharpness * moved, -sharpness])
     offset = log_weight - (sharpness * moved * moved).sum(axis=1)
-    return _core.KernelBank(planes, offset, middle, starts.astype(np.int64))
+    return planes, offset, middle, starts.astype(np.int64)
 
 
 def class_log_sums(log_terms, owner, n_classes):

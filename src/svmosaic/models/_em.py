@@ -34,6 +34,8 @@ class Trace:
     validation_score: list[float] = field(default_factory=list)
     # Steps that were taken back because they lowered the objective, with the value they led to.
     refused: list[float] = field(default_factory=list)
+    # Of the experts' problems, as the last M-step left them.
+    gap: float = np.nan
     n_iter: int = 0
     stop_reason: str = "max_iter"
 
@@ -90,6 +92,7 @@ class EM:
         mixture = start
         value, shares = self.e_step(mixture)
         trace.add(value, shares)
+        trace.gap = self.experts_gap
         watch(0, mixture, trace)
         while trace.n_iter < self.max_iter:
             trace.n_iter += 1
@@ -116,6 +119,7 @@ class EM:
                 continue
             mixture, value, shares = candidate, new_value, new_shares
             trace.add(value, shares)
+            trace.gap = self.experts_gap
             reason = watch(trace.n_iter, mixture, trace)
             if reason is not None:
                 trace.stop_reason = reason
@@ -127,6 +131,11 @@ class EM:
                 trace.stop_reason = "max_time"
                 break
         return mixture, trace
+
+    @property
+    def experts_gap(self) -> float:
+        """The duality gap of the experts' problems in the last M-step."""
+        return self.experts.gap
 
     def e_step(self, mixture: Mixture) -> tuple[float, Responsibilities]:
         """The objective, and who answers for what."""

@@ -34,6 +34,15 @@ def improved(old, new):
     return new <= old
 
 
+def total_gap(couplings, solutions, *, scaled=False) -> float:
+    """The gaps of all outputs, in units of the objective; `scaled` where own^2 was multiplied into the costs."""
+    return float(
+        sum(
+            s.gap / (k.own**2 if scaled and k.n_shared == 0 else 1.0) for k, s in zip(couplings, solutions, strict=True)
+        )
+    )
+
+
 class Experts:
     r"""Updates of the experts: for each output c, weights W that lower
 
@@ -63,6 +72,7 @@ class Experts:
         self.options = {"solver": solver, "tol": tol, "max_iter": max_iter, "n_jobs": n_jobs}
         self.rng = rng
         self._duals: tuple | None = None
+        self.gap = np.nan  # of the last update, over all outputs
 
     def start(self, shares) -> Bank:
         """Experts from nothing."""
@@ -81,6 +91,7 @@ class Experts:
         problems = [self._problem(plain, c, coupling, shares) for c, coupling in enumerate(bank.couplings)]
         solutions = solve(problems, start=self._warm(shares), seed=self.rng.randint(2**31 - 1), **self.options)
         self._duals = shares.row, shares.expert, [s.alpha for s in solutions]
+        self.gap = total_gap(bank.couplings, solutions, scaled=True)
         for c, (problem, solution) in enumerate(zip(problems, solutions, strict=True)):
             found = problem.coupling.tiles(solution.weights)
             target = plain.with_target(problem.y, loss_cost)

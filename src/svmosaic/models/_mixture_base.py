@@ -281,7 +281,9 @@ class _Watch:
             score = f", validation {trace.validation_score[-1]:.4f}" if trace.validation_score else ""
             print(
                 f"[{type(self.estimator).__name__}] iteration {iteration}: objective {trace.objective[-1]:.6g}, "
-                f"{trace.n_experts[-1]} experts ({trace.effective_experts[-1]:.2f} effective){score}"
+                f"gap {trace.gap:.3g} in the experts, {trace.n_experts[-1]} of {trace.n_experts[0]} tiles live "
+                f"({trace.effective_experts[-1]:.2f} effective){score}",
+                flush=True,
             )
         if iteration > 0 and self._call_back(mixture):
             return "callback"

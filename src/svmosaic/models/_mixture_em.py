@@ -13,6 +13,7 @@ over covariances whose eigenvalues (in the coordinates of `fit_mixture`, where f
 `floor`. The M-step is the exact maximiser under that bound, so that no step lowers the likelihood.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from svmosaic import _core
-from svmosaic.models._densities import class_log_sums, log_kernel_sums, row_blocks, squared_distances
+from svmosaic.models._densities import class_log_sums, density_bank, log_kernel_sums, row_blocks, squared_distances
 from svmosaic.rows import Rows
 
 COVARIANCES = ("spherical", "diag", "full")
@@ -99,6 +100,23 @@ class Densities:
             rows, means = self._whitened(g, X, self.means[here])
             np.logaddexp(out, self._log_sums(rows, means, here, np.ones((len(here), 1)), height[here], n_jobs), out=out)
         return out
+
+    def packed(self) -> list:
+        """The densities as `KernelPredictor` takes them."""
+        if self.covariance.ndim == 3 and self.pooling == "none":
+            return [("full", self.gaussians(), self.owner)]
+        height = self._log_height()
+        if self.covariance.ndim < 3:
+            precision = 1.0 / self.covariance[self.group].reshape(len(self.means), -1)
+            return [(None, density_bank(self.means, precision, height, self.owner, self.n_classes))]
+        banks = []
+        for g in np.unique(self.group):
+            here = np.flatnonzero(self.group == g)
+            roots, means = self._whitened(g, np.eye(self.means.shape[1]), self.means[here])
+            ones = np.ones((len(here), 1))
+            bank = density_bank(means, ones, height[here], self.owner[here], self.n_classes)
+            banks.append((np.ascontiguousarray(roots.T), bank))
+        return banks
 
     def _log_sums(self, rows, means, here, precision, log_height, n_jobs):
         return log_kernel_sums(rows, means, precision, log_height, self.owner[here], self.n_classes, n_jobs)
@@ -178,6 +196,8 @@ class Growth:
 
     densities: Densities
     path: list[list[float]] = field(default_factory=list)  # mean log-likelihoods; a new list after a split or deletion
+    watch: Callable | None = None  # called after each step; True ends all
+    stopped: bool = False
     n_iter: int = 0
     converged: bool = False
 
@@ -282,7 +302,22 @@ def strong_enough(densities, count, min_count):
 
 
 def fit_mixture(
-    X, label, weight, n_classes, *, n_densities, kind, pooling, floor, min_count, step, tol, max_iter, priors, rng
+    X,
+    label,
+    weight,
+    n_classes,
+    *,
+    n_densities,
+    kind,
+    pooling,
+    floor,
+    min_count,
+    step,
+    tol,
+    max_iter,
+    priors,
+    rng,
+    watch=None,
 ):
     """Grow a mixture a class from one Gaussian by splitting and EM; unlabelled rows join when it is grown.
 
@@ -298,6 +333,9 @@ def fit_mixture(
     kind, pooling, floor, min_count, step, tol, max_iter, priors
         As `GaussianMixtureClassifier`'s parameters.
     rng : RandomState
+    watch : callable (growth, densities), optional
+        Called after each EM step, with a function that gives the densities of this moment; EM ends where it returns
+        True.
 
     Returns
     -------
@@ -312,16 +350,20 @@ def fit_mixture(
     scale[scale == 0] = 1.0
     inner = (X - middle) / scale
     growth = Growth(one_each(inner, label, weight, n_classes, kind, pooling, floor, priors))
+    if watch is not None:
+        growth.watch = lambda: watch(growth, lambda: growth.densities.moved(middle, scale))
     # Splits look at the labelled rows alone: with few densities, unlabelled rows of one class are easily taken over by
     # another that is not yet fine enough, and never given back.
     known = label >= 0
     part = (inner[known], label[known], weight[known])
     settings = (floor, min_count, tol, max_iter, priors, np.log(scale).sum())
     for limit in stages(n_densities):
+        if growth.stopped:
+            break
         if limit > 1:
             growth.densities = split(growth.densities, gather(growth.densities, *part), limit, step, rng)
         reestimate(growth, *part, *settings)
-    if not known.all():
+    if not known.all() and not growth.stopped:
         reestimate(growth, inner, label, weight, *settings)
     growth.densities = growth.densities.moved(middle, scale)
     return growth
@@ -343,6 +385,9 @@ def reestimate(growth, X, label, weight, floor, min_count, tol, max_iter, priors
         sums = gather(growth.densities, X, label, weight)
         growth.path[-1].append(float(sums.log_likelihood / weight.sum() - log_volume))
         growth.n_iter += 1
+        if growth.watch is not None and growth.watch():
+            growth.converged = growth.stopped = True
+            break
         kept = strong_enough(growth.densities, sums.count, min_count)
         if not kept.all():
             growth.densities = growth.densities.without(~kept)

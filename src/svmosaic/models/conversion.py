@@ -10,6 +10,7 @@ one-vs-rest machines, and the scale Z. See `svm_to_mixture`.
 """
 
 from dataclasses import dataclass
+from importlib import import_module
 
 import numpy as np
 from scipy.special import logsumexp
@@ -19,7 +20,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import DTYPES, check_choice, check_real
-from svmosaic.models._densities import kernel_sums
+from svmosaic.kernel_predictor import KernelPredictor
+from svmosaic.models._densities import kernel_bank, kernel_sums
 from svmosaic.models._one_vs_rest import OneVsRestMachine
 from svmosaic.models._reduction import reduce_expansion
 from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier
@@ -56,6 +58,35 @@ class _KernelClassifier:
         scores = self.decision_function(X, n_jobs)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
+    def predictor(self):
+        """A `KernelPredictor`: the function packed for many small calls, without checks of the rows.
+
+        Returns
+        -------
+        KernelPredictor
+        """
+        return KernelPredictor(self.classes_, self.centers.shape[1], self.packed())
+
+    def packed(self) -> tuple:
+        """The kernels and their coefficients as `KernelPredictor` takes them."""
+        centers = self.centers if self.whitening is None else _mapped(self.centers, self.whitening)
+        coef, intercept = self._machine()
+        return self.whitening, kernel_bank(centers, self.gamma), np.ascontiguousarray(coef), intercept
+
+    def _machine(self) -> tuple:
+        """Coefficients of shape (n_outputs, n_centers) and intercepts of the decision values."""
+        raise TypeError(f"{type(self).__name__} is neither a ConvertedSVM nor a ConvertedMixture")
+
+    def save(self, path):
+        """Write it to a file that `svmosaic.load` opens without running anything in it.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        # The exporters know the models, not the other way round.
+        import_module("svmosaic.export.files").save(self, path)
+
     def score(self, X, y):
         """Accuracy."""
         return accuracy_score(y, self.predict(X))
@@ -86,6 +117,9 @@ class ConvertedSVM(_KernelClassifier):
     @property
     def support_vectors_(self):
         return self.centers
+
+    def _machine(self):
+        return self.dual_coef_, self.intercept_
 
     def decision_function(self, X, n_jobs=None):
         """f(x): of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
@@ -157,6 +191,12 @@ class ConvertedMixture(_KernelClassifier):
     def class_scores(self, X, n_jobs=None):
         """S_k(x), of shape (n_samples, n_classes), never negative."""
         return self._sums(X, self.coef, n_jobs) + self.constants
+
+    def _machine(self):
+        coef, intercept = self.coef - self.shared[:, None], self.constants - self.shared_constant
+        if len(self.classes_) == 2:
+            coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
+        return coef.T, intercept
 
     def decision_function(self, X, n_jobs=None):
         """The SVM's decision values: S_1 - S_0 for two classes, else S_k less what was added to every class."""
@@ -263,10 +303,7 @@ def mixture_to_svm(mixture):
     ConvertedSVM
     """
     if isinstance(mixture, ConvertedMixture):
-        coef, intercept = mixture.coef - mixture.shared[:, None], mixture.constants - mixture.shared_constant
-        if len(mixture.classes_) == 2:
-            coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-        return ConvertedSVM(mixture.classes_, mixture.centers, mixture.gamma, mixture.whitening, coef.T, intercept)
+        return ConvertedSVM(mixture.classes_, mixture.centers, mixture.gamma, mixture.whitening, *mixture._machine())
     if not isinstance(mixture, GaussianMixtureClassifier):
         raise TypeError(
             f"mixture must be a GaussianMixtureClassifier or a ConvertedMixture, got {type(mixture).__name__}"

@@ -217,6 +217,16 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         X = validate(self, X, accept_sparse=False, reset=False)
         return self._blend.decision_function(X, self.weight_, self.n_jobs)
 
+    def predictor(self):
+        """A `KernelPredictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+
+        Returns
+        -------
+        KernelPredictor
+        """
+        check_is_fitted(self)
+        return self._blend.predictor(self.weight_, self.calibration_)
+
     def _check_parameters(self):
         if self.weight != "auto":
             if isinstance(self.weight, str):

@@ -5,17 +5,19 @@ import warnings
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, require_two_classes, validate
+from svmosaic.kernel_predictor import KernelPredictor
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._mixture_em import COVARIANCES, POOLINGS, fit_mixture
 
 
-class GaussianMixtureClassifier(ExportMixin, ClassifierMixin, BaseEstimator):
+class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     r"""Bayes' rule over one Gaussian mixture a class, each grown by splitting.
 
     .. math:: p(k) \, p(x | k) = p(k) \sum_i p(i | k) \, \mathcal N(x; \mu_{ki}, \Sigma_{ki})
@@ -65,7 +67,7 @@ class GaussianMixtureClassifier(ExportMixin, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         For the directions of the splits.
     verbose : int, default=0
-        1 prints the log-likelihood after each split.
+        1 prints the log-likelihood and the number of densities after each EM step.
 
     Attributes
     ----------
@@ -140,6 +142,7 @@ class GaussianMixtureClassifier(ExportMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Grow the mixtures.
 
@@ -172,27 +175,43 @@ class GaussianMixtureClassifier(ExportMixin, ClassifierMixin, BaseEstimator):
                 "GaussianMixtureClassifier needs rows of positive sample_weight in every class, but there are none in "
                 f"{self.classes_[~present]!r}"
             )
+        context = self._init_callback_context(max_subtasks=None)
+        passed_on = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
+        context.call_on_fit_task_begin(estimator=self, **passed_on)
         growth = fit_mixture(
             X[kept].astype(np.float64), label[kept], weight[kept], len(self.classes_), n_densities=self.n_densities,
             kind=self.covariance, pooling=self.pooling, floor=self.floor, min_count=self.min_count,
             step=self.split_step, tol=self.tol, max_iter=self.max_iter, priors=self._checked_priors(),
             rng=check_random_state(self.random_state),
+            watch=lambda growth, densities: self._watch(growth, densities, context, passed_on),
         )  # fmt: skip
         self._densities = growth.densities
         self.log_likelihood_path_ = [path for path in growth.path if path]
         self.log_likelihood_ = self.log_likelihood_path_[-1][-1]
         self.n_iter_ = growth.n_iter
-        if self.verbose:
-            for path in self.log_likelihood_path_:
-                print(f"[GaussianMixtureClassifier] log-likelihood {path[-1]:.6g} after {len(path)} steps")
         if not growth.converged:
             warnings.warn(
                 f"GaussianMixtureClassifier stopped after max_iter={self.max_iter} EM steps while its mean "
                 f"log-likelihood still rose by more than tol={self.tol} a step; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
+        context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **passed_on)
         return self
+
+    def _watch(self, growth, densities, context, passed_on) -> bool:
+        """A line of text and the callbacks of an EM step; whether to stop."""
+        if self.verbose:
+            print(
+                f"[GaussianMixtureClassifier] EM step {growth.n_iter}: mean log-likelihood {growth.path[-1][-1]:.6g}, "
+                f"{len(growth.densities.means)} densities",
+                flush=True,
+            )
+        task = context.subcontext(task_name="EM step")
+        task.call_on_fit_task_begin(estimator=self, **passed_on)
+        return task.call_on_fit_task_end(
+            estimator=self, reconstruction_attributes=lambda: {"_densities": densities()}, **passed_on
+        )
 
     @property
     def means_(self):
@@ -251,6 +270,17 @@ class GaussianMixtureClassifier(ExportMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X):
         """p(k|x), of shape (n_samples, n_classes)."""
         return np.exp(self.predict_log_proba(X))
+
+    def predictor(self):
+        """A `KernelPredictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+
+        Returns
+        -------
+        KernelPredictor
+        """
+        check_is_fitted(self)
+        densities = self._densities.packed()
+        return KernelPredictor(self.classes_, self.n_features_in_, densities=densities, posterior=True)
 
     def score_samples(self, X):
         """log p(x), of shape (n_samples,)."""

@@ -175,7 +175,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
                 stacklevel=4,
             )
         if self.covariance_floor == "auto":
-            self.covariance_floor_ = self._search_floor(X, target, rng)
+            self.covariance_floor_ = self._search_floor(X.shape[0], lambda rows: (X[rows], target.take(rows)), rng)
         else:
             self.covariance_floor_ = float(self.covariance_floor)
         mixture = super()._fit_mixture(X, target, rng, watch)
@@ -184,13 +184,17 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         self.task_groups_ = np.array([tasks.labels(coupling) for coupling in couplings])
         return mixture
 
-    def _search_floor(self, X, target, rng) -> float:
-        """The largest floor, hence the smoothest gate, within one standard error of the best on hold-outs."""
+    def _search_floor(self, n_rows, take, rng) -> float:
+        """The largest floor, hence the smoothest gate, within one standard error of the best on hold-outs.
+
+        `take(rows)` gives the rows at these places and their `Target`.
+        """
         scores: dict[float, list[float]] = {floor: [] for floor in FLOORS}
         for _ in range(SEARCH_SPLITS):
-            chosen = rng.permutation(X.shape[0])[: SEARCH_ROWS + SEARCH_ROWS // 3]
+            chosen = rng.permutation(n_rows)[: SEARCH_ROWS + SEARCH_ROWS // 3]
             n_test = len(chosen) // 4
-            test, train = chosen[:n_test], np.sort(chosen[n_test:])
+            test, train = np.arange(n_test), np.arange(n_test, len(chosen))
+            X, target = take(np.concatenate([chosen[:n_test], np.sort(chosen[n_test:])]))
             if n_test == 0 or len(np.unique(target.label[train])) < len(target.classes):
                 return 1e-3  # too few rows to tell
             seed = rng.randint(2**31 - 1)

@@ -145,7 +145,7 @@ def _fit_mosaic(estimator, partitions, survey, rng):
     one_tile = isinstance(gate, SingleCell) or gate.coding == "nearest"
     options = {"n_features": survey.n_features, "n_rows": survey.n_rows, "one_tile": one_tile}
     solutions = solve_partitions(partitions, jobs, tol=estimator.tol, max_iter=estimator.max_iter, **options)
-    estimator._report(solutions)
+    estimator._report(solutions, coupling)
     estimator.n_samples_seen_ = survey.n_rows
     estimator._stream = None
     estimator._keep(survey.classes, gate, coupling, solutions, bias, None)

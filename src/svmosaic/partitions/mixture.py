@@ -16,12 +16,11 @@ from svmosaic.couplings.clustered import penalty
 from svmosaic.gates import DistanceGate, GaussianGate, Responsibilities
 from svmosaic.gates.gaussian import moments
 from svmosaic.models._em import EM, Mixture
-from svmosaic.models._experts import Bank, improved
+from svmosaic.models._experts import Bank, improved, total_gap
 from svmosaic.models._mixture_base import TrainingData, _Watch
-from svmosaic.models.multitask import SEARCH_ROWS, SEARCH_SPLITS
 from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import Job
-from svmosaic.partitions.placement import place, sample
+from svmosaic.partitions.placement import place, take
 from svmosaic.rows import Rows
 from svmosaic.solvers.certificates import loss_of, margins, weights_of
 
@@ -32,10 +31,10 @@ def fit_mixture(estimator, partitions, survey, rng):
         raise ValueError("Sparse input is not supported: the Gaussian gate needs dense rows. Use X.toarray().")
     n_outputs = survey.n_outputs
     if estimator.covariance_floor == "auto":
-        # The local search, which looks at a sample anyway.
-        size = SEARCH_SPLITS * (SEARCH_ROWS + SEARCH_ROWS // 3)
-        X, weight, label = sample(partitions, survey.n_rows, size, rng)
-        estimator.covariance_floor_ = estimator._search_floor(X, Target(survey.classes, label, weight), rng)
+        # The local search, which looks at samples anyway: the same ones.
+        estimator.covariance_floor_ = estimator._search_floor(
+            survey.n_rows, lambda rows: _taken(partitions, survey, rows), rng
+        )
     else:
         estimator.covariance_floor_ = float(estimator.covariance_floor)
     cells = DistanceGate(
@@ -71,6 +70,14 @@ def fit_mixture(estimator, partitions, survey, rng):
     estimator.coupling_ = np.array([tasks.matrix(coupling) for coupling in couplings])
     estimator.task_groups_ = np.array([tasks.labels(coupling) for coupling in couplings])
     return estimator
+
+
+def _taken(partitions, survey, rows):
+    """Rows at these places, in this order, and their targets."""
+    order = np.argsort(rows)
+    X, weight, label = take(partitions, rows[order])
+    back = np.argsort(order)
+    return X[back], Target(survey.classes, label[back], weight[back])
 
 
 def _bias(estimator, mean_square) -> float:
@@ -110,6 +117,11 @@ class PartitionEM(EM):
         self.tasks = tasks
         self.solver = {"tol": estimator.inner_tol, "max_iter": estimator.inner_max_iter}
         self.solved = False
+        self.gap = np.nan
+
+    @property
+    def experts_gap(self) -> float:
+        return self.gap
 
     def e_step(self, mixture):
         self.partitions.advance(share_out, mixture, self.label_weight, self.drop, self.n_threads)
@@ -142,6 +154,7 @@ class PartitionEM(EM):
             start=start, keep_duals=True, **self.solver,
         )  # fmt: skip
         self.solved = True
+        self.gap = total_gap(bank.couplings, solutions)
         found = np.stack([job.coupling.tiles(s.weights) for job, s in zip(jobs, solutions, strict=True)], axis=1)
         losses = self.partitions.total(expert_losses, [bank.tiles, found], self.n_threads)
         tiles = bank.tiles.copy()

@@ -16,7 +16,8 @@ def open_source(source, label=None, sample_weight=None, chunk_rows=None, feature
     Parameters
     ----------
     source : path or array
-        A Parquet file, a folder of them, a .npy file (memory-mapped), or an array, such as a `numpy.memmap`.
+        A Parquet file, a folder of them, a .npy file (memory-mapped), or an array, such as a `numpy.memmap`. Or any
+        object with `n_chunks`, `read(k)`, which gives a `Raw`, and `rows(k)`, the rows of that.
     label : str or array, optional
         The column of the labels; for an array of rows, the labels, as an array or the path of a .npy file.
     sample_weight : str or array, optional
@@ -26,6 +27,8 @@ def open_source(source, label=None, sample_weight=None, chunk_rows=None, feature
     features : list of str, optional
         The columns to use; None for all but label and weight. Not for arrays.
     """
+    if hasattr(source, "n_chunks"):
+        return source
     if hasattr(source, "shape"):
         return ArraySource(source, label, sample_weight, chunk_rows)
     path = Path(source)

@@ -1,4 +1,4 @@
-"""Tables from files: CSV and TSV (also gzipped), Parquet, Arrow/Feather, LIBSVM and NPZ, whole or in chunks.
+"""Tables from files: CSV and TSV (also gzipped), Parquet, Arrow/Feather, LIBSVM, NPY and NPZ, whole or in chunks.
 
 Whatever is wrong with a file is a `TableError` of one sentence that names the file and, where there is one, the line.
 """
@@ -9,7 +9,9 @@ from pathlib import Path
 from svmosaic.tables._arrow import arrow_frames
 from svmosaic.tables._csv import csv_frames
 from svmosaic.tables._libsvm import libsvm_tables
+from svmosaic.tables._npy import is_npy, npy_frames
 from svmosaic.tables._npz import npz_tables
+from svmosaic.tables._size import size_in_memory
 from svmosaic.tables._table import STDIN, Table, TableError, find_column, is_number, name_of, to_csr
 
 __all__ = [
@@ -20,10 +22,12 @@ __all__ = [
     "TableError",
     "find_column",
     "format_of",
+    "is_npy",
     "is_number",
     "name_of",
     "read_chunks",
     "read_table",
+    "size_in_memory",
     "to_csr",
 ]
 
@@ -40,6 +44,7 @@ SUFFIXES = {
     ".svmlight": "libsvm",
     ".svm": "libsvm",
     ".npz": "npz",
+    ".npy": "npy",
 }
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 STREAMS = ("csv", "tsv", "libsvm")  # what can be read from a pipe, and gzipped
@@ -52,11 +57,12 @@ def read_table(path, *, label=None, format=None, header=True, text=(), n_feature
     ----------
     path : str or path
         The format follows from the ending of the name: csv, tsv, tab, libsvm, svm, svmlight (these also with .gz),
-        parquet, pq, arrow, feather, ipc, npz. A folder is read as Parquet. "-" is the standard input.
+        parquet, pq, arrow, feather, ipc, npz, npy. A folder is read as Parquet. "-" is the standard input.
     label : str or int, optional
         Name of the label column, or its place if there is no such name (-1 is the last). In an NPZ file, the name of
-        the array of labels, by default y. LIBSVM files have their labels in front.
-    format : {"csv", "tsv", "parquet", "arrow", "libsvm", "npz"}, optional
+        the array of labels, by default y. LIBSVM files have their labels in front. Columns of an NPY file are called
+        x0, x1, ...; its labels may be in another one, whose path this then is.
+    format : {"csv", "tsv", "parquet", "arrow", "libsvm", "npz", "npy"}, optional
         Whatever the name says. The standard input is CSV if nothing else is asked for.
     header : bool, default=True
         Whether the first line of a CSV file names the columns; otherwise they are called x0, x1, ...
@@ -141,11 +147,11 @@ def format_of(path, format=None) -> str:
 
 
 def _chunks(path, rows, label, format, header, text, n_features, zero_based=None, progress=None):
+    if str(path) != STDIN and not Path(path).exists():
+        raise TableError(f"there is no file {path}")
     format = format_of(path, format)
     if str(path) == STDIN and format not in STREAMS:
         raise TableError(f"{format} cannot be read from the standard input: only {', '.join(STREAMS)}")
-    if str(path) != STDIN and not Path(path).exists():
-        raise TableError(f"there is no file {path}")
     if format in ("csv", "tsv"):
         frames = csv_frames(path, rows, header, "\t" if format == "tsv" else None, text, progress)
     elif format == "libsvm":
@@ -153,6 +159,11 @@ def _chunks(path, rows, label, format, header, text, n_features, zero_based=None
         return
     elif format == "npz":
         yield from npz_tables(path, rows, label)
+        return
+    elif format == "npy":
+        labels = label if is_npy(label) else None
+        for frame, y in npy_frames(path, rows, labels, progress):
+            yield _split(frame, label, name_of(path)) if y is None else Table(frame, y, list(frame), Path(label).stem)
         return
     else:
         frames = arrow_frames(path, rows, format, progress)

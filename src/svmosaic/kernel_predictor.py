@@ -1,0 +1,238 @@
+"""Prediction without ceremony for sums of Gaussian kernels: the counterpart of `Predictor` for models without tiles.
+
+This module needs numpy and the core only, and so does unpickling a `KernelPredictor`.
+"""
+
+import numpy as np
+
+from svmosaic import _core
+
+# exp of more than this overflows.
+LARGEST_EXPONENT = 700.0
+
+
+def log_sums(log_terms, owner, n_classes):
+    """log sum_{i: owner_i = c} exp(log_terms[n, i]) for every class c, of shape (n_rows, n_classes)."""
+    out = np.empty((len(log_terms), n_classes))
+    for c in range(n_classes):
+        mine = log_terms[:, owner == c]
+        top = mine.max(axis=1, keepdims=True, initial=-np.inf)
+        top = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore"):
+            out[:, c] = np.log(np.exp(mine - top).sum(axis=1)) + top[:, 0]
+    return out
+
+
+def scaled_densities(joint, log_ratio):
+    """exp(log_ratio) p(k) p(x|k) from log p(k) p(x|k), for two classes their difference, of shape (n_rows, n_outputs).
+
+    Through logarithms, so that nothing underflows.
+    """
+    top = joint.max(axis=1, keepdims=True)
+    scaled = np.exp(np.minimum(top + log_ratio, LARGEST_EXPONENT)) * np.exp(joint - top)
+    return scaled[:, 1:] - scaled[:, :1] if scaled.shape[1] == 2 else scaled
+
+
+class KernelPredictor:
+    r"""A compiled sum of kernels: one row or a batch, no checks beyond shape and dtype.
+
+    Scores are :math:`w \, (\sum_i a_{ic} k_i(x) + b_c) + (1 - w) \, \rho \, p(c) p(x|c)`, of which a support vector
+    machine has the first part and a fusion both; a Gaussian mixture classifier has the logarithm of its densities
+    instead. All is computed in float64, as by the estimators.
+
+    Rows are not searched for NaN or infinity, and feature names are not looked at: what the estimator checks on each
+    call, the caller answers for. Calls may come from many threads at once. Pickles hold plain arrays.
+
+    Obtain one from `predictor()` of a `GaussianMixtureClassifier`, a `FusedSVC`, a `ConvertedSVM` or a
+    `ConvertedMixture`.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+    n_features : int
+    machine : tuple, optional
+        (map, arguments of the core's kernel bank, coef of shape (n_outputs, n_kernels), intercept)
+    densities : list of tuples, optional
+        (map, arguments of a kernel bank), whose densities are added, or ("full", arguments of the core's Gaussian
+        gate, owner), which is alone.
+    weight : float, default=1.0
+        w; only looked at where there are both parts.
+    log_ratio : float, default=0.0
+        The logarithm of :math:`\rho`, likewise.
+    calibration : Calibration, optional
+        Turns scores into probabilities, and decides `predict` where given.
+    posterior : bool, default=False
+        Whether densities without a machine give probabilities by Bayes' rule.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+    n_features : int
+
+    Examples
+    --------
+    >>> from svmosaic import GaussianMixtureClassifier
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> predictor = GaussianMixtureClassifier(n_densities=2, random_state=0).fit(X, y).predictor()
+    >>> int(predictor(X[0])) == int(y[0])
+    True
+    >>> predictor(X).shape
+    (400,)
+    """
+
+    def __init__(
+        self,
+        classes,
+        n_features,
+        machine=None,
+        densities=None,
+        *,
+        weight=1.0,
+        log_ratio=0.0,
+        calibration=None,
+        posterior=False,
+    ):
+        if machine is None and densities is None:
+            raise ValueError("there must be a machine, densities, or both")
+        self.__setstate__(
+            {
+                "classes": np.asarray(classes),
+                "n_features": int(n_features),
+                "machine": machine,
+                "densities": densities,
+                "weight": float(weight),
+                "log_ratio": float(log_ratio),
+                "calibration": calibration,
+                "posterior": bool(posterior),
+            }
+        )
+
+    def __getstate__(self):
+        return self._state
+
+    def __setstate__(self, state):
+        self._state = state
+        self.classes, self.n_features = state["classes"], state["n_features"]
+        self._labels = list(self.classes)
+        self._calibration = state["calibration"]
+        self._machine = self._densities = None
+        if state["machine"] is not None:
+            linear, arguments, coef, intercept = state["machine"]
+            self._machine = (linear, _core.KernelBank(*arguments), coef, intercept)
+        if state["densities"] is not None:
+            self._densities = [
+                (linear, _core.GaussianGateF64(*arguments), *more)
+                if isinstance(linear, str)
+                else (linear, _core.KernelBank(*arguments))
+                for linear, arguments, *more in state["densities"]
+            ]
+
+    def __call__(self, X):
+        """The same as `predict`."""
+        return self.predict(X)
+
+    def predict(self, X, n_threads=1):
+        """The class of one row (a scalar), or of each row of a batch.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_features,) or (n_samples, n_features)
+            Numbers of any type; they are converted to float64.
+        n_threads : int, default=1
+            For a batch.
+        """
+        rows = self._rows(X)
+        scores = self._scores(rows, n_threads)
+        if self._calibration is not None:
+            best = self._calibration.probabilities(scores).argmax(axis=1)
+        else:
+            best = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return self._labels[best[0]] if np.ndim(X) == 1 else self.classes[best]
+
+    def decision_function(self, X, n_threads=1):
+        """Scores of one row (a float for two classes, else an array), or of each row of a batch.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        scores = self._scores(self._rows(X), n_threads)
+        if np.ndim(X) == 1:
+            return float(scores[0, 0]) if scores.shape[1] == 1 else scores[0]
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, X, n_threads=1):
+        """Probabilities of the classes: (n_classes,) of a row, (n_samples, n_classes) of a batch.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        rows = self._rows(X)
+        if self._calibration is not None:
+            probabilities = self._calibration.probabilities(self._scores(rows, n_threads))
+        elif self._machine is None and self._state["posterior"]:
+            joint = self._joint(rows, n_threads)
+            top = joint.max(axis=1, keepdims=True)
+            with np.errstate(invalid="ignore"):
+                shares = np.exp(np.where(np.isfinite(top), joint - top, 0.0))
+            probabilities = shares / shares.sum(axis=1, keepdims=True)
+        else:
+            raise AttributeError(
+                "this predictor has no calibration, so no probabilities: fit the estimator with "
+                "calibration='temperature', 'sigmoid' or 'isotonic'"
+            )
+        return probabilities[0] if np.ndim(X) == 1 else probabilities
+
+    def _rows(self, X):
+        """X as a batch of float64, or an error that says why not."""
+        if hasattr(X, "indptr"):
+            raise TypeError("sparse rows have no kernels here: pass X.toarray()")
+        rows = np.asarray(X)
+        if rows.dtype.kind not in "biuf":
+            raise TypeError(f"rows must be numbers, got an array of dtype {rows.dtype}")
+        rows = rows[None, :] if rows.ndim == 1 else rows
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            wanted = self.n_features
+            raise ValueError(f"X must have shape ({wanted},) or (n_samples, {wanted}), got {np.shape(X)}")
+        return np.ascontiguousarray(rows, dtype=np.float64)
+
+    def _scores(self, X, n_threads):
+        """Scores of shape (n_rows, n_outputs)."""
+        if self._machine is None:
+            joint = self._joint(X, n_threads)
+            return joint[:, 1:] - joint[:, :1] if joint.shape[1] == 2 else joint
+        linear, bank, coef, intercept = self._machine
+        scores = np.empty((len(X), len(coef)))
+        bank.sums(_handle(_mapped(X, linear)), coef, scores, n_threads)
+        scores += intercept
+        if self._densities is None:
+            return scores
+        weight, log_ratio = self._state["weight"], self._state["log_ratio"]
+        return weight * scores + (1 - weight) * scaled_densities(self._joint(X, n_threads), log_ratio)
+
+    def _joint(self, X, n_threads):
+        """log p(k) p(x|k), of shape (n_rows, n_classes)."""
+        out = None
+        for linear, bank, *more in self._densities:
+            if isinstance(linear, str):
+                terms = np.empty((len(X), len(more[0])))
+                bank.log_joint(_handle(X), terms, n_threads)
+                return log_sums(terms, more[0], len(self.classes))
+            found = np.empty((len(X), len(self.classes)))
+            bank.log_sums(_handle(_mapped(X, linear)), found, n_threads)
+            out = found if out is None else np.logaddexp(out, found)
+        return out
+
+
+def _mapped(X, linear):
+    if linear is None:
+        return X
+    return X * linear if linear.ndim == 1 else np.ascontiguousarray(X @ linear.T)
+
+
+def _handle(X):
+    return _core.Rows.dense(X, 0.0)
