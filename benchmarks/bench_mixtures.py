@@ -25,8 +25,8 @@ from svmosaic.datasets import load, make_two_spirals
 
 RESULTS = Path(__file__).parent / "results" / "mixtures.json"
 C = 100.0
-# What `nu` may be in the growth table: shares of the training rows. 2.5 % is what each of 40 experts has on average.
-PRUNING_SHARES = (0.0, 0.01, 0.015, 0.02, 0.025, 0.03)
+# What `nu` may be in the growth table, as a share of the training rows: 5 % is what each of 20 experts has on average.
+PRUNING_SHARES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)
 
 
 def timed(model, X, y):
@@ -165,9 +165,9 @@ def full(only, kernel_limit):
         data = load("mnist")
         X, X_test = normalize(data.X_train), normalize(data.X_test)
         sizes = [100, 500, 1000, 5000, 10000, 60000]
-        result["prune"] = prune(X, data.y_train % 2, 40, 5000)
+        result["prune"] = prune(X, data.y_train % 2, 20, 4000)
         share = result["prune"]["share"]
-        result["growth"] = growth(X, data.y_train % 2, X_test, data.y_test % 2, sizes, kernel_limit, 40, share)
+        result["growth"] = growth(X, data.y_train % 2, X_test, data.y_test % 2, sizes, kernel_limit, 20, share)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")
 

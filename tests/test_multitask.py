@@ -184,7 +184,7 @@ def test_accuracy_on_real_data(name):
     if name == "pendigits":
         y, y_test = y < 5, y_test < 5
     setting = chosen_setting("MultiTaskMixtureSVC", name)
-    model = MultiTaskMixtureSVC(14, random_state=0, n_jobs=-1, **setting).fit(X, y)
+    model = MultiTaskMixtureSVC(14, groups=None, random_state=0, n_jobs=-1).set_params(**setting).fit(X, y)
     assert model.score(X_test, y_test) >= BARS[name]
     assert np.diff(model.objective_).min() >= 0
     assert model.score(X_test, y_test) > LinearSVC(random_state=0).fit(X, y).score(X_test, y_test)
