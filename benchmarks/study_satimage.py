@@ -26,7 +26,7 @@ CHOSEN = MultiTaskMixtureSVC(
 )
 # beta follows the label weight, so that the experts' penalty against their losses stays as it is.
 CHANGES = {
-    "as chosen": {},
+    "14 experts": {},
     "covariance floor 0.01": {"covariance_floor": 0.01},
     "covariance floor 0.001": {"covariance_floor": 0.001},
     "diagonal covariances": {"covariance": "diag"},
@@ -82,7 +82,7 @@ def main():
         for name, model in models.items():
             result[part][name] = validated(model, X, y, shuffled)
             print(f"{name:<52}{json.dumps(result[part][name])}", flush=True)
-    for name in ("as chosen", "label weight 5"):
+    for name in ("14 experts", "label weight 5"):
         result["blocks"][name] = validated(clone(CHOSEN).set_params(**CHANGES[name]), X, y, blocks)
         print(f"blocks: {name:<44}{json.dumps(result['blocks'][name])}", flush=True)
     result["nearest"] = {
