@@ -25,6 +25,8 @@ from svmosaic.datasets import load, make_two_spirals
 
 RESULTS = Path(__file__).parent / "results" / "mixtures.json"
 C = 100.0
+# What `nu` may be in the growth table, as a share of the training rows: 5 % is what each of 20 experts has on average.
+PRUNING_SHARES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)
 
 
 def timed(model, X, y):
@@ -90,15 +92,36 @@ def rows(X, y, sizes, n_experts):
     return {"table": table, "exponent": float(exponent)}
 
 
-def growth(X, y, X_test, y_test, sizes, kernel_limit):
+def prune(X, y, n_experts, n_rows):
+    """The share of the rows to take as `nu`: the largest within one standard error of the best on a hold-out."""
+    chosen = np.random.RandomState(1).permutation(len(y))[:n_rows]
+    train, held_out = chosen[n_rows // 4 :], chosen[: n_rows // 4]
+    table = []
+    print(f"{'nu, share of the rows':>22}{'experts':>9}{'hold-out accuracy':>19}")
+    for share in PRUNING_SHARES:
+        model, _, _ = timed(grown(n_experts, share * len(train)), X[train], y[train])
+        table.append({"share": share, "experts": model.n_experts_, "accuracy": model.score(X[held_out], y[held_out])})
+        print(f"{share:>22.1%}{table[-1]['experts']:>9}{table[-1]['accuracy']:>19.2%}", flush=True)
+    best = max(t["accuracy"] for t in table)
+    enough = best - np.sqrt(best * (1 - best) / len(held_out))
+    return {"rows": n_rows, "table": table, "share": max(t["share"] for t in table if t["accuracy"] >= enough)}
+
+
+def grown(n_experts, nu):
+    """The mixture of the growth table."""
+    return MixtureSVC(n_experts, C=10.0, nu=nu, max_iter=10, gate_iter=5, random_state=0)
+
+
+def growth(X, y, X_test, y_test, sizes, kernel_limit, n_experts, share):
     """Live experts against support vectors as the training set grows."""
     table = []
     print(f"{'rows':>8}{'experts':>9}{'accuracy':>10}{'support vectors':>17}{'SVC accuracy':>14}")
     for n in sizes:
         chosen = np.random.RandomState(0).permutation(len(y))[:n]
-        model, seconds, _ = timed(MixtureSVC(10, C=10.0, max_iter=5, gate_iter=5, random_state=0), X[chosen], y[chosen])
+        model, seconds, _ = timed(grown(n_experts, share * n), X[chosen], y[chosen])
         line = {
             "rows": n,
+            "experts_at_start": int(model.experts_per_iter_[0]),
             "experts": model.n_experts_,
             "accuracy": model.score(X_test, y_test),
             "seconds": seconds,
@@ -124,7 +147,8 @@ def quick():
     X, X_test = X / 20, X_test / 20
     speed(X, y, X_test, y_test, 20, 100.0)
     rows(X, y, [500, 1000, 2000, 4000], 20)
-    growth(X, y, X_test, y_test, [250, 1000, 4000], 4000)
+    pruned = prune(X, y, 20, 1000)
+    growth(X, y, X_test, y_test, [250, 1000, 4000], 4000, 20, pruned["share"])
 
 
 def full(only, kernel_limit):
@@ -141,7 +165,9 @@ def full(only, kernel_limit):
         data = load("mnist")
         X, X_test = normalize(data.X_train), normalize(data.X_test)
         sizes = [100, 500, 1000, 5000, 10000, 60000]
-        result["growth"] = growth(X, data.y_train % 2, X_test, data.y_test % 2, sizes, kernel_limit)
+        result["prune"] = prune(X, data.y_train % 2, 20, 4000)
+        share = result["prune"]["share"]
+        result["growth"] = growth(X, data.y_train % 2, X_test, data.y_test % 2, sizes, kernel_limit, 20, share)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")
 
