@@ -420,7 +420,9 @@ def main(arguments=None):
     while targets and (options.until is None or _counted(options.json) < options.until):
         for name in list(targets):
             try:
-                done, accepted = fuzz(name, options.count, seed=seed, seconds=options.seconds, failures=options.failures)
+                done, accepted = fuzz(
+                    name, options.count, seed=seed, seconds=options.seconds, failures=options.failures
+                )
             except AssertionError as error:
                 print(f"FAILED {error}", flush=True)
                 targets.remove(name)
