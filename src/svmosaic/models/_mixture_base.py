@@ -17,6 +17,7 @@ from svmosaic.gates import DistanceGate, Responsibilities, place_centers
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._em import EM, Mixture
 from svmosaic.models._experts import Experts
+from svmosaic.models._whole import all_or_nothing
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import SOLVERS, Rows
 
@@ -123,6 +124,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     _calibrations = (*METHODS, "posterior")
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit gate and experts by EM.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, validate
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._mixture_em import COVARIANCES, POOLINGS, fit_mixture
+from svmosaic.models._whole import all_or_nothing
 
 
 class GaussianMixtureClassifier(ExportMixin, ClassifierMixin, BaseEstimator):
@@ -140,6 +141,7 @@ class GaussianMixtureClassifier(ExportMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Grow the mixtures.
 

@@ -12,6 +12,7 @@ from svmosaic.couplings import Coupling
 from svmosaic.gates import place_centers, plant_tree, principal_components
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._learning import Watch, accuracy, batch_of, check_divergence, learn, mosaic_of, one_pass, still
+from svmosaic.models._whole import all_or_nothing
 from svmosaic.models.local_coding import code_gate
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import Problem, Rows, solve, warn_if_unconverged
@@ -178,6 +179,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Learn the gate and the tiles.
@@ -219,6 +221,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
         return self
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """One pass over a batch of a stream, in minibatches at a constant learning rate.
 
