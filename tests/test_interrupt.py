@@ -163,7 +163,7 @@ GRID = """
 TUNE = """
     import os, sys
     import numpy as np
-    from svmosaic.cli import main
+    from svmosaic.cli import main, tune  # imported, so that the interrupt meets the search
     rng = np.random.RandomState(0)
     os.chdir({folder!r})
     np.savez("rows.npz", X=rng.standard_normal((20_000, 20)), y=rng.randint(3, size=20_000))
@@ -184,7 +184,7 @@ def test_interrupt_of_a_grid_search():
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
 def test_interrupt_of_the_command_tune(tmp_path):
     """The file that was there stays, and no other appears."""
-    interrupt(TUNE.format(folder=str(tmp_path)), wait=3.0)
+    interrupt(TUNE.format(folder=str(tmp_path)), wait=1.5)
 
 
 def interrupted_at(call, fit):
