@@ -5,7 +5,8 @@ compiled predictor, in batches and row by row. The core lets go of the interpret
 row takes microseconds, less than handing the lock over and back would, and is scored under it.
 
 Fits: several at once under joblib, in processes (loky) and in threads, each with n_jobs=None and n_jobs=2: processor
-seconds by seconds on the wall, which should not exceed the cores, and the most threads that a process had more than before.
+seconds by seconds on the wall, which should not exceed the cores, and the most threads that a process had more than
+before.
 
     python benchmarks/bench_threads.py [--quick]
 """
