@@ -12,7 +12,15 @@ from sklearn.callback import FitCallback, ProgressBar
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, LocallyLinearSVC
+from svmosaic import (
+    ClusteredSVC,
+    HierarchicalMixtureSVC,
+    KMeansSVC,
+    LinearSVC,
+    LocalCodingSVC,
+    LocallyLinearSVC,
+    MixtureSVC,
+)
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.solvers import Control, Problem, Rows, solve
 from svmosaic.solvers.certificates import certify, margins, primal
@@ -44,6 +52,20 @@ def test_max_time_stops_with_a_usable_model(model):
     assert time.monotonic() - began < 15
     assert np.isfinite(model.decision_function(X)).all()
     assert not hasattr(model, "_fitting")
+
+
+@pytest.mark.parametrize("model", [MixtureSVC(3), HierarchicalMixtureSVC((2, 2))], ids=lambda m: type(m).__name__)
+def test_max_time_cuts_the_solves_of_a_mixture_short(model):
+    """A single one of them would go on for hours."""
+    X, _ = badly_scaled_data(n=1500, d=6)
+    y = np.arange(1500) % 3
+    endless = {"label_weight": 1e8, "inner_tol": 1e-13, "inner_max_iter": 10**9, "solver": "dual"}
+    model = clone(model).set_params(max_time=0.6, tol=0.0, max_iter=10**6, random_state=0, **endless)
+    began = time.monotonic()
+    with pytest.warns(ConvergenceWarning, match=r"EM stopped after max_time=0.6 s and \d+ iterations"):
+        model.fit(X, y)
+    assert time.monotonic() - began < 15
+    assert np.isfinite(model.decision_function(X)).all()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -1,8 +1,11 @@
 """Gates that learn: regions placed by the gradient of the loss, in a learnt low-dimensional metric."""
 
+import warnings
+
 import numpy as np
 from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
@@ -69,8 +72,8 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
     batch_size : int or None, default=None
         Rows a step. None takes a 400th of the rows, but at least 32 and at most 1024.
     max_time : float or None, default=None
-        Seconds after which learning stops, between two batches, with what has been learnt by then; the rate has not
-        fallen yet, so that fewer epochs are the better way to a shorter fit.
+        Seconds after which learning stops, between two batches, with what has been learnt by then and a warning; the
+        rate has not fallen yet, so that fewer epochs are the better way to a shorter fit.
     early_stopping : bool, default=False
         Score a held-out part after each epoch, stop after `n_iter_no_change` epochs without a better score, and keep
         the best.
@@ -210,6 +213,14 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         trace = learn(self, learner, *train, held, rng, watch)
         self.loss_curve_, self.validation_scores_ = trace.losses, trace.validation_scores
         self.n_iter_, self.stop_reason_ = len(trace.losses), trace.stop_reason
+        if trace.stop_reason == "max_time":
+            warnings.warn(
+                f"{type(self).__name__}: learning stopped after max_time={self.max_time} s, in epoch {self.n_iter_} of "
+                f"max_iter={self.max_iter}. Increase max_time or lower max_iter: the learning rate falls over all "
+                "epochs that are planned.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         self.classes_ = target.classes
         self.mosaic_ = mosaic_of(learner)
         self.polished_ = False
