@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.callback import FitCallback
 from sklearn.datasets import make_blobs, make_classification, make_moons
+from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic import HierarchicalMixtureSVC, MixtureSVC, MultiTaskMixtureSVC, _core
 from svmosaic.datasets import make_two_spirals, make_xor
@@ -167,7 +168,8 @@ def test_stops():
     assert MixtureSVC(4, tol=0.05, random_state=0).fit(X, y).stop_reason_ == "tol"
     short = MixtureSVC(4, tol=0.0, max_iter=2, random_state=0).fit(X, y)
     assert (short.stop_reason_, short.n_iter_, len(short.objective_)) == ("max_iter", 2, 3)
-    hasty = MixtureSVC(4, tol=0.0, max_time=1e-9, random_state=0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"MixtureSVC: EM stopped after max_time=1e-09 s and 1 iterations"):
+        hasty = MixtureSVC(4, tol=0.0, max_time=1e-9, random_state=0).fit(X, y)
     assert (hasty.stop_reason_, hasty.n_iter_) == ("max_time", 1)
 
 

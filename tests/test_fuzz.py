@@ -164,3 +164,36 @@ def test_an_npz_compressed_in_an_unknown_way(tmp_path):
     path.write_bytes(data)
     with pytest.raises(TableError, match="could not be read as NPZ"):
         read_table(path)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_libsvm_line_of_spaces_that_only_text_knows(whole, tmp_path):
+    from svmosaic.tables import TableError, read_chunks, read_table
+
+    path = tmp_path / "table.libsvm"
+    path.write_bytes(b"1 1:2\n\x1c\n")
+    with pytest.raises(TableError, match=r"line 2: the label '\\x1c' is no number"):
+        read_table(path) if whole else list(read_chunks(path))
+
+
+def test_an_arrow_file_whose_names_are_no_text(tmp_path):
+    pytest.importorskip("pyarrow")
+    from pyarrow import feather, table
+
+    from svmosaic.tables import TableError, read_table
+
+    path = tmp_path / "table.arrow"
+    feather.write_feather(table({"name": [1.0, 2.0]}), path, compression="uncompressed")
+    path.write_bytes(path.read_bytes().replace(b"name", b"nam\xe1"))
+    with pytest.raises(TableError, match=r"could not be read as arrow: 'utf-8' codec"):
+        read_table(path)
+
+
+def test_rounds_go_on_until_enough_are_counted(tmp_path):
+    import json
+
+    counts = tmp_path / "counts.json"
+    script = [sys.executable, fuzzing.__file__, "tables", "--count", "200", "--seed", "3", "--until", "500"]
+    out = subprocess.run([*script, "--json", counts], capture_output=True, text=True, timeout=120, check=True).stdout
+    assert [f"(seed {seed})" in line for seed, line in enumerate(out.splitlines(), 3)] == [True] * 3
+    assert json.loads(counts.read_text())["total"] == 600

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a long solve, or any other long stage, within a second."""
+"""Ctrl-C ends a long solve, or any other long stage, within a second, and leaves the last fit as it was."""
 
 import signal
 import subprocess
@@ -7,7 +7,10 @@ import textwrap
 import threading
 import time
 
+import numpy as np
 import pytest
+import test_properties_estimators as properties
+from numpy.testing import assert_array_equal
 
 SCRIPT = """
     import numpy as np
@@ -95,8 +98,138 @@ def test_interrupt(solver, n_jobs, n_classes):
         pytest.param(
             20_000, 10, "MixtureSVC(20, tol=0.0, inner_tol=1e-9, max_iter=10**6, random_state=0)", False, id="EM"
         ),
+        pytest.param(50_000, 20, "LearnedGateSVC(32, max_iter=10**6, random_state=0)", False, id="learnt gate"),
+        pytest.param(
+            100_000, 20, "GaussianMixtureClassifier(64, tol=0.0, max_iter=10**6, random_state=0)", False, id="densities"
+        ),
+        pytest.param(20_000, 20, "MosaicClassifier(time_budget=None, random_state=0)", False, id="tuning"),
         pytest.param(150_000, 50, GIVEN, True, id="prediction"),
     ],
 )  # fmt: skip
 def test_interrupt_of_every_stage(n, d, model, predict):
     interrupt(STAGES.format(n=n, d=d, model=model, predict=predict))
+
+
+CALIBRATION = """
+    import numpy as np
+    from svmosaic import *
+
+    class Model({base}):
+        def {stage}(self, *arguments):
+            print("start", flush=True)
+            {slow}
+            return super().{stage}(*arguments)
+
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((2000, 5)) * [1, 10, 100, 1e3, 1e4], rng.randint(2, size=2000)
+    model = Model({settings}, calibration="sigmoid", random_state=0)
+    try:
+        model.fit(X, y)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        assert not hasattr(model, "mosaic_") and not hasattr(model, "classes_")
+"""
+# What comes after the model itself, made to last.
+FOLDS = "self.C, self.tol, self.max_iter = 1e8, 1e-12, 10**9"
+EXPERTS = "arguments[0].experts.options |= dict(tol=1e-14, max_iter=10**9, solver='dual')"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+@pytest.mark.parametrize(
+    ("base", "stage", "slow", "settings"),
+    [
+        ("LinearSVC", "_calibrate", FOLDS, "1e-6, solver='dual', tol=0.1"),
+        ("MixtureSVC", "_calibrate_mixture", EXPERTS, "2, C=1e6, max_iter=1, inner_max_iter=1"),
+    ],
+)  # fmt: skip
+def test_interrupt_of_calibration(base, stage, slow, settings):
+    interrupt(CALIBRATION.format(base=base, stage=stage, slow=slow, settings=settings))
+
+
+GRID = """
+    import numpy as np
+    from sklearn.model_selection import GridSearchCV
+    from svmosaic import *
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((2000, 5)) * [1, 10, 100, 1e3, 1e4], rng.randint(2, size=2000)
+    search = GridSearchCV(LinearSVC(solver="dual", tol=1e-12, max_iter=10**9), {"C": [1e8, 1e9]}, cv=3)
+    print("start", flush=True)
+    try:
+        search.fit(X, y)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        assert not hasattr(search, "best_estimator_")
+"""
+TUNE = """
+    import os, sys
+    import numpy as np
+    from svmosaic.cli import main, tune  # imported, so that the interrupt meets the search
+    rng = np.random.RandomState(0)
+    os.chdir({folder!r})
+    np.savez("rows.npz", X=rng.standard_normal((20_000, 20)), y=rng.randint(3, size=20_000))
+    open("model.svmosaic", "w").write("the last one")
+    print("start", flush=True)
+    code = main(["tune", "rows.npz", "-o", "model.svmosaic", "--budget", "10m", "--quiet", "--jobs", "1"])
+    print("interrupted" if code == 130 else code, flush=True)
+    assert sorted(os.listdir()) == ["model.svmosaic", "rows.npz"], os.listdir()
+    assert open("model.svmosaic").read() == "the last one"
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+def test_interrupt_of_a_grid_search():
+    interrupt(GRID)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+def test_interrupt_of_the_command_tune(tmp_path):
+    """The file that was there stays, and no other appears."""
+    interrupt(TUNE.format(folder=str(tmp_path)), wait=1.5)
+
+
+def interrupted_at(call, fit):
+    """Run `fit` with an interrupt at the given call of a function of the library; how many calls there were."""
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        if event == "call" and "/svmosaic/" in frame.f_code.co_filename.replace("\\", "/"):
+            calls += 1
+            if calls == call:
+                raise KeyboardInterrupt
+
+    sys.setprofile(count)
+    try:
+        fit()
+    except KeyboardInterrupt:
+        assert calls == call, "an interrupt that is none of ours"
+    else:
+        assert call is None, "the interrupt was swallowed"
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@properties.each
+def test_an_interrupt_anywhere_leaves_the_last_fit(estimator):
+    """Every attribute is the very object that it was, wherever in the next fit the interrupt comes."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)), np.array(["a", "b", "c"])[np.arange(60) % 3]
+    others, numbers = rng.standard_normal((50, 2)), np.arange(50) % 2
+    known = properties.inspect.signature(estimator).parameters
+    wanted = {"calibration": "sigmoid", "covariance_floor": 0.01}
+    settings = {name: value for name, value in wanted.items() if name in known}
+    model = properties.small(estimator, **settings).fit(X, y)
+    scores, before = properties.scores_of(model, X), dict(vars(model))
+    fresh = properties.small(estimator, **settings)
+    total = interrupted_at(None, lambda: fresh.fit(others, numbers))
+    # From the first call on, and among the last, where the new model is being put together.
+    for call in sorted({1, 3, *(round(share * total) for share in (0.1, 0.5, 0.9, 0.97, 1.0))} - {0}):
+        interrupted_at(call, lambda: model.fit(others, numbers))
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[name] is value for name, value in before.items())
+    assert_array_equal(properties.scores_of(model, X), scores)
+    fresh = properties.small(estimator, **settings)
+    interrupted_at(round(0.97 * total), lambda: fresh.fit(others, numbers))
+    assert not [name for name in vars(fresh) if name.endswith("_")], "neither fitted nor unfitted"

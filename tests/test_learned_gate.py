@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 from test_export_onnx import run
 
 import svmosaic
@@ -493,7 +494,8 @@ def test_time_is_up_within_an_epoch():
     X, y = data(n_rows=2000)
     model = small(max_iter=10**6, max_time=0.3, batch_size=4)
     began = perf_counter()
-    model.fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"stopped after max_time=0.3 s, in epoch \d+ of max_iter=1000000"):
+        model.fit(X, y)
     assert perf_counter() - began < 5
     assert model.stop_reason_ == "max_time"
     assert 1 <= model.n_iter_ < 10**6

@@ -5,16 +5,25 @@ import time
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import badly_scaled_data
 from sklearn.base import clone
 from sklearn.callback import FitCallback, ProgressBar
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, LocallyLinearSVC
+from svmosaic import (
+    ClusteredSVC,
+    HierarchicalMixtureSVC,
+    KMeansSVC,
+    LinearSVC,
+    LocalCodingSVC,
+    LocallyLinearSVC,
+    MixtureSVC,
+)
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.solvers import Control, Problem, Rows, solve
+from svmosaic.solvers.certificates import certify, margins, primal
 
 X_IRIS, Y_IRIS = load_iris(return_X_y=True)
 ENDLESS = {"C": 1e8, "tol": 1e-12, "max_iter": 10**9, "random_state": 0}
@@ -43,6 +52,52 @@ def test_max_time_stops_with_a_usable_model(model):
     assert time.monotonic() - began < 15
     assert np.isfinite(model.decision_function(X)).all()
     assert not hasattr(model, "_fitting")
+
+
+@pytest.mark.parametrize("model", [MixtureSVC(3), HierarchicalMixtureSVC((2, 2))], ids=lambda m: type(m).__name__)
+def test_max_time_cuts_the_solves_of_a_mixture_short(model):
+    """A single one of them would go on for hours."""
+    X, _ = badly_scaled_data(n=1500, d=6)
+    y = np.arange(1500) % 3
+    endless = {"label_weight": 1e8, "inner_tol": 1e-13, "inner_max_iter": 10**9, "solver": "dual"}
+    model = clone(model).set_params(max_time=0.6, tol=0.0, max_iter=10**6, random_state=0, **endless)
+    began = time.monotonic()
+    with pytest.warns(ConvergenceWarning, match=r"EM stopped after max_time=0.6 s and \d+ iterations"):
+        model.fit(X, y)
+    assert time.monotonic() - began < 15
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", SLOW, ids=repr)
+def test_a_model_that_was_stopped_is_no_worse_than_none(model):
+    """At a huge C the first epochs overshoot by many orders of magnitude: P(0) is C times the number of rows."""
+    X, _ = badly_scaled_data(n=300, d=6)
+    y = np.arange(300) % 3
+    model = clone(model).set_params(max_iter=1).fit(X, y)
+    assert (model.objective_ <= 1e8 * 300 * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_weights_that_overshot_are_shortened(loss):
+    X, y = badly_scaled_data(n=300, d=6)
+    tile = np.zeros((300, 1), np.int32)
+    problem = Problem(Rows(X), tile, None, Coupling.independent(1), y, np.full(300, 1e8), loss)
+    (solution,) = solve([problem], solver="dual", tol=1e-12, max_iter=1)
+    raw = certify(problem, solution.alpha)
+    assert raw.primal > problem.primal_at_zero, "nothing to be mended"
+    assert solution.certificate.primal < 0.999 * problem.primal_at_zero
+    assert solution.certificate.dual == raw.dual
+    assert not solution.converged
+    lengths = solution.weights[np.abs(raw.weights) > 0] / raw.weights[np.abs(raw.weights) > 0]
+    assert_allclose(lengths, lengths[0])
+    # No other length is better, and the value is that of the weights.
+    for share in (0.9, 1.0, 1.1):
+        weights = share * solution.weights
+        value = primal(weights, margins(problem, weights), problem.cost, problem.squared)
+        if share == 1.0:
+            assert_allclose(value, solution.certificate.primal, rtol=1e-9)
+        assert value >= solution.certificate.primal * (1 - 1e-9)
 
 
 def test_newton_stops_in_time_too():

@@ -150,3 +150,27 @@ def test_a_row_that_overflows_is_found_among_many():
     problem = Problem(Rows(X, 1.0), tile, None, Coupling.independent(1), y, np.ones(len(X)))
     with pytest.raises(ValueError, match="squared norm of a row overflows"):
         newton.solve_newton(problem, tol=1e-4, max_iter=100)
+
+
+@pytest.mark.parametrize("noise", [-1e-9, 1e-9])
+def test_a_line_search_that_rounding_defeats_ends_soon(noise):
+    """Features from 1e-12 to 1e12: the slope is said to fall at the start, but at no step that can be told from it."""
+    asked = []
+
+    def pull(step):
+        asked.append(step)
+        return 1.0 if step == 0.0 else -1.0 + noise
+
+    assert newton._line_search(0.0, 1.0, pull, 0.1) == 0.0
+    assert len(asked) < 25
+
+
+def test_a_line_search_knows_a_kink_well_enough():
+    asked = []
+
+    def pull(step):  # the slope jumps from -1 to 1e6 at step 0.3
+        asked.append(step)
+        return 1.0 if step < 0.3 else -1e6
+
+    assert 0.299 < newton._line_search(0.0, 0.0, pull, 0.1) < 0.3
+    assert len(asked) < 35

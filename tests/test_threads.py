@@ -65,6 +65,44 @@ def test_sixteen_threads_on_one_model(model):
     assert not wrong, wrong[0]
 
 
+@pytest.mark.parametrize("part", ["codes", "scores", "predictor"])
+def test_the_core_lets_other_threads_run(part):
+    """While a batch is coded or scored, in a single call of the core, Python goes on elsewhere."""
+    model = fitted(MODELS[3])
+    many = np.random.default_rng(0).standard_normal((300_000, X.shape[1]))
+    gate, predictor = model.mosaic_.gate, model.predictor()
+    codes = gate.code(many)
+    call = {
+        "codes": lambda: gate.code(many),
+        "scores": lambda: model.mosaic_.score_codes(many, *codes),
+        "predictor": lambda: predictor.decision_function(many),
+    }[part]
+    began = threading.Event()
+    times = []
+
+    def work():
+        began.set()
+        times.append(time.perf_counter())
+        call()
+        times.append(time.perf_counter())
+
+    for _ in range(3):  # a busy machine may give the other thread no time at all
+        times.clear()
+        began.clear()
+        thread = threading.Thread(target=work)
+        thread.start()
+        began.wait()
+        seen = []
+        while thread.is_alive():
+            seen.append(time.perf_counter())
+            time.sleep(1e-4)
+        first, last = times
+        within = [t for t in seen if first + 0.2 * (last - first) < t < last - 0.2 * (last - first)]
+        if len(within) > 5:
+            return
+    raise AssertionError(f"{len(within)} looks at the clock during {last - first:.3f} s of the core's work")
+
+
 @each
 def test_same_bits_for_one_and_two_threads_again_and_from_a_file(model, tmp_path):
     first = fitted(model, n_jobs=1)

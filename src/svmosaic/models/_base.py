@@ -14,6 +14,7 @@ from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Fitting
+from svmosaic.models._whole import all_or_nothing
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, row_blocks
 from svmosaic.solvers import SOLVERS, Control, Problem, solve, warn_if_unconverged
@@ -44,6 +45,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
 
     _solvers: tuple[str, ...] = SOLVERS
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit the gate, then all tiles.

@@ -102,6 +102,9 @@ class EM:
             gain = new_value - value
             if gain < 0 and not removed:
                 trace.refused.append(new_value)
+                if self._late(began):
+                    trace.stop_reason = "max_time"
+                    break
                 if -gain <= self.tol * abs(value):
                     trace.stop_reason = "tol"
                     break
@@ -124,11 +127,11 @@ class EM:
             if reason is not None:
                 trace.stop_reason = reason
                 break
+            if self._late(began):  # before the next: where solves are cut short, little is gained
+                trace.stop_reason = "max_time"
+                break
             if gain <= self.tol * abs(value) and not removed:
                 trace.stop_reason = "tol"
-                break
-            if self.max_time is not None and perf_counter() - began > self.max_time:
-                trace.stop_reason = "max_time"
                 break
         return mixture, trace
 
@@ -136,6 +139,9 @@ class EM:
     def experts_gap(self) -> float:
         """The duality gap of the experts' problems in the last M-step."""
         return self.experts.gap
+
+    def _late(self, began) -> bool:
+        return self.max_time is not None and perf_counter() - began > self.max_time
 
     def e_step(self, mixture: Mixture) -> tuple[float, Responsibilities]:
         """The objective, and who answers for what."""

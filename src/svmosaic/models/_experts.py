@@ -1,12 +1,13 @@
 """The experts' share of the M-step: weighted linear SVMs by the shared solver, never worse than they were."""
 
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.couplings.clustered import penalty
-from svmosaic.solvers import Problem, Rows, solve
+from svmosaic.solvers import Control, Problem, Rows, solve
 from svmosaic.solvers.certificates import loss_of, margins
 
 
@@ -62,15 +63,21 @@ class Experts:
     solver, tol, max_iter, n_jobs
         Passed on to `solve`.
     rng : RandomState
+    max_time : float or None
+        Seconds from now after which solves are cut short; none of them makes an expert worse.
     """
 
-    def __init__(self, rows: Rows, signs, tasks: ClusteredTasks, *, label_weight, solver, tol, max_iter, n_jobs, rng):
+    def __init__(
+        self, rows: Rows, signs, tasks: ClusteredTasks, *, label_weight, solver, tol, max_iter, n_jobs, rng,
+        max_time=None,
+    ):  # fmt: skip
         self.rows = rows
         self.signs = signs
         self.tasks = tasks
         self.label_weight = label_weight
         self.options = {"solver": solver, "tol": tol, "max_iter": max_iter, "n_jobs": n_jobs}
         self.rng = rng
+        self.deadline = None if max_time is None else perf_counter() + max_time
         self._duals: tuple | None = None
         self.gap = np.nan  # of the last update, over all outputs
 
@@ -89,7 +96,10 @@ class Experts:
             self.signs[shares.row, 0], loss_cost, "hinge", shares.row,
         )  # fmt: skip
         problems = [self._problem(plain, c, coupling, shares) for c, coupling in enumerate(bank.couplings)]
-        solutions = solve(problems, start=self._warm(shares), seed=self.rng.randint(2**31 - 1), **self.options)
+        left = None if self.deadline is None else max(0.0, self.deadline - perf_counter())
+        solutions = solve(
+            problems, start=self._warm(shares), seed=self.rng.randint(2**31 - 1), control=Control(left), **self.options
+        )
         self._duals = shares.row, shares.expert, [s.alpha for s in solutions]
         self.gap = total_gap(bank.couplings, solutions, scaled=True)
         for c, (problem, solution) in enumerate(zip(problems, solutions, strict=True)):

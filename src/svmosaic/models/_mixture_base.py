@@ -1,5 +1,6 @@
 """What the mixture classifiers share: the way from data to the EM loop, and from its outcome to the fitted form."""
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -7,6 +8,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
@@ -17,6 +19,7 @@ from svmosaic.gates import DistanceGate, Responsibilities, place_centers
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._em import EM, Mixture
 from svmosaic.models._experts import Experts
+from svmosaic.models._whole import all_or_nothing
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import SOLVERS, Rows
 
@@ -27,7 +30,8 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
     tol : float, default={tol}
         Stop when an iteration raises the objective by no more than this share of it.
     max_time : float or None, default=None
-        Stop after the iteration in which this many seconds have passed.
+        Stop near this many seconds: solves are cut short, and no iteration is begun after it. The model is the best so
+        far, and a warning says so.
     early_stopping : bool, default=False
         Keep a part of the rows for validation, stop when its accuracy has not risen for `n_iter_no_change`
         iterations, and return the iterate where it was best (which may be the k-means start).
@@ -123,6 +127,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     _calibrations = (*METHODS, "posterior")
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit gate and experts by EM.
@@ -148,6 +153,13 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         if self.early_stopping:
             X_valid, target, held_out = self._hold_out(X_valid, target, rng)
         self._fit_mixture(X_valid, target, rng, _Watch(self, target, held_out, context, X, y, metadata))
+        if self.stop_reason_ == "max_time":
+            warnings.warn(
+                f"{type(self).__name__}: EM stopped after max_time={self.max_time} s and {self.n_iter_} iterations, "
+                "before its objective settled. Increase max_time, or raise tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         codes = self.mosaic_.gate.code(X_valid, self.n_jobs)
         self.region_counts_ = self._count_regions(X_valid, target.label, codes)
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
@@ -162,7 +174,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         gate, shares = self._start_gate(data, rng)
         experts = Experts(
             data.rows, data.signs, self._tasks(target.n_outputs), label_weight=label_weight, solver=self.solver,
-            tol=self.inner_tol, max_iter=self.inner_max_iter, n_jobs=self.n_jobs, rng=rng,
+            tol=self.inner_tol, max_iter=self.inner_max_iter, n_jobs=self.n_jobs, rng=rng, max_time=self.max_time,
         )  # fmt: skip
         loop = EM(
             data, experts, label_weight=label_weight, gate_options=self._gate_options(data), tol=self.tol,
@@ -187,6 +199,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         if self.calibration is None or self.calibration == "posterior":
             return self.calibration_  # as for every iterate
         _, shares = loop.e_step(mixture)
+        loop.experts.deadline = None  # of EM, not of what comes after it
 
         def scores_without(weight):
             bank = loop.experts.afresh(mixture.bank, replace(shares, weight=weight))

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from svmosaic._validation import check_real, validate_batch
+from svmosaic.models._whole import all_or_nothing
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem, SgdOptions, Solution, StochasticDescent
 from svmosaic.solvers.certificates import Certificate
@@ -27,6 +28,7 @@ class StreamMixin:
     """`partial_fit`, and the parameters of stochastic descent, for a classifier made by `BaseMosaicClassifier`."""
 
     @available_if(_can_stream)
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         r"""One pass of stochastic descent over a batch, in the order of its rows.
 

@@ -12,6 +12,7 @@ from svmosaic._validation import check_choice, check_real, validate_training
 from svmosaic.calibration import METHODS, fit_calibration
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._search import Search, folds_of
+from svmosaic.models._whole import all_or_nothing
 
 
 class MosaicClassifier(BaseMosaicClassifier):
@@ -110,6 +111,7 @@ class MosaicClassifier(BaseMosaicClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Search, then fit the best to all rows.
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.models._base import LOSSES
 from svmosaic.models._boosting import Rounds, winners_of
+from svmosaic.models._whole import all_or_nothing
 from svmosaic.solvers import SOLVERS, warn_if_unconverged
 
 
@@ -147,6 +148,7 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Boost until a rule stops it.
 

@@ -25,6 +25,7 @@ from svmosaic.models._blend import Blend, Reduction
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._one_vs_rest import OneVsRestMachine
 from svmosaic.models._probabilities import ProbabilityMixin
+from svmosaic.models._whole import all_or_nothing
 from svmosaic.models.conversion import mixture_to_svm, svm_to_mixture
 from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
 
@@ -152,6 +153,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Fit both parts, their scale and, where asked, their weight.
 

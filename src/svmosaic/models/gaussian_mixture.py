@@ -15,6 +15,7 @@ from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weig
 from svmosaic.kernel_predictor import KernelPredictor
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._mixture_em import COVARIANCES, POOLINGS, fit_mixture
+from svmosaic.models._whole import all_or_nothing
 
 
 class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMixin, BaseEstimator):
@@ -142,6 +143,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Grow the mixtures.

@@ -1,8 +1,11 @@
 """Gates that learn: regions placed by the gradient of the loss, in a learnt low-dimensional metric."""
 
+import warnings
+
 import numpy as np
 from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
@@ -12,6 +15,7 @@ from svmosaic.couplings import Coupling
 from svmosaic.gates import place_centers, plant_tree, principal_components
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._learning import Watch, accuracy, batch_of, check_divergence, learn, mosaic_of, one_pass, still
+from svmosaic.models._whole import all_or_nothing
 from svmosaic.models.local_coding import code_gate
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import Problem, Rows, solve, warn_if_unconverged
@@ -68,8 +72,8 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
     batch_size : int or None, default=None
         Rows a step. None takes a 400th of the rows, but at least 32 and at most 1024.
     max_time : float or None, default=None
-        Seconds after which learning stops, between two batches, with what has been learnt by then; the rate has not
-        fallen yet, so that fewer epochs are the better way to a shorter fit.
+        Seconds after which learning stops, between two batches, with what has been learnt by then and a warning; the
+        rate has not fallen yet, so that fewer epochs are the better way to a shorter fit.
     early_stopping : bool, default=False
         Score a held-out part after each epoch, stop after `n_iter_no_change` epochs without a better score, and keep
         the best.
@@ -178,6 +182,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Learn the gate and the tiles.
@@ -208,6 +213,14 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         trace = learn(self, learner, *train, held, rng, watch)
         self.loss_curve_, self.validation_scores_ = trace.losses, trace.validation_scores
         self.n_iter_, self.stop_reason_ = len(trace.losses), trace.stop_reason
+        if trace.stop_reason == "max_time":
+            warnings.warn(
+                f"{type(self).__name__}: learning stopped after max_time={self.max_time} s, in epoch {self.n_iter_} of "
+                f"max_iter={self.max_iter}. Increase max_time or lower max_iter: the learning rate falls over all "
+                "epochs that are planned.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         self.classes_ = target.classes
         self.mosaic_ = mosaic_of(learner)
         self.polished_ = False
@@ -219,6 +232,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
         return self
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """One pass over a batch of a stream, in minibatches at a constant learning rate.
 

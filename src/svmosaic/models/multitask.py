@@ -211,6 +211,8 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         model = type(self)(**self.get_params(deep=False)).set_params(
             covariance_floor=floor,
             max_iter=min(self.max_iter, SEARCH_ITER),
+            # All of the search may take half of the time.
+            max_time=None if self.max_time is None else 0.5 * self.max_time / (SEARCH_SPLITS * len(FLOORS)),
             early_stopping=False,
             verbose=0,
             groups=None,

@@ -16,6 +16,7 @@ from svmosaic.calibration import cross_fit
 from svmosaic.models._base import LOSSES
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
+from svmosaic.models._whole import all_or_nothing
 from svmosaic.rows import Rows
 
 # Queries whose neighbours are looked up at a time: bounds the memory, and lets an interrupt through.
@@ -130,6 +131,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Keep the training rows, and build the search over them.
 

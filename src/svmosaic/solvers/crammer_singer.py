@@ -14,7 +14,7 @@ bounds the optimum from below.
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.solvers.certificates import Certificate
+from svmosaic.solvers.certificates import Certificate, shorten
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import FLOAT32_TOL, SECONDS_A_CALL
 from svmosaic.solvers.solution import Solution
@@ -51,6 +51,25 @@ def certify(problem, alpha, label, n_threads=1) -> Certificate:
         _core.accumulate(problem.rows.core, problem.design, plus, column, weight, n_threads)
         _core.margins(problem.rows.core, problem.design, plus, weight, scores[m], n_threads)
     return Certificate(weights, primal(weights, scores.T, label, problem.cost), dual(weights, alpha, label))
+
+
+def _shortened(problem, certificate, label, n_threads) -> Certificate:
+    """As `certificates.shortened`."""
+    plus, cost, rows = np.ones(problem.n_rows, dtype=np.int8), problem.cost, np.arange(problem.n_rows)
+    scores = np.empty((len(certificate.weights), problem.n_rows))
+    for weight, score in zip(certificate.weights, scores, strict=True):
+        _core.margins(problem.rows.core, problem.design, plus, weight, score, n_threads)
+    scores = scores.T - scores[label, rows][:, None]
+    errors = (np.arange(scores.shape[1]) != label[:, None]).astype(float)
+    square = float(np.vdot(certificate.weights, certificate.weights))
+
+    def value(t):
+        return 0.5 * t * t * square + float(np.dot(cost, (errors + t * scores).max(axis=1)))
+
+    def slope(t):
+        return t * square + float(np.dot(cost, scores[rows, (errors + t * scores).argmax(axis=1)]))
+
+    return shorten(certificate, value, slope, problem.primal_at_zero)
 
 
 def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_threads=1, control=None) -> Solution:
@@ -98,6 +117,8 @@ def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_th
             continue
         certificate = certify(problem, alpha, label, n_threads)
         if certificate.gap <= target or n_iter >= max_iter or over:
+            if certificate.primal > problem.primal_at_zero:
+                certificate = _shortened(problem, certificate, label, n_threads)
             return Solution(certificate, alpha, n_iter, target, "crammer_singer")
         # The estimate was too rosy: aim lower, and after a second failure stop trusting float32.
         failures += 1

@@ -40,6 +40,9 @@ INNER_TOL = 0.1
 # A line search ends where the slope has shrunk to this share. Newton's own step is best for the squared hinge, whose
 # slope is smooth; for the hinge a sharper search saves steps.
 SLOPE_TOL = {"hinge": 0.1, "squared_hinge": 0.5}
+# A line search is over where its end is known to this share, or where steps are too short to change anything: on
+# features of very different sizes rounding hides the zero of the slope, and going on would only cost.
+BRACKET_TOL, SHORTEST, PATIENCE = 1e-3, 1e-16, 8
 # Past this many times the costs, growing the proximal step only worsens the conditioning.
 LARGEST_STEP = 1e12
 # Margins follow the weights by addition; every so many steps they are computed anew, so that rounding does not pile up.
@@ -185,7 +188,7 @@ def _line_search(along, square, pull, tol) -> float:
         return 0.0
     low, slope_low, high, slope_high = 0.0, start, None, None
     t = 1.0
-    for _ in range(60):
+    for n_tried in range(60):
         s = along + t * square - pull(step=t)
         if abs(s) <= tol * -start:
             return t
@@ -195,6 +198,10 @@ def _line_search(along, square, pull, tol) -> float:
             high, slope_high = t, s
         if high is None:
             t *= 2.0
+        elif high < SHORTEST or high - low <= BRACKET_TOL * low:
+            break
+        elif low == 0.0 and n_tried >= PATIENCE:
+            t = 0.01 * high
         else:
             # Secant, kept away from the ends of the bracket.
             t = low - slope_low * (high - low) / (slope_high - slope_low)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.solvers.certificates import Certificate, loss_of, margins
+from svmosaic.solvers.certificates import Certificate, loss_of, margins, shortened
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.problem import Problem
 from svmosaic.solvers.solution import Solution
@@ -206,6 +206,6 @@ def solve_sgd(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, control=
             best = weights
         over = control.over(len(values) - 1, lambda now=weights: Certificate(now, values[-1], np.nan))
         settled = len(values) > PATIENCE + 1 and min(values[:-PATIENCE]) - min(values) < target
-    return Solution(
-        Certificate(best, min(values[1:]), np.nan), np.zeros(problem.n_rows), len(values) - 1, target, "sgd", settled
-    )
+    penalised = best[..., :-1] if options.free_bias else best
+    certificate = shortened(problem, Certificate(best, min(values[1:]), np.nan), penalised, n_threads)
+    return Solution(certificate, np.zeros(problem.n_rows), len(values) - 1, target, "sgd", settled)

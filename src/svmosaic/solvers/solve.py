@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from svmosaic.solvers.certificates import Certificate
+from svmosaic.solvers.certificates import Certificate, shortened
 from svmosaic.solvers.control import Control
 from svmosaic.solvers.dual_descent import solve_dual_descent
 from svmosaic.solvers.newton import solve_newton
@@ -77,6 +77,8 @@ def solve(
             part, solver, tol=tol, max_iter=max_iter, seed=seeds[t], alpha=alpha, n_threads=n_threads,
             control=control.for_task(places[t], len(tasks) - t - 1, n_workers), sgd=sgd,
         )  # fmt: skip
+        if not solution.converged and solution.settled is None:
+            solution = replace(solution, certificate=shortened(part, solution.certificate, n_threads=n_threads))
         if control.finished is not None:
             control.finished(places[t], solution)
         return solution

@@ -42,8 +42,11 @@ def arrow_frames(path, rows, format, progress=None):
                         progress(done, total)
         if waiting:
             yield _frame_of(pa.Table.from_batches(waiting))
-    except (pa.ArrowException, OSError) as error:
-        raise TableError(f"{path} could not be read as {format}: {str(error).splitlines()[0]}") from error
+    except TableError:
+        raise
+    except Exception as error:  # pyarrow's own, but also of names that are no text, and others: the file is to blame
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise TableError(f"{path} could not be read as {format}: {reason}") from error
 
 
 def _frame_of(table):

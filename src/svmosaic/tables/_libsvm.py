@@ -55,7 +55,8 @@ def _parse_libsvm(lines, n_features, zero_based, name):
 
 def _libsvm_fault(content, n_features, zero_based):
     """What is wrong with a line, or None."""
-    words = content.decode("utf-8", "replace").split()
+    # Cut where the parser cuts, at ASCII spaces: text has others, and a line of these would be no words at all.
+    words = [word.decode("utf-8", "replace") for word in content.split()]
     try:
         float(words[0])
     except ValueError:
