@@ -548,7 +548,8 @@ def test_the_sample_is_the_training_rows(folder):
 
 
 def test_onnx_takes_the_columns_as_they_are(folder, tmp_path, capsys):
-    onnxruntime = pytest.importorskip("onnxruntime")
+    import onnxruntime
+
     for name, columns in (("xor", ["u", "v", "w"]), ("mixed", ["größe", "b", "town"])):
         out = tmp_path / f"{name}.onnx"
         assert main(["export", folder / f"{name}.model", "--format", "onnx", "-o", out, "--json"]) == 0
@@ -691,7 +692,7 @@ def test_an_interrupt_ends_with_130_and_no_file(folder, tmp_path):
 
 
 def test_a_bar_is_shown_on_a_terminal_only(folder, tmp_path):
-    pty = pytest.importorskip("pty")
+    pty = pytest.importorskip("pty", reason="this system has no terminals to pretend")
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "predict",
@@ -710,7 +711,7 @@ def test_a_bar_is_shown_on_a_terminal_only(folder, tmp_path):
 
 def on_a_terminal(arguments):
     """Exit code of the program, and all that it wrote to the terminal that its stderr is."""
-    pty = pytest.importorskip("pty")
+    pty = pytest.importorskip("pty", reason="this system has no terminals to pretend")
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=follower,

@@ -177,7 +177,6 @@ def test_a_libsvm_line_of_spaces_that_only_text_knows(whole, tmp_path):
 
 
 def test_an_arrow_file_whose_names_are_no_text(tmp_path):
-    pytest.importorskip("pyarrow")
     from pyarrow import feather, table
 
     from svmosaic.tables import TableError, read_table

@@ -4,6 +4,7 @@ import doctest
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -14,9 +15,6 @@ from svmosaic.partitions.chunks import Chunks
 from svmosaic.partitions.fit import fit as fit_partitions
 from svmosaic.partitions.sources import ArraySource, open_source
 
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-pd = pytest.importorskip("pandas")
 N = 600
 
 

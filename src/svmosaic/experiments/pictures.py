@@ -204,7 +204,7 @@ def banana(n_samples=600):
 
 
 def sines(n_samples=2000, max_iter=30):
-    """LSVM-MTL, figure 2: K-means + SVM, the fifth iteration, and ten tasks in five groups."""
+    """LSVM-MTL, figure 2: K-means + SVM, the first, fifth and last iteration, and ten tasks in five groups."""
     X, y = make_two_sines(n_samples, random_state=0)
     settings = {
         "groups": "hard", "n_groups": 5, "covariance_floor": 1e-3, "max_iter": max_iter, "random_state": 0,
@@ -214,12 +214,13 @@ def sines(n_samples=2000, max_iter=30):
     five, ten = (svmosaic.MultiTaskMixtureSVC(k, **settings) for k in (5, 10))
     album = Album()
     five.set_callbacks(album).fit(X, y)
-    fifth = album.iterates[min(5, len(album.iterates)) - 1]
+    first, fifth = album.iterates[0], album.iterates[min(5, len(album.iterates)) - 1]
     ten.fit(X, y)
     groups = ten.task_groups_[0]
     panels = [
         region("K-means + SVM, 5 cells", cells.decision_function, X, y, tile=_tiles(cells, X)),
         region("CSVM, 5 cells", clustered.decision_function, X, y, tile=_tiles(clustered, X)),
+        region("LSVM-MTL, 5 experts, iteration 1", first.decision_function, X, y, tile=_tiles(first, X)),
         region("LSVM-MTL, 5 experts, iteration 5", fifth.decision_function, X, y, tile=_tiles(fifth, X)),
         region("LSVM-MTL, 5 experts, last iteration", five.decision_function, X, y, tile=_tiles(five, X)),
         region("10 experts, coloured by group", ten.decision_function, X, y, tile=groups[_tiles(ten, X)]),
