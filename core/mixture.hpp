@@ -83,6 +83,20 @@ struct Planes {
 
 // ---- the gate ------------------------------------------------------------------------------------
 
+// combine(v[0], combine(v[1], ...)), lane by lane and then across the lanes, in an order that depends on n alone.
+template <class Combine>
+inline double reduce(const double* v, int64_t n, double neutral, const Combine& combine) {
+  double lane[kBlock];
+  for (int64_t l = 0; l < kBlock; ++l) lane[l] = neutral;
+  int64_t a = 0;
+  for (; a + kBlock <= n; a += kBlock)
+    for (int64_t l = 0; l < kBlock; ++l) lane[l] = combine(lane[l], v[a + l]);
+  for (int64_t l = 0; a + l < n; ++l) lane[l] = combine(lane[l], v[a + l]);
+  for (int64_t half = kBlock / 2; half > 0; half /= 2)
+    for (int64_t l = 0; l < half; ++l) lane[l] = combine(lane[l], lane[l + half]);
+  return lane[0];
+}
+
 struct SoftmaxTree {
   Planes planes;
   const double* offset;     // (n_nodes)
@@ -94,26 +108,31 @@ struct SoftmaxTree {
 
   int64_t room() const { return planes.width + kBlock; }
 
+  // Whether all nodes are siblings.
+  bool flat() const { return parent[n_nodes - 1] < 0; }
+
   // path[a] = log weight of the path down to node a, and local[a] = the softmax among its siblings as the gradient
   // sees it; both have room for the planes' padding and one block more.
   template <class Rows>
   void log_weights(const Rows& x, int64_t i, double* local, double* path) const {
     planes.scores(x, i, path);
+    for (int64_t a = 0; a < n_nodes; ++a) path[a] += offset[a];
+    if (inside)
+      for (int64_t a = 0; a < n_nodes; ++a) path[a] += log_prior[a];
     for (int64_t first = 0, end; first < n_nodes; first = end) {
-      double top = -std::numeric_limits<double>::infinity();
-      for (end = first; end < n_nodes && parent[end] == parent[first]; ++end) {
-        path[end] += offset[end] + (inside ? log_prior[end] : 0.0);
-        top = std::max(top, path[end]);
-      }
+      end = flat() ? n_nodes : first + 1;
+      while (end < n_nodes && parent[end] == parent[first]) ++end;
+      const double top = reduce(path + first, end - first, -std::numeric_limits<double>::infinity(),
+                                [](double p, double q) { return p < q ? q : p; });
       for (int64_t a = first; a < end; ++a) local[a] = path[a] - top;
       exp_all(local + first, end - first);
-      double sum = 0;
-      for (int64_t a = first; a < end; ++a) sum += local[a];
-      const double normaliser = top + std::log(sum), above = parent[first] < 0 ? 0.0 : path[parent[first]];
-      for (int64_t a = first; a < end; ++a) {
-        local[a] /= sum;
-        path[a] += above - normaliser + (inside ? 0.0 : log_prior[a]);
-      }
+      const double sum = reduce(local + first, end - first, 0.0, [](double p, double q) { return p + q; });
+      const double share = 1.0 / sum, above = parent[first] < 0 ? 0.0 : path[parent[first]];
+      const double change = above - (top + std::log(sum));
+      for (int64_t a = first; a < end; ++a) local[a] *= share;
+      for (int64_t a = first; a < end; ++a) path[a] += change;
+      if (!inside)
+        for (int64_t a = first; a < end; ++a) path[a] += log_prior[a];
     }
   }
 };
@@ -204,35 +223,79 @@ std::vector<PairsOfPiece> e_step(const Rows& x, const SoftmaxTree* tree, const d
   return pieces;
 }
 
+// Rows whose residuals are added to the slope together, so that it is read and written once for all of them.
+constexpr int kSlopeRows = 4;
+
+// slope[f, a] += sum_r x_rf residual[r, a] over the rows first .. first + n, and over the line of the offsets
+template <class Rows>
+inline void add_residuals(const Rows& x, int64_t first, int64_t n, const double* residual, int64_t width,
+                          double* slope) {
+  for (int64_t r = 0; r < n; ++r) {
+    const double* mine = residual + r * width;
+    x.each(first + r, [&](int64_t f, double feature) {
+      double* line = slope + f * width;
+      for (int64_t a = 0; a < width; ++a) line[a] += feature * mine[a];
+    });
+    for (int64_t a = 0; a < width; ++a) slope[x.n_features * width + a] += mine[a];
+  }
+}
+
+#if defined(__GNUC__)
+template <class T>
+inline void add_residuals(const DenseRows<T>& x, int64_t first, int64_t n, const double* residual, int64_t width,
+                          double* slope) {
+  const T* row[kSlopeRows];
+  for (int64_t r = 0; r < kSlopeRows; ++r) row[r] = x.data + (first + std::min(r, n - 1)) * x.stride;
+  for (int64_t a = 0; a < width; a += kBlock) {
+    Lanes<double> mine[kSlopeRows];
+    for (int64_t r = 0; r < kSlopeRows; ++r) mine[r] = r < n ? load<double>(residual + r * width + a) : Lanes<double>{};
+    double* line = slope + a;
+    for (int64_t f = 0; f < x.n_features; ++f, line += width) {
+      Lanes<double> sum = load<double>(line);
+#pragma GCC unroll 4
+      for (int r = 0; r < kSlopeRows; ++r) sum += static_cast<double>(row[r][f]) * mine[r];
+      store<double>(line, sum);
+    }
+    Lanes<double> sum = load<double>(line);
+    for (int r = 0; r < kSlopeRows; ++r) sum += mine[r];
+    store<double>(line, sum);
+  }
+}
+#endif
+
 // slope[f, a] += the derivative by feature f of node a's plane, feature by feature like the planes themselves; the line
 // after the last feature is that of the offsets.
 template <class Rows>
 SVMOSAIC_CLONES double gate_slope_piece(const Rows& x, const SoftmaxTree& tree, const Pairs& pairs,
                                         const double* weight, Piece piece, double* slope) {
-  const int64_t n_nodes = tree.n_nodes, width = tree.planes.width, n_features = x.n_features;
-  std::vector<double> local(tree.room()), path(tree.room()), mass(width), residual(width, 0.0);
+  const int64_t n_nodes = tree.n_nodes, width = tree.planes.width;
+  std::vector<double> local(tree.room()), path(tree.room()), mass(width), residuals(kSlopeRows * width, 0.0);
   double value = 0;
-  for (int64_t i = piece.begin; i < piece.end; ++i) {
-    tree.log_weights(x, i, local.data(), path.data());
-    std::fill(mass.begin(), mass.end(), 0.0);
-    double whole = 0;  // 1, or 0 for a row whose experts were all removed
-    for (int64_t p = pairs.offsets[i]; p < pairs.offsets[i + 1]; ++p) {
-      const int32_t a = tree.leaf[pairs.expert[p]];
-      mass[a] = pairs.q[p];
-      whole += pairs.q[p];
-      value -= weight[i] * pairs.q[p] * path[a];
+  for (int64_t first = piece.begin; first < piece.end; first += kSlopeRows) {
+    const int64_t n = std::min<int64_t>(kSlopeRows, piece.end - first);
+    for (int64_t i = first; i < first + n; ++i) {
+      double* residual = residuals.data() + (i - first) * width;
+      tree.log_weights(x, i, local.data(), path.data());
+      std::fill(mass.begin(), mass.end(), 0.0);
+      double whole = 0;  // 1, or 0 for a row whose experts were all removed
+      for (int64_t p = pairs.offsets[i]; p < pairs.offsets[i + 1]; ++p) {
+        const int32_t a = tree.leaf[pairs.expert[p]];
+        mass[a] = pairs.q[p];
+        whole += pairs.q[p];
+        value -= weight[i] * pairs.q[p] * path[a];
+      }
+      if (tree.flat()) {
+        for (int64_t a = 0; a < n_nodes; ++a) residual[a] = weight[i] * (whole * local[a] - mass[a]);
+        continue;
+      }
+      for (int64_t a = n_nodes - 1; a >= 0; --a)
+        if (tree.parent[a] >= 0) mass[tree.parent[a]] += mass[a];
+      for (int64_t a = 0; a < n_nodes; ++a) {
+        const double shared = tree.parent[a] < 0 ? whole : mass[tree.parent[a]];
+        residual[a] = weight[i] * (shared * local[a] - mass[a]);
+      }
     }
-    for (int64_t a = n_nodes - 1; a >= 0; --a)
-      if (tree.parent[a] >= 0) mass[tree.parent[a]] += mass[a];
-    for (int64_t a = 0; a < n_nodes; ++a) {
-      const double shared = tree.parent[a] < 0 ? whole : mass[tree.parent[a]];
-      residual[a] = weight[i] * (shared * local[a] - mass[a]);
-    }
-    x.each(i, [&](int64_t f, double feature) {
-      double* line = slope + f * width;
-      for (int64_t a = 0; a < width; ++a) line[a] += feature * residual[a];
-    });
-    for (int64_t a = 0; a < width; ++a) slope[n_features * width + a] += residual[a];
+    add_residuals(x, first, n, residuals.data(), width, slope);
   }
   return value;
 }
