@@ -268,6 +268,10 @@ def test_what_could_not_be_fitted_in_time_is_not_tried():
     search.budget = 100.0  # 400 seconds would be needed
     assert search._affordable() == quick
     assert search.out_of_time
+    learnt, polished = (Candidate("learned", 16, C, "standard") for C in (None, 10.0))
+    search.trials = [Trial(learnt, 0, 50, 1, [0.7], 1.0), Trial(polished, 0, 50, 1, [0.7], 8.0)]
+    assert search._expected(learnt, 100) == 2.0
+    assert search._expected(polished, 100) == 16.0
 
 
 def test_what_fails_stays_in_the_leaderboard(monkeypatch):

@@ -290,7 +290,9 @@ class Search:
         known = [t for t in self.trials if t.candidate.family == candidate.family and t.scores]
         if not known:
             return 0.0
-        near = min(known, key=lambda t: (abs(t.candidate.tiles - candidate.tiles), -t.n_rows))
+        # Solving the tiles of a learnt gate again can take longer than learning it.
+        alike = [t for t in known if (t.candidate.C is None) == (candidate.C is None)]
+        near = min(alike or known, key=lambda t: (abs(t.candidate.tiles - candidate.tiles), -t.n_rows))
         more = max(1.0, candidate.tiles / near.candidate.tiles) ** 0.5
         return near.seconds / near.n_parts * max(1.0, n_rows / near.n_rows) * more
 
