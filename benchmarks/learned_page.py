@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from statistics import mean
 
+from measured import with_measured
+
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "learned_gates.md"
 IMAGES = HERE.parent / "docs" / "images"
-BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 # What is asked for: set, model, tiles, least accuracy in %.
 WANTED = (
     ("ijcnn1", ("learnt", "learnt, polished"), 32, 98.6),
@@ -33,8 +34,7 @@ def main():
 
 def with_tables(page, report):
     """The page with its measured part made of the report."""
-    before, rest = page.split(BEGIN)
-    return before + BEGIN + "\n" + "\n\n".join(parts(report)) + "\n\n" + END + rest.split(END)[1]
+    return with_measured(page, parts(report))
 
 
 def parts(report):

@@ -6,9 +6,10 @@ python benchmarks/predict_page.py
 import json
 from pathlib import Path
 
+from measured import with_measured
+
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "prediction.md"
-BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 
 
 def main():
@@ -17,8 +18,7 @@ def main():
 
 def with_tables(page, report):
     """The page with its measured part made of the report."""
-    before, rest = page.split(BEGIN)
-    return before + BEGIN + "\n" + "\n\n".join(tables(report)) + "\n\n" + END + rest.split(END)[1]
+    return with_measured(page, tables(report))
 
 
 def tables(report):

@@ -4,6 +4,8 @@ import importlib.util
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 
@@ -27,8 +29,10 @@ def run_blocks(name):
 
 
 def script(name):
-    """A script of benchmarks/, as a module."""
+    """A script of benchmarks/, as a module; it finds the others there as it does when it is run."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        spec.loader.exec_module(module)
     return module
