@@ -297,10 +297,11 @@ def measure_costs(name, data, rates, quick):
 def our_record(title, model, X, y, rates, quick):
     """Costs and sizes of one of our models: through the predictor where it has one, else through `predict`."""
     mosaic = getattr(model, "mosaic_", None)
-    predict = model.predict if mosaic is None else model.predictor()
-    # A model without tiles is a scikit-learn estimator like the peers; the lazy one solves an SVM a row.
+    compiled = hasattr(model, "predictor")
+    predict = model.predictor() if compiled else model.predict
+    # The lazy one solves an SVM a row.
     X, y = (X[:200], y[:200]) if isinstance(model, NeighborsSVC) else (X, y)
-    rows = [x if mosaic is not None else x[None] for x in X[:50]]
+    rows = [x if compiled else x[None] for x in X[:50]]
     at_least = 0.002 if quick else 0.05
     record = {
         "model": title,
@@ -309,8 +310,9 @@ def our_record(title, model, X, y, rates, quick):
         "row_us": 1e6 * best_seconds(lambda: [predict(x) for x in rows], at_least=at_least) / len(rows),
         "batch_us": batch_cost(predict, X, quick),
     }
-    if mosaic is not None:
+    if compiled:
         record["estimator_row_us"] = row_cost(model.predict, X, quick)
+    if mosaic is not None:
         record["bound_us"], record["multiply_adds"], record["bytes_read"] = bound(mosaic, X, rates)
     if not isinstance(model, NeighborsSVC):
         run, record["onnx_bytes"] = onnx_session(model)
@@ -336,6 +338,7 @@ def show(record):
     if "bound_us" in record:
         macs, read = record["multiply_adds"], record["bytes_read"]
         line += f" (bound {record['bound_us']:.3f}: {macs} multiply-adds, {read} bytes)"
+    if "estimator_row_us" in record:
         line += f"  estimator row {record['estimator_row_us']:.0f} us"
     for key, what in (("saved_bytes", "file"), ("c_bytes", "C"), ("onnx_bytes", "ONNX"), ("pickle_bytes", "pickle")):
         if record.get(key):
