@@ -22,6 +22,7 @@ from sklearn.svm import SVC
 
 from svmosaic import KMeansSVC, MixtureSVC
 from svmosaic.datasets import load, make_two_spirals
+from svmosaic.experiments.trials import machine
 
 RESULTS = Path(__file__).parent / "results" / "mixtures.json"
 C = 100.0
@@ -168,6 +169,7 @@ def full(only, kernel_limit):
         result["prune"] = prune(X, data.y_train % 2, 20, 4000)
         share = result["prune"]["share"]
         result["growth"] = growth(X, data.y_train % 2, X_test, data.y_test % 2, sizes, kernel_limit, 20, share)
+    result["machine"] = machine()
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")
 
