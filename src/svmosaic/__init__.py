@@ -1,7 +1,8 @@
 """Mosaics of linear SVMs: kernel-SVM accuracy at a small fraction of its cost."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from svmosaic._lazy import lazy
 
 if TYPE_CHECKING:
     from svmosaic.models import (
@@ -44,15 +45,5 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-
-def __getattr__(name):
-    # Imported when first asked for: a pickled predictor needs numpy and the core, not scikit-learn.
-    if name not in __all__:
-        raise AttributeError(f"module 'svmosaic' has no attribute {name!r}")
-    value = getattr(import_module("svmosaic.export.files" if name == "load" else "svmosaic.models"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted({*globals(), *__all__})
+# A pickled predictor needs numpy and the core, not scikit-learn.
+__getattr__, __dir__ = lazy(globals(), dict.fromkeys(__all__, "svmosaic.models") | {"load": "svmosaic.export.files"})

@@ -1,8 +1,8 @@
 """Pictures of fitted models, which need the extra `plot` (matplotlib), and the region report, which does not."""
 
-from importlib import import_module
+from svmosaic._lazy import lazy
 
-_WHERE = {
+_PLACES = {
     "ConvergenceDisplay": "convergence",
     "PixelMapDisplay": "pixels",
     "RegionDisplay": "regions",
@@ -11,17 +11,7 @@ _WHERE = {
     "region_report": "report",
 }
 
-__all__ = sorted(_WHERE)
+__all__ = sorted(_PLACES)
 
-
-def __getattr__(name):
-    # Imported when first asked for: the report must not need matplotlib.
-    if name not in _WHERE:
-        raise AttributeError(f"module 'svmosaic.display' has no attribute {name!r}")
-    value = getattr(import_module(f"svmosaic.display.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted({*globals(), *__all__})
+# The report must not need matplotlib.
+__getattr__, __dir__ = lazy(globals(), {name: f"svmosaic.display.{place}" for name, place in _PLACES.items()})

@@ -1,7 +1,8 @@
 """The estimators, one paper a file. A file is imported when one of its names is asked for."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from svmosaic._lazy import lazy
 
 if TYPE_CHECKING:
     from svmosaic.models.auto import MosaicClassifier
@@ -62,14 +63,4 @@ _PLACES = {
     "NeighborsSVC": "neighbors",
 }
 
-
-def __getattr__(name):
-    if name not in _PLACES:
-        raise AttributeError(f"module 'svmosaic.models' has no attribute {name!r}")
-    value = getattr(import_module(f"svmosaic.models.{_PLACES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(globals(), {name: f"svmosaic.models.{place}" for name, place in _PLACES.items()})
