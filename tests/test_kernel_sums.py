@@ -7,7 +7,8 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from svmosaic import GaussianMixtureClassifier, _core
-from svmosaic.models._densities import class_log_sums, kernel_sums, log_kernel_sums
+from svmosaic.kernel_predictor import log_sums
+from svmosaic.models._densities import kernel_sums, log_kernel_sums
 
 
 def problem(n_centers, n_features=4, n_rows=70, far=0.0, seed=0):
@@ -61,7 +62,7 @@ def test_class_densities_are_sums_of_the_terms_of_em(covariance, pooling):
     model = GaussianMixtureClassifier(3, covariance=covariance, pooling=pooling, random_state=0).fit(X, y)
     densities = model._densities
     for rows in (X, X + 1e4):
-        expected = class_log_sums(densities.log_joint(rows), densities.owner, 3)
+        expected = log_sums(densities.log_joint(rows), densities.owner, 3)
         assert_allclose(densities.class_log_joint(rows), expected, rtol=1e-9, atol=1e-9)
     assert_array_equal(densities.class_log_joint(X, n_jobs=2), densities.class_log_joint(X))
 

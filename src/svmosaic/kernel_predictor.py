@@ -6,6 +6,7 @@ This module needs numpy and the core only, and so does unpickling a `KernelPredi
 import numpy as np
 
 from svmosaic import _core
+from svmosaic.predictor import BasePredictor, checked
 
 # exp of more than this overflows.
 LARGEST_EXPONENT = 700.0
@@ -33,15 +34,12 @@ def scaled_densities(joint, log_ratio):
     return scaled[:, 1:] - scaled[:, :1] if scaled.shape[1] == 2 else scaled
 
 
-class KernelPredictor:
+class KernelPredictor(BasePredictor):
     r"""A compiled sum of kernels: one row or a batch, no checks beyond shape and dtype.
 
     Scores are :math:`w \, (\sum_i a_{ic} k_i(x) + b_c) + (1 - w) \, \rho \, p(c) p(x|c)`, of which a support vector
     machine has the first part and a fusion both; a Gaussian mixture classifier has the logarithm of its densities
-    instead. All is computed in float64, as by the estimators.
-
-    Rows are not searched for NaN or infinity, and feature names are not looked at: what the estimator checks on each
-    call, the caller answers for. Calls may come from many threads at once. Pickles hold plain arrays.
+    instead. All is computed in float64, as by the estimators; rows must be dense.
 
     Obtain one from `predictor()` of a `GaussianMixtureClassifier`, a `FusedSVC`, a `ConvertedSVM` or a
     `ConvertedMixture`.
@@ -108,14 +106,9 @@ class KernelPredictor:
             }
         )
 
-    def __getstate__(self):
-        return self._state
-
     def __setstate__(self, state):
-        self._state = state
-        self.classes, self.n_features = state["classes"], state["n_features"]
-        self._labels = list(self.classes)
-        self._calibration = state["calibration"]
+        self._keep(state)
+        self.n_features = state["n_features"]
         self._machine = self._densities = None
         if state["machine"] is not None:
             linear, arguments, coef, intercept = state["machine"]
@@ -128,80 +121,23 @@ class KernelPredictor:
                 for linear, arguments, *more in state["densities"]
             ]
 
-    def __call__(self, X):
-        """The same as `predict`."""
-        return self.predict(X)
-
-    def predict(self, X, n_threads=1):
-        """The class of one row (a scalar), or of each row of a batch.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_features,) or (n_samples, n_features)
-            Numbers of any type; they are converted to float64.
-        n_threads : int, default=1
-            For a batch.
-        """
-        rows = self._rows(X)
-        scores = self._scores(rows, n_threads)
-        if self._calibration is not None:
-            best = self._calibration.probabilities(scores).argmax(axis=1)
-        else:
-            best = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return self._labels[best[0]] if np.ndim(X) == 1 else self.classes[best]
-
-    def decision_function(self, X, n_threads=1):
-        """Scores of one row (a float for two classes, else an array), or of each row of a batch.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
-        scores = self._scores(self._rows(X), n_threads)
-        if np.ndim(X) == 1:
-            return float(scores[0, 0]) if scores.shape[1] == 1 else scores[0]
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict_proba(self, X, n_threads=1):
-        """Probabilities of the classes: (n_classes,) of a row, (n_samples, n_classes) of a batch.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
-        rows = self._rows(X)
-        if self._calibration is not None:
-            probabilities = self._calibration.probabilities(self._scores(rows, n_threads))
-        elif self._machine is None and self._state["posterior"]:
-            joint = self._joint(rows, n_threads)
-            top = joint.max(axis=1, keepdims=True)
-            with np.errstate(invalid="ignore"):
-                shares = np.exp(np.where(np.isfinite(top), joint - top, 0.0))
-            probabilities = shares / shares.sum(axis=1, keepdims=True)
-        else:
-            raise AttributeError(
-                "this predictor has no calibration, so no probabilities: fit the estimator with "
-                "calibration='temperature', 'sigmoid' or 'isotonic'"
-            )
-        return probabilities[0] if np.ndim(X) == 1 else probabilities
+    def _probabilities(self, X, n_threads):
+        if self._calibration is not None or self._machine is not None or not self._state["posterior"]:
+            return super()._probabilities(X, n_threads)
+        joint = self._joint(self._rows(X), n_threads)
+        top = joint.max(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            shares = np.exp(np.where(np.isfinite(top), joint - top, 0.0))
+        return shares / shares.sum(axis=1, keepdims=True)
 
     def _rows(self, X):
         """X as a batch of float64, or an error that says why not."""
         if hasattr(X, "indptr"):
             raise TypeError("sparse rows have no kernels here: pass X.toarray()")
-        rows = np.asarray(X)
-        if rows.dtype.kind not in "biuf":
-            raise TypeError(f"rows must be numbers, got an array of dtype {rows.dtype}")
-        rows = rows[None, :] if rows.ndim == 1 else rows
-        if rows.ndim != 2 or rows.shape[1] != self.n_features:
-            wanted = self.n_features
-            raise ValueError(f"X must have shape ({wanted},) or (n_samples, {wanted}), got {np.shape(X)}")
-        return np.ascontiguousarray(rows, dtype=np.float64)
+        return checked(X, self.n_features).astype(np.float64, copy=False)
 
     def _scores(self, X, n_threads):
-        """Scores of shape (n_rows, n_outputs)."""
+        X = self._rows(X)
         if self._machine is None:
             joint = self._joint(X, n_threads)
             return joint[:, 1:] - joint[:, :1] if joint.shape[1] == 2 else joint

@@ -12,11 +12,81 @@ from svmosaic.scaling import Scaling
 _SCORERS = {np.dtype(np.float32): _core.ScorerF32, np.dtype(np.float64): _core.ScorerF64}
 
 
-class Predictor:
-    """A compiled mosaic: packed parameters, one row or a batch, no checks beyond shape and dtype.
+class BasePredictor:
+    """One row or a batch: what a compiled model does with its scores.
 
     Rows are not searched for NaN or infinity, and feature names are not looked at: what the scikit-learn estimator
     checks on each call, the caller answers for. Calls may come from many threads at once. Pickles hold plain arrays.
+
+    A subclass has `_scores(X, n_threads)` of shape (n_rows, n_outputs), one row being a batch of one, and calls
+    `_keep(state)` with what its pickle holds.
+    """
+
+    def __getstate__(self):
+        return self._state
+
+    def _keep(self, state):
+        self._state = state
+        self.classes = state["classes"]
+        self._labels = list(self.classes)
+        self._calibration = state["calibration"]
+
+    def __call__(self, X):
+        """The same as `predict`."""
+        return self.predict(X)
+
+    def predict(self, X, n_threads=1):
+        """The class of one row (a scalar), or of each row of a batch.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_features,) or (n_samples, n_features), or CSR matrix where the model takes it
+            float32 or float64 (other numbers are converted to float64).
+        n_threads : int, default=1
+            For a batch.
+        """
+        scores = self._scores(X, n_threads)
+        if self._calibration is not None:
+            best = self._calibration.probabilities(scores).argmax(axis=1)
+        else:
+            best = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return self._labels[best[0]] if _is_row(X) else self.classes[best]
+
+    def decision_function(self, X, n_threads=1):
+        """Scores of one row (a float for two classes, else an array), or of each row of a batch.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        scores = self._scores(X, n_threads)
+        if _is_row(X):
+            return float(scores[0, 0]) if scores.shape[1] == 1 else scores[0]
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, X, n_threads=1):
+        """Probabilities of the classes: (n_classes,) of a row, (n_samples, n_classes) of a batch.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        probabilities = self._probabilities(X, n_threads)
+        return probabilities[0] if _is_row(X) else probabilities
+
+    def _probabilities(self, X, n_threads):
+        if self._calibration is None:
+            raise AttributeError(
+                "this predictor has no calibration, so no probabilities: fit the estimator with "
+                "calibration='temperature', 'sigmoid' or 'isotonic'"
+            )
+        return self._calibration.probabilities(self._scores(X, n_threads))
+
+
+class Predictor(BasePredictor):
+    """A compiled mosaic: packed parameters, one row or a batch, no checks beyond shape and dtype.
 
     Obtain one from `estimator.predictor()` or `Mosaic.compile()`.
 
@@ -70,14 +140,8 @@ class Predictor:
             }
         )
 
-    def __getstate__(self):
-        return self._state
-
     def __setstate__(self, state):
-        self._state = state
-        self.classes = state["classes"]
-        self._labels = list(self.classes)
-        self._calibration = state["calibration"]
+        self._keep(state)
         self._mosaic = state["mosaic"]
         self._scaling = state.get("scaling")
         coef = state["tiles"][0]
@@ -88,40 +152,15 @@ class Predictor:
         # For `predict` of a row without more ado.
         self._direct = {}
 
-    def __call__(self, X):
-        """The same as `predict`."""
-        return self.predict(X)
-
     def predict(self, X, n_threads=1):
-        """The class of one row (a scalar), or of each row of a batch.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_features,) or (n_samples, n_features), or CSR matrix
-            float32 or float64 (other numbers are converted to float64). Each is scored in its own precision.
-        n_threads : int, default=1
-            For a batch.
-        """
         if type(X) is np.ndarray and X.ndim == 1:
             scorer = self._direct.get(X.dtype)
             if scorer is not None:
                 X = X if self._scaling is None else self._scaling.scale(X)
                 return self._labels[scorer.best_of_row(X)]
-        scores = self._scores(X, n_threads)
-        if self._calibration is not None:
-            best = self._calibration.probabilities(scores).argmax(axis=1)
-        else:
-            best = (scores[:, 0] > 0).astype(np.intp) if self._n_outputs == 1 else scores.argmax(axis=1)
-        return self._labels[best[0]] if _is_row(X) else self.classes[best]
+        return super().predict(X, n_threads)
 
     def decision_function(self, X, n_threads=1):
-        """Scores of one row (a float for two classes, else an array), or of each row of a batch.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
         if type(X) is np.ndarray and X.ndim == 1:
             scorer = self._scorers.get(X.dtype)
             if scorer is not None:
@@ -131,30 +170,13 @@ class Predictor:
                 out = np.empty(self._n_outputs)
                 scorer.score_row(X, out)
                 return out
-        scores = self._scores(X, n_threads)
-        if _is_row(X):
-            return float(scores[0, 0]) if self._n_outputs == 1 else scores[0]
-        return scores[:, 0] if self._n_outputs == 1 else scores
+        return super().decision_function(X, n_threads)
 
-    def predict_proba(self, X, n_threads=1):
-        """Probabilities of the classes: (n_classes,) of a row, (n_samples, n_classes) of a batch.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
-        if self._calibration is None:
-            raise AttributeError(
-                "this predictor has no calibration, so no probabilities: fit the estimator with "
-                "calibration='temperature', 'sigmoid' or 'isotonic'"
-            )
-        probabilities = self._calibration.probabilities(self._scores(X, n_threads))
-        return probabilities[0] if _is_row(X) else probabilities
+    predict.__doc__, decision_function.__doc__ = BasePredictor.predict.__doc__, BasePredictor.decision_function.__doc__
 
     def _scores(self, X, n_threads):
         """Scores of shape (n_rows, n_outputs); one row counts as a batch of one."""
-        X = _checked(X, self.n_features if self._mosaic is None else None)
+        X = checked(X, self.n_features if self._mosaic is None else None)
         if self._mosaic is not None:
             return self._mosaic.decision_function(X, n_threads)
         X = X if self._scaling is None else self._scaling.scale(X)
@@ -187,8 +209,9 @@ def _is_row(X):
     return np.ndim(X) == 1 if not hasattr(X, "indptr") else False
 
 
-def _checked(X, n_features):
+def checked(X, n_features):
     """X as a batch that the core can read, or an error that says why not."""
+    given = np.shape(X)
     if hasattr(X, "indptr"):
         if getattr(X, "format", None) != "csr":
             raise TypeError(f"sparse rows must be in CSR format, got {getattr(X, 'format', type(X).__name__)}")
@@ -204,5 +227,5 @@ def _checked(X, n_features):
         X = np.ascontiguousarray(X)
     if X.ndim != 2 or (n_features is not None and X.shape[1] != n_features):
         wanted = "n_features" if n_features is None else n_features
-        raise ValueError(f"X must have shape ({wanted},) or (n_samples, {wanted}), got {X.shape}")
+        raise ValueError(f"X must have shape ({wanted},) or (n_samples, {wanted}), got {given}")
     return X

@@ -6,7 +6,6 @@ blocks of one matrix product here. Neither holds a matrix of all rows against al
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy.special import logsumexp
 
 from svmosaic import _core
 from svmosaic.rows import Rows
@@ -90,11 +89,3 @@ def _bank(centers, sharpness, log_weight, starts):
     planes = np.hstack([2.0 * sharpness * moved, -sharpness])
     offset = log_weight - (sharpness * moved * moved).sum(axis=1)
     return planes, offset, middle, starts.astype(np.int64)
-
-
-def class_log_sums(log_terms, owner, n_classes):
-    """log sum_{i: owner_i = c} exp(log_terms[n, i]) for every class c, of shape (n_rows, n_classes)."""
-    out = np.empty((log_terms.shape[0], n_classes))
-    for c in range(n_classes):
-        out[:, c] = logsumexp(log_terms[:, owner == c], axis=1)
-    return out

@@ -22,7 +22,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from svmosaic import _core
-from svmosaic.models._densities import class_log_sums, density_bank, log_kernel_sums, row_blocks, squared_distances
+from svmosaic.kernel_predictor import log_sums
+from svmosaic.models._densities import density_bank, log_kernel_sums, row_blocks, squared_distances
 from svmosaic.rows import Rows
 
 COVARIANCES = ("spherical", "diag", "full")
@@ -92,7 +93,7 @@ class Densities:
             covariance = self.covariance[self.group].reshape(len(self.means), -1)
             return self._log_sums(X, self.means, slice(None), 1.0 / covariance, self._log_height(), n_jobs)
         if self.pooling == "none":
-            return class_log_sums(self._log_joint_full(X, n_jobs), self.owner, self.n_classes)
+            return log_sums(self._log_joint_full(X, n_jobs), self.owner, self.n_classes)
         out = np.full((X.shape[0], self.n_classes), -np.inf)
         height = self._log_height()
         for g in np.unique(self.group):
@@ -163,9 +164,9 @@ class Densities:
 
     def without(self, deleted):
         """The others, which take over the weight of those deleted from their class."""
-        before = class_log_sums(self.log_weight[None], self.owner, self.n_classes)[0]
+        before = log_sums(self.log_weight[None], self.owner, self.n_classes)[0]
         rest = self.only(~deleted)
-        after = class_log_sums(rest.log_weight[None], rest.owner, self.n_classes)[0]
+        after = log_sums(rest.log_weight[None], rest.owner, self.n_classes)[0]
         return replace(rest, log_weight=rest.log_weight + (before - after)[rest.owner])
 
     def moved(self, middle, scale):
