@@ -3,25 +3,11 @@
 python benchmarks/auto_page.py
 """
 
-import json
-from pathlib import Path
-
-from measured import with_measured
-
-HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "choosing.md"
+from measured import Page
 
 
-def main():
-    PAGE.write_text(with_tables(PAGE.read_text(), json.loads((HERE / "results" / "auto.json").read_text())))
-
-
-def with_tables(page, report):
-    """The page with its measured part made of the report."""
-    return with_measured(page, tables(report["accuracy"]))
-
-
-def tables(part):
+def tables(report):
+    part = report["accuracy"]
     machine, summary = part["machine"], part["summary"]
     models = list(summary["mean_rank"])
     yield (
@@ -50,5 +36,7 @@ def tables(part):
     )
 
 
+PAGE = Page("choosing.md", ("auto",), tables)
+
 if __name__ == "__main__":
-    main()
+    PAGE.write()

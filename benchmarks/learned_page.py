@@ -3,14 +3,10 @@
 python benchmarks/learned_page.py
 """
 
-import json
-from pathlib import Path
 from statistics import mean
 
-from measured import with_measured
+from measured import HERE, Page, stored
 
-HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "learned_gates.md"
 IMAGES = HERE.parent / "docs" / "images"
 # What is asked for: set, model, tiles, least accuracy in %.
 WANTED = (
@@ -24,18 +20,6 @@ WANTED = (
 BIG = "LightGBM, 500 trees, 127 leaves"
 # Colours that readers who are blind to some can tell apart.
 STYLE = {"learnt": ("#0072B2", "o"), "learnt, tree": ("#000000", "s"), "fixed": ("#E69F00", "^")}
-
-
-def main():
-    report = json.loads((HERE / "results" / "learned.json").read_text())
-    PAGE.write_text(with_tables(PAGE.read_text(), report))
-    for part in curves_of(report):
-        draw(part.removesuffix(" curve"), report[part]["records"])
-
-
-def with_tables(page, report):
-    """The page with its measured part made of the report."""
-    return with_measured(page, parts(report))
 
 
 def parts(report):
@@ -160,5 +144,10 @@ def draw(name, records):
     plt.close(figure)
 
 
+PAGE = Page("learned_gates.md", ("learned",), parts)
+
 if __name__ == "__main__":
-    main()
+    PAGE.write()
+    report = stored("learned")
+    for part in curves_of(report):
+        draw(part.removesuffix(" curve"), report[part]["records"])

@@ -3,13 +3,8 @@
 python benchmarks/mixtures_page.py
 """
 
-import json
-from pathlib import Path
+from measured import Page
 
-from measured import with_measured
-
-HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "mixtures.md"
 # Accuracy in the papers, in %.
 PUBLISHED = {
     ("MixtureSVC", "svmguide1"): 83.27, ("MixtureSVC", "ijcnn1"): 93.41, ("MixtureSVC", "usps"): 95.71,
@@ -19,21 +14,11 @@ PUBLISHED = {
 }  # fmt: skip
 
 
-def main():
-    PAGE.write_text(with_tables(PAGE.read_text(), *stored()))
-
-
-def stored():
-    """Costs, and accuracies."""
-    results = HERE / "results"
-    lines = (results / "mixtures_accuracy.json").read_text().splitlines()
-    return json.loads((results / "mixtures.json").read_text()), [json.loads(line) for line in lines]
-
-
-def with_tables(page, costs, accuracies):
-    """The page with its measured part made of the results."""
-    parts = [speed(costs["machine"], costs["speed"]), linear(costs["rows"]), size(costs["prune"], costs["growth"])]
-    return with_measured(page, [*parts, accuracy(accuracies)])
+def parts(costs, accuracies):
+    yield speed(costs["machine"], costs["speed"])
+    yield linear(costs["rows"])
+    yield size(costs["prune"], costs["growth"])
+    yield accuracy(accuracies)
 
 
 def speed(machine, found):
@@ -94,5 +79,7 @@ def accuracy(records):
     return "\n".join(lines)
 
 
+PAGE = Page("mixtures.md", ("mixtures", "mixtures_accuracy"), parts)
+
 if __name__ == "__main__":
-    main()
+    PAGE.write()

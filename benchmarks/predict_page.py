@@ -3,22 +3,7 @@
 python benchmarks/predict_page.py
 """
 
-import json
-from pathlib import Path
-
-from measured import with_measured
-
-HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "prediction.md"
-
-
-def main():
-    PAGE.write_text(with_tables(PAGE.read_text(), json.loads((HERE / "results" / "predict.json").read_text())))
-
-
-def with_tables(page, report):
-    """The page with its measured part made of the report."""
-    return with_measured(page, tables(report))
+from measured import Page
 
 
 def tables(report):
@@ -82,5 +67,7 @@ def musts(must):
             yield f"- {name}: {key.replace('_', ' ')}: {shown}"
 
 
+PAGE = Page("prediction.md", ("predict",), tables)
+
 if __name__ == "__main__":
-    main()
+    PAGE.write()
