@@ -63,21 +63,21 @@ class EM:
     tol : float
         Stop when the objective has risen by no more than this share of itself.
     max_iter : int
-    max_time : float or None
-        Seconds.
+    deadline : float or None
+        On the clock of `perf_counter`; the experts' own, so that what they take before the loop counts too.
     drop : float
         Smallest responsibility that is kept.
     n_threads : int
     """
 
-    def __init__(self, data, experts, *, label_weight, gate_options, tol, max_iter, max_time, n_threads, drop=DROP):
+    def __init__(self, data, experts, *, label_weight, gate_options, tol, max_iter, deadline, n_threads, drop=DROP):
         self.data = data
         self.experts = experts
         self.label_weight = label_weight
         self.gate_options = gate_options
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
+        self.deadline = deadline
         self.drop = drop
         self.n_threads = n_threads
 
@@ -87,7 +87,6 @@ class EM:
         `watch(iteration, mixture, trace)` is called after each accepted iteration, the start being number 0; what it
         returns other than None ends the loop and becomes the reason.
         """
-        began = perf_counter()
         trace = Trace()
         mixture = start
         value, shares = self.e_step(mixture)
@@ -102,7 +101,7 @@ class EM:
             gain = new_value - value
             if gain < 0 and not removed:
                 trace.refused.append(new_value)
-                if self._late(began):
+                if self._late():
                     trace.stop_reason = "max_time"
                     break
                 if -gain <= self.tol * abs(value):
@@ -127,7 +126,7 @@ class EM:
             if reason is not None:
                 trace.stop_reason = reason
                 break
-            if self._late(began):  # before the next: where solves are cut short, little is gained
+            if self._late():  # before the next: where solves are cut short, little is gained
                 trace.stop_reason = "max_time"
                 break
             if gain <= self.tol * abs(value) and not removed:
@@ -140,8 +139,8 @@ class EM:
         """The duality gap of the experts' problems in the last M-step."""
         return self.experts.gap
 
-    def _late(self, began) -> bool:
-        return self.max_time is not None and perf_counter() - began > self.max_time
+    def _late(self) -> bool:
+        return self.deadline is not None and perf_counter() > self.deadline
 
     def e_step(self, mixture: Mixture) -> tuple[float, Responsibilities]:
         """The objective, and who answers for what."""

@@ -63,13 +63,13 @@ class Experts:
     solver, tol, max_iter, n_jobs
         Passed on to `solve`.
     rng : RandomState
-    max_time : float or None
-        Seconds from now after which solves are cut short; none of them makes an expert worse.
+    deadline : float or None
+        On the clock of `perf_counter`: there solves are cut short, of which none makes an expert worse.
     """
 
     def __init__(
         self, rows: Rows, signs, tasks: ClusteredTasks, *, label_weight, solver, tol, max_iter, n_jobs, rng,
-        max_time=None,
+        deadline=None,
     ):  # fmt: skip
         self.rows = rows
         self.signs = signs
@@ -77,7 +77,7 @@ class Experts:
         self.label_weight = label_weight
         self.options = {"solver": solver, "tol": tol, "max_iter": max_iter, "n_jobs": n_jobs}
         self.rng = rng
-        self.deadline = None if max_time is None else perf_counter() + max_time
+        self.deadline = deadline
         self._duals: tuple | None = None
         self.gap = np.nan  # of the last update, over all outputs
 

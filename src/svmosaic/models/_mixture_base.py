@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from time import perf_counter
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -167,6 +168,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     def _fit_mixture(self, X, target, rng, watch):
         """Start, run EM, and keep its outcome."""
+        deadline = None if self.max_time is None else perf_counter() + self.max_time
         data = TrainingData.of(X, target, self._bias(X, target.weight))
         watch.bias = data.bias
         # Per output: the losses of many outputs would drown the gate, and rows would be shared out by labels alone.
@@ -174,11 +176,11 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         gate, shares = self._start_gate(data, rng)
         experts = Experts(
             data.rows, data.signs, self._tasks(target.n_outputs), label_weight=label_weight, solver=self.solver,
-            tol=self.inner_tol, max_iter=self.inner_max_iter, n_jobs=self.n_jobs, rng=rng, max_time=self.max_time,
+            tol=self.inner_tol, max_iter=self.inner_max_iter, n_jobs=self.n_jobs, rng=rng, deadline=deadline,
         )  # fmt: skip
         loop = EM(
             data, experts, label_weight=label_weight, gate_options=self._gate_options(data), tol=self.tol,
-            max_iter=self.max_iter, max_time=self.max_time, n_threads=effective_n_jobs(self.n_jobs),
+            max_iter=self.max_iter, deadline=deadline, n_threads=effective_n_jobs(self.n_jobs),
         )  # fmt: skip
         mixture, trace = loop.run(Mixture(gate, experts.start(shares)), watch)
         mixture = watch.best if watch.best is not None else mixture

@@ -6,6 +6,7 @@ models.
 """
 
 from dataclasses import dataclass, replace
+from time import perf_counter
 
 import numpy as np
 from scipy import sparse
@@ -108,9 +109,10 @@ class PartitionEM(EM):
     """The EM loop with its two steps over partitions."""
 
     def __init__(self, estimator, partitions, survey, tasks, label_weight):
+        limit = estimator.max_time
         super().__init__(
             None, None, label_weight=label_weight, gate_options={}, tol=estimator.tol, max_iter=estimator.max_iter,
-            max_time=estimator.max_time, n_threads=partitions.n_threads,
+            deadline=None if limit is None else perf_counter() + limit, n_threads=partitions.n_threads,
         )  # fmt: skip
         self.partitions = partitions
         self.survey = survey
@@ -205,7 +207,7 @@ def share_out(part, mixture, label_weight, drop, n_threads):
     signs = np.where(np.stack(signs, axis=1), 1, -1).astype(np.int8)
     data = TrainingData(part.X, np.ascontiguousarray(signs), part.weight, part.bias)
     local = EM(
-        data, None, label_weight=label_weight, gate_options={}, tol=0, max_iter=0, max_time=None, n_threads=n_threads,
+        data, None, label_weight=label_weight, gate_options={}, tol=0, max_iter=0, deadline=None, n_threads=n_threads,
         drop=drop,
     )  # fmt: skip
     value, shares = local.e_step(mixture)
