@@ -10,6 +10,7 @@ from sklearn.svm import SVC
 from test_calibration import noisy_set
 
 from svmosaic import (
+    BoostedLinearSVC,
     FusedSVC,
     HierarchicalMixtureSVC,
     LearnedGateSVC,
@@ -33,6 +34,7 @@ OTHERS = [
     LearnedGateSVC(8, n_components=3, n_neighbors=3, max_iter=3, validation_fraction=0.3, random_state=0),
     NeighborsSVC(30, tol=1e-2, random_state=0),
     FusedSVC(SVC(gamma=0.2), weight=0.5, random_state=0),
+    BoostedLinearSVC(5, tol=1e-2, random_state=0),
 ]
 
 

@@ -13,6 +13,7 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic import (
+    BoostedLinearSVC,
     ClusteredSVC,
     HierarchicalMixtureSVC,
     KMeansSVC,
@@ -20,6 +21,7 @@ from svmosaic import (
     LocalCodingSVC,
     LocallyLinearSVC,
     MixtureSVC,
+    MosaicClassifier,
 )
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.solvers import Control, Problem, Rows, solve
@@ -135,8 +137,8 @@ def test_a_limit_that_is_not_reached_changes_nothing():
 class Watcher:
     """Scores every iterate, and may stop after some of them."""
 
-    def __init__(self, stop_after=None):
-        self.stop_after = stop_after
+    def __init__(self, stop_after=None, task="iteration"):
+        self.stop_after, self.task = stop_after, task
         self.events, self.scores = [], []
 
     def setup(self, estimator, context):
@@ -147,7 +149,7 @@ class Watcher:
 
     def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
         self.events.append(f"end {context.task_name}")
-        if context.task_name == "iteration":
+        if context.task_name == self.task:
             self.scores.append(fitted_estimator.score(X, y))
             return self.stop_after is not None and len(self.scores) >= self.stop_after
         return None
@@ -185,6 +187,36 @@ def test_callbacks_see_every_iteration_and_change_nothing(model):
     assert len(watcher.scores) >= model.n_iter_
     # The last of several outputs makes the model whole.
     assert max(watcher.scores) >= 0.6
+
+
+def test_callbacks_see_every_round_of_boosting_and_can_stop_it():
+    X, y = make_classification(300, 10, flip_y=0.2, random_state=0)
+    plain = BoostedLinearSVC(6, random_state=0).fit(X, y)
+    watcher = Watcher(task="round")
+    model = BoostedLinearSVC(6, random_state=0).set_callbacks(watcher).fit(X, y)
+    assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    assert watcher.scores == [np.mean(answer == y) for answer in plain.staged_predict(X)]
+    stopped = BoostedLinearSVC(6, random_state=0).set_callbacks(Watcher(2, task="round")).fit(X, y)
+    assert (stopped.n_estimators_, stopped.stop_reason_) == (2, "callback")
+
+
+def test_callbacks_see_every_trial_of_the_search_and_can_end_it():
+    settings = {"time_budget": None, "max_tiles": 8, "random_state": 0}
+    plain = MosaicClassifier(**settings).fit(X_IRIS, Y_IRIS)
+    watcher = Watcher()
+    model = MosaicClassifier(**settings).set_callbacks(watcher).fit(X_IRIS, Y_IRIS)
+    assert_array_equal(model.decision_function(X_IRIS), plain.decision_function(X_IRIS))
+    assert watcher.events.count("end trial") == len(model.leaderboard_)
+    assert watcher.events[-2:] == ["end fit", "teardown"]
+
+    class AfterThree(Watcher):
+        def on_fit_task_end(self, estimator, context):
+            self.events.append(f"end {context.task_name}")
+            return self.events.count("end trial") >= 3
+
+    stopped = MosaicClassifier(**settings).set_callbacks(AfterThree()).fit(X_IRIS, Y_IRIS)
+    assert len(stopped.leaderboard_) == 3
+    assert stopped.best_score_ == max(line["score"] for line in stopped.leaderboard_)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -151,8 +151,8 @@ class Bar:
     def step(self, text, seconds=None):
         """A piece of work; if it is to take a known time, the bar follows the clock.
 
-        Yields `update(done, total, more="")`, where `more` is a text beside the one of the step; None where no bar is
-        shown.
+        Yields `update(done, total, more="")`, where `total` is None if nobody knows it and `more` is a text beside the
+        one of the step; None where no bar is shown.
         """
         if self._bar is None:
             yield None
@@ -169,7 +169,8 @@ class Bar:
             threading.Thread(target=follow, daemon=True).start()
 
         def update(done, total, more=""):
-            bar.update(task, completed=done, total=total, description=f"{text}{more}")
+            known = {} if total is None else {"completed": done, "total": total}
+            bar.update(task, description=f"{text}{more}", **known)
 
         try:
             yield update
@@ -212,6 +213,8 @@ class Listener:
 
 
 def _task_text(context, number, most):
+    if most is None:
+        return f": {context.task_name} {number}"
     # How many outputs there are is known; iterations and epochs may end sooner.
     up_to = "of" if context.task_name == "output" else "of at most"
     return f": {context.task_name} {number} {up_to} {most}"

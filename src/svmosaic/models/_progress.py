@@ -35,6 +35,14 @@ class Fitting:
         yield
         context.call_on_fit_task_end(estimator=estimator, reconstruction_attributes=dict, **self.passed_on)
 
+    def step(self, estimator, name, attributes=dict) -> bool:
+        """A task, just done, of a fit that goes by steps of its own; whether a callback wants no more of them."""
+        task = self.context.subcontext(task_name=name)
+        task.call_on_fit_task_begin(estimator=estimator, **self.passed_on)
+        return task.call_on_fit_task_end(
+            estimator=estimator, reconstruction_attributes=attributes, **self.passed_on
+        )  # fmt: skip
+
     def control(self, estimator, problems, coupling, bias, target, n_outputs) -> Control:
         """For one call of the solvers."""
         left = None if self.deadline is None else max(0.0, self.deadline - perf_counter())

@@ -201,19 +201,22 @@ class Search:
         self.budget, self.started = budget, perf_counter()
         self.seed, self.n_jobs, self.keep_scores, self.say = seed, n_jobs, keep_scores, say
         self.trials: list[Trial] = []
-        self.out_of_time = False
+        self.out_of_time = self.stopped = False
 
-    def run(self) -> Candidate:
-        """The best candidate on the highest rung that was reached."""
+    def run(self, watch=lambda: False) -> Candidate:
+        """The best candidate on the highest rung that was reached.
+
+        `watch()` is called after each trial, and says whether to leave it at that.
+        """
         if not self.folds:
             return Candidate("linear", 1, 1.0, next(iter(self.scalings)))
         rungs = self._rungs()
         pool = seeds(self.scalings, rungs[0][0], self.cap)
         rung = climbs = 0
         while True:
-            self._climb(pool, rung, *rungs[rung])
+            self._climb(pool, rung, *rungs[rung], watch)
             ranked = self.ranked(rung)
-            if self.out_of_time or not ranked:
+            if self.out_of_time or self.stopped or not ranked:
                 break
             if rung + 1 < len(rungs):
                 kept = [t.candidate for t in ranked[: max(FEWEST_KEPT, -(-len(ranked) // GROWTH))]]
@@ -249,7 +252,7 @@ class Search:
         rungs = sorted({t.rung for t in self.trials}, reverse=True)
         return [t for rung in rungs for t in self.ranked(rung)] + [t for t in self.trials if not t.scores]
 
-    def _climb(self, pool, rung, n_rows, n_parts):
+    def _climb(self, pool, rung, n_rows, n_parts, watch):
         """Try the candidates on a rung, as time allows."""
         self.say(f"{len(pool)} candidates on {n_rows} rows, {n_parts} parts held out in turn")
         for candidate in pool:
@@ -261,6 +264,9 @@ class Search:
             self.trials.append(trial)
             described = ", ".join(f"{k}={v}" for k, v in candidate.describe().items())
             self.say(f"  {trial.score:.4f} in {trial.seconds:.2f} s: {described}{trial.failure}")
+            self.stopped = watch() and any(t.scores for t in self.trials)
+            if self.stopped:
+                return
 
     def _try(self, trial) -> Trial:
         candidate = trial.candidate

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
@@ -11,11 +12,12 @@ from threadpoolctl import threadpool_limits
 from svmosaic._validation import check_choice, check_real, validate_training
 from svmosaic.calibration import METHODS, fit_calibration
 from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models._progress import Fitting
 from svmosaic.models._search import Search, folds_of
 from svmosaic.models._whole import all_or_nothing
 
 
-class MosaicClassifier(BaseMosaicClassifier):
+class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     r"""Mosaic of linear SVMs that chooses its model, its number of tiles and its scaling: the one to try first.
 
     Rows are scaled by the model itself: pass them as they are measured. Linear, clustered, locally linear and
@@ -112,6 +114,7 @@ class MosaicClassifier(BaseMosaicClassifier):
         self.verbose = verbose
 
     @all_or_nothing
+    @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Search, then fit the best to all rows.
 
@@ -138,10 +141,16 @@ class MosaicClassifier(BaseMosaicClassifier):
             cap=self.max_tiles, budget=self.time_budget, seed=seed, n_jobs=self.n_jobs,
             keep_scores=self.calibration is not None, say=self._say,
         )  # fmt: skip
+        fitting = Fitting(self, X, y, sample_weight)
+        with fitting.called_back(self, None):
+            self._choose_and_fit(X, target, search, fitting)
+        return self
+
+    def _choose_and_fit(self, X, target, search, fitting):
         # Many small fits: threads that wait for one another in k-means would take longer than the work.
         threads = effective_n_jobs(self.n_jobs)
         with threadpool_limits(threads):
-            best = search.run()
+            best = search.run(watch=lambda: fitting.step(self, "trial", None))
         trials = search.leaderboard()
         won = next((t for t in trials if t.candidate == best), None)
         self.leaderboard_ = [_line(t) | {"chosen": t is won} for t in trials]
@@ -150,7 +159,7 @@ class MosaicClassifier(BaseMosaicClassifier):
         self.classes_ = target.classes
         scaling = search.scalings[best.scaling]
         scaled = scaling.scale(X)
-        model = best.build(X.shape[0], seed, self.n_jobs)
+        model = best.build(X.shape[0], search.seed, self.n_jobs)
         with threadpool_limits(threads):
             model.fit(scaled, search.y, sample_weight=target.weight)
         self.calibration_ = None
@@ -166,7 +175,6 @@ class MosaicClassifier(BaseMosaicClassifier):
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         self.best_estimator_ = model
-        return self
 
     def _check_parameters(self):
         check_real("time_budget", self.time_budget, above=0, optional=True)

@@ -4,18 +4,22 @@ from importlib import import_module
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
+from svmosaic.calibration import cross_fit
 from svmosaic.models._base import LOSSES
 from svmosaic.models._boosting import Rounds, winners_of
+from svmosaic.models._probabilities import ProbabilityMixin
+from svmosaic.models._progress import Fitting
 from svmosaic.models._whole import all_or_nothing
 from svmosaic.solvers import SOLVERS, warn_if_unconverged
 
 
-class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
+class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, BaseEstimator):
     r"""AdaBoost (SAMME) of linear SVMs, with early stop.
 
     Round m fits a linear SVM to the rows weighted by :math:`D_m`, which starts as the sample weights :math:`s` and
@@ -62,6 +66,9 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         The constant :math:`\beta` appended to each row for the bias, which is penalised like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the first weights of each class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns votes into probabilities; see `LinearSVC`. Fitted to the votes of as many rounds on
+        rows held out in five folds, which costs five more fits. None: no `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over classes. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -80,7 +87,7 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         The weighted error :math:`e_m` of each SVM.
     n_estimators_ : int
         Rounds kept.
-    stop_reason_ : {"n_estimators", "perfect", "chance", "validation"}
+    stop_reason_ : {"n_estimators", "perfect", "chance", "validation", "callback"}
         Why boosting stopped.
     validation_scores_ : ndarray or None
         Accuracy on the rows held out after each round, with `early_stopping`.
@@ -127,6 +134,7 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        calibration=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -144,11 +152,13 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     @all_or_nothing
+    @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Boost until a rule stops it.
 
@@ -165,15 +175,22 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
-        rng = check_random_state(self.random_state)
         self.classes_ = target.classes
+        rng = check_random_state(self.random_state)
+        fitting = Fitting(self, X, y, sample_weight)
+        with fitting.called_back(self, self.n_estimators):
+            self._boost(X, target, rng, fitting)
+        self.calibration_ = None if self.calibration is None else self._calibrate(X, target, rng)
+        return self
+
+    def _boost(self, X, target, rng, fitting):
         train, held = self._hold_out(target.label, rng)
         rounds = Rounds(self, X[train], target, train, rng)
         votes = np.zeros((len(held), len(self.classes_)))
         scores = []
         self.stop_reason_ = "n_estimators"
         while len(rounds.weights) < self.n_estimators:
-            reason = rounds.boost()
+            before, reason = len(rounds.weights), rounds.boost()
             if len(held) and len(scores) < len(rounds.weights):
                 winners = winners_of(X[held], rounds.coef[-1][None], rounds.intercept[-1][None])
                 votes[np.arange(len(held)), winners[:, 0]] += rounds.weights[-1]
@@ -181,20 +198,28 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
                 scores.append(float(np.average(right, weights=target.weight[held])))
                 if reason is None and len(scores) - 1 - int(np.argmax(scores)) >= self.n_iter_no_change:
                     reason = "validation"
+            kept = len(rounds.weights)  # a round that is no better than chance is not
+            if kept > before and fitting.step(self, "round", lambda kept=kept: _attributes(rounds, kept)):
+                reason = reason or "callback"
             if reason is not None:
                 self.stop_reason_ = reason
                 break
         warn_if_unconverged(rounds.solved, self.max_iter, type(self).__name__)
         kept = int(np.argmax(scores)) + 1 if scores else len(rounds.weights)
-        self.coef_ = np.stack(rounds.coef[:kept])
-        self.intercept_ = np.stack(rounds.intercept[:kept])
-        self.estimator_weights_ = np.array(rounds.weights[:kept])
-        self.estimator_errors_ = np.array(rounds.errors[:kept])
-        self.dual_gap_ = np.array(rounds.gaps[:kept])
-        self.n_estimators_ = kept
+        vars(self).update(_attributes(rounds, kept))
         self.validation_scores_ = np.array(scores) if len(held) else None
         self.n_iter_ = rounds.n_iter
-        return self
+
+    def _calibrate(self, X, target, rng):
+        def votes_without(weight):
+            kept = np.flatnonzero(weight > 0)
+            fewer = {"n_estimators": self.n_estimators_, "early_stopping": False, "verbose": 0}
+            fixed = {"calibration": None, "class_weight": None, "random_state": rng.randint(2**31 - 1)}
+            part = type(self)(**self.get_params() | fewer | fixed)
+            part.fit(X[kept], self.classes_[target.label[kept]], weight[kept])
+            return part.decision_function(X).reshape(len(weight), -1)
+
+        return cross_fit(self.calibration, target, votes_without, rng)
 
     def decision_function(self, X):
         r"""The vote, between -1 and 1: :math:`\sum_m a_m h_m(x) / \sum_m a_m` with signs h for two classes.
@@ -203,10 +228,6 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         """
         *_, last = self.staged_decision_function(X, first=None)
         return last
-
-    def predict(self, X):
-        """The class with the largest vote."""
-        return self._name(self.decision_function(X))
 
     def staged_decision_function(self, X, *, first=1):
         """Votes after `first` rounds, after one more, and so on to the last (only the last for None).
@@ -236,7 +257,7 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
                 yield share[:, 1] if n_classes == 2 else share
 
     def staged_predict(self, X):
-        """Answers after the first round, the second, and so on.
+        """Answers after the first round, the second, and so on, by their votes.
 
         Parameters
         ----------
@@ -247,7 +268,7 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         for scores in self.staged_decision_function(X):
-            yield self._name(scores)
+            yield self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def save(self, path):
         """Write the model to a file that `svmosaic.load` opens without running anything in it.
@@ -259,10 +280,8 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         import_module("svmosaic.export.files").save(self, path)
 
-    def _name(self, scores):
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-
     def _check_parameters(self):
+        self._check_calibration()
         check_real("n_estimators", self.n_estimators, at_least=1, integer=True)
         check_real("C", self.C, above=0)
         check_real("learning_rate", self.learning_rate, above=0)
@@ -296,3 +315,12 @@ class BoostedLinearSVC(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _attributes(rounds, kept) -> dict:
+    """What the first rounds are as fitted attributes."""
+    return {
+        "coef_": np.stack(rounds.coef[:kept]), "intercept_": np.stack(rounds.intercept[:kept]),
+        "estimator_weights_": np.array(rounds.weights[:kept]), "estimator_errors_": np.array(rounds.errors[:kept]),
+        "dual_gap_": np.array(rounds.gaps[:kept]), "n_estimators_": kept, "calibration_": None,
+    }  # fmt: skip

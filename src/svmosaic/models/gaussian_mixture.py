@@ -15,6 +15,7 @@ from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weig
 from svmosaic.kernel_predictor import KernelPredictor
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._mixture_em import COVARIANCES, POOLINGS, fit_mixture
+from svmosaic.models._progress import Fitting
 from svmosaic.models._whole import all_or_nothing
 
 
@@ -177,20 +178,19 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 "GaussianMixtureClassifier needs rows of positive sample_weight in every class, but there are none in "
                 f"{self.classes_[~present]!r}"
             )
-        context = self._init_callback_context(max_subtasks=None)
-        passed_on = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
-        context.call_on_fit_task_begin(estimator=self, **passed_on)
-        growth = fit_mixture(
-            X[kept].astype(np.float64), label[kept], weight[kept], len(self.classes_), n_densities=self.n_densities,
-            kind=self.covariance, pooling=self.pooling, floor=self.floor, min_count=self.min_count,
-            step=self.split_step, tol=self.tol, max_iter=self.max_iter, priors=self._checked_priors(),
-            rng=check_random_state(self.random_state),
-            watch=lambda growth, densities: self._watch(growth, densities, context, passed_on),
-        )  # fmt: skip
-        self._densities = growth.densities
-        self.log_likelihood_path_ = [path for path in growth.path if path]
-        self.log_likelihood_ = self.log_likelihood_path_[-1][-1]
-        self.n_iter_ = growth.n_iter
+        fitting = Fitting(self, X, y, sample_weight)
+        with fitting.called_back(self, None):
+            growth = fit_mixture(
+                X[kept].astype(np.float64), label[kept], weight[kept], len(self.classes_), n_densities=self.n_densities,
+                kind=self.covariance, pooling=self.pooling, floor=self.floor, min_count=self.min_count,
+                step=self.split_step, tol=self.tol, max_iter=self.max_iter, priors=self._checked_priors(),
+                rng=check_random_state(self.random_state),
+                watch=lambda growth, densities: self._watch(growth, densities, fitting),
+            )  # fmt: skip
+            self._densities = growth.densities
+            self.log_likelihood_path_ = [path for path in growth.path if path]
+            self.log_likelihood_ = self.log_likelihood_path_[-1][-1]
+            self.n_iter_ = growth.n_iter
         if not growth.converged:
             warnings.warn(
                 f"GaussianMixtureClassifier stopped after max_iter={self.max_iter} EM steps while its mean "
@@ -198,10 +198,9 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **passed_on)
         return self
 
-    def _watch(self, growth, densities, context, passed_on) -> bool:
+    def _watch(self, growth, densities, fitting) -> bool:
         """A line of text and the callbacks of an EM step; whether to stop."""
         if self.verbose:
             print(
@@ -209,11 +208,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 f"{len(growth.densities.means)} densities",
                 flush=True,
             )
-        task = context.subcontext(task_name="EM step")
-        task.call_on_fit_task_begin(estimator=self, **passed_on)
-        return task.call_on_fit_task_end(
-            estimator=self, reconstruction_attributes=lambda: {"_densities": densities()}, **passed_on
-        )
+        return fitting.step(self, "EM step", lambda: {"_densities": densities()})
 
     @property
     def means_(self):
