@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from svmosaic import (
     BoostedLinearSVC,
     ClusteredSVC,
+    GaussianMixtureClassifier,
     HierarchicalMixtureSVC,
     KMeansSVC,
     LinearSVC,
@@ -24,6 +25,7 @@ from svmosaic import (
     MosaicClassifier,
 )
 from svmosaic.couplings import ClusteredTasks, Coupling
+from svmosaic.datasets import make_circle_in_square
 from svmosaic.solvers import Control, Problem, Rows, solve
 from svmosaic.solvers.certificates import certify, margins, primal
 
@@ -67,6 +69,47 @@ def test_max_time_cuts_the_solves_of_a_mixture_short(model):
     with pytest.warns(ConvergenceWarning, match=r"EM stopped after max_time=0.6 s and \d+ iterations"):
         model.fit(X, y)
     assert time.monotonic() - began < 15
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("calibration", [None, "sigmoid"])
+def test_max_time_stops_boosting(calibration):
+    X, y = badly_scaled_data(n=1500, d=6)
+    model = BoostedLinearSVC(
+        10**6, C=1e8, tol=1e-12, max_iter=10**9, solver="dual", max_time=0.6, calibration=calibration, random_state=0
+    )
+    began = time.monotonic()
+    with pytest.warns(ConvergenceWarning, match=r"boosting stopped after max_time=\S+ s, with \d+ of n_estimators=1"):
+        model.fit(X, y)
+    assert time.monotonic() - began < 15
+    assert model.stop_reason_ == "max_time"
+    assert 1 <= model.n_estimators_ < 10**6
+    assert np.isfinite(model.decision_function(X)).all()
+    if calibration is not None:
+        assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_max_time_between_rounds_keeps_whole_rounds():
+    X, y = make_circle_in_square(200_000, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = BoostedLinearSVC(max_time=0.5, random_state=0).fit(X, y)
+    plain = BoostedLinearSVC(model.n_estimators_, random_state=0).fit(X, y)
+    same = model.n_estimators_ - 1  # the last may have been cut short
+    assert_array_equal(model.coef_[:same], plain.coef_[:same])
+
+
+@pytest.mark.parametrize("unlabelled", [False, True])
+def test_max_time_stops_the_growth_of_densities(unlabelled):
+    X, y = make_classification(2000, 8, n_informative=6, random_state=0)
+    if unlabelled:
+        y[1000:] = -1
+    model = GaussianMixtureClassifier(512, min_count=0, tol=0.0, max_iter=10**6, max_time=0.4, random_state=0)
+    began = time.monotonic()
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.4 s and \d+ EM steps, with \d+ of n_densities=512"):
+        model.fit(X, y)
+    assert time.monotonic() - began < 15
+    assert model.stop_reason_ == "max_time"
+    assert_allclose(model.weights_.sum(), 1.0)
     assert np.isfinite(model.decision_function(X)).all()
 
 
@@ -123,9 +166,10 @@ def test_every_output_gets_its_share_of_the_time():
 
 
 @pytest.mark.parametrize("value", [0, -1.0, "soon", np.nan])
-def test_wrong_limits(value):
+@pytest.mark.parametrize("kind", [LinearSVC, BoostedLinearSVC, GaussianMixtureClassifier, MixtureSVC])
+def test_wrong_limits(kind, value):
     with pytest.raises(ValueError, match=r"^max_time must be a finite number, above 0 or None"):
-        LinearSVC(max_time=value).fit(X_IRIS, Y_IRIS)
+        kind(max_time=value).fit(X_IRIS, Y_IRIS)
 
 
 def test_a_limit_that_is_not_reached_changes_nothing():

@@ -62,7 +62,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         self
         """
         self._check_parameters()
-        self._fitting = Fitting(self, X, y, sample_weight)
+        self._fitting = Fitting(X, y, sample_weight, getattr(self, "max_time", None))
         try:
             X, target = validate_training(self, X, y, sample_weight, self.class_weight)
             with self._fitting.called_back(self, self._n_solves() * target.n_outputs):

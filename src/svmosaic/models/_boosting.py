@@ -10,7 +10,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from svmosaic.couplings import Coupling
 from svmosaic.gates import SingleCell
 from svmosaic.rows import Rows
-from svmosaic.solvers import Problem, solve
+from svmosaic.solvers import Control, Problem, solve
 
 # Numbers of votes (rows times rounds times classes) held at a time in prediction.
 _VOTES_AT_ONCE = 1 << 22
@@ -19,8 +19,8 @@ _VOTES_AT_ONCE = 1 << 22
 class Rounds:
     """The state of boosting: the weights of the rows, and the SVMs so far."""
 
-    def __init__(self, model, X, target, train, rng):
-        self.model, self.X, self.target, self.rng = model, X, target, rng
+    def __init__(self, model, X, target, train, rng, fitting):
+        self.model, self.X, self.target, self.rng, self.fitting = model, X, target, rng, fitting
         self.label = target.label[train]
         self.signs = [target.signs(c)[train] for c in range(target.n_outputs)]
         weight = target.weight[train]
@@ -46,7 +46,7 @@ class Rounds:
         name = type(model).__name__
         if chance and self.weights:
             return "chance"
-        if chance:
+        if chance and not self.fitting.late:
             warnings.warn(
                 f"{name}: the first SVM has a weighted error of {error:.3g}, no better than chance: there is nothing "
                 "to boost, and it is kept alone. Other features, another C or a mosaic may help.",
@@ -80,7 +80,7 @@ class Rounds:
         problems = [self.problem.with_target(signs, cost) for signs in self.signs]
         solutions = solve(
             problems, solver=model.solver, tol=model.tol, max_iter=model.max_iter, n_jobs=model.n_jobs,
-            seed=self.rng.randint(2**31 - 1), start=self.start,
+            seed=self.rng.randint(2**31 - 1), start=self.start, control=Control(self.fitting.left),
         )  # fmt: skip
         self.solved += [replace(s, alpha=s.alpha[:0]) for s in solutions]  # for the report: duals are large
         self.n_iter = max(self.n_iter, *(s.n_iter for s in solutions))

@@ -197,10 +197,10 @@ class Growth:
 
     densities: Densities
     path: list[list[float]] = field(default_factory=list)  # mean log-likelihoods; a new list after a split or deletion
-    watch: Callable | None = None  # called after each step; True ends all
-    stopped: bool = False
+    watch: Callable | None = None  # called after each step; a reason ends all
     n_iter: int = 0
-    converged: bool = False
+    stop_reason: str = "max_iter"
+    ended: bool = False  # by the watch
 
 
 def gather(densities, X, label, weight):
@@ -335,8 +335,8 @@ def fit_mixture(
         As `GaussianMixtureClassifier`'s parameters.
     rng : RandomState
     watch : callable (growth, densities), optional
-        Called after each EM step, with a function that gives the densities of this moment; EM ends where it returns
-        True.
+        Called after each EM step, with a function that gives the densities of this moment; all ends where it returns
+        a reason.
 
     Returns
     -------
@@ -359,12 +359,12 @@ def fit_mixture(
     part = (inner[known], label[known], weight[known])
     settings = (floor, min_count, tol, max_iter, priors, np.log(scale).sum())
     for limit in stages(n_densities):
-        if growth.stopped:
+        if growth.ended:
             break
         if limit > 1:
             growth.densities = split(growth.densities, gather(growth.densities, *part), limit, step, rng)
         reestimate(growth, *part, *settings)
-    if not known.all() and not growth.stopped:
+    if not known.all() and not growth.ended:
         reestimate(growth, inner, label, weight, *settings)
     growth.densities = growth.densities.moved(middle, scale)
     return growth
@@ -381,13 +381,14 @@ def stages(n_densities):
 def reestimate(growth, X, label, weight, floor, min_count, tol, max_iter, priors, log_volume):
     """EM until the mean log-likelihood rises by less than `tol` a step; weak densities are deleted on the way."""
     growth.path.append([])
-    growth.converged = False
+    growth.stop_reason = "max_iter"
     for _ in range(max_iter):
         sums = gather(growth.densities, X, label, weight)
         growth.path[-1].append(float(sums.log_likelihood / weight.sum() - log_volume))
         growth.n_iter += 1
-        if growth.watch is not None and growth.watch():
-            growth.converged = growth.stopped = True
+        reason = None if growth.watch is None else growth.watch()
+        if reason is not None:
+            growth.stop_reason, growth.ended = reason, True
             break
         kept = strong_enough(growth.densities, sums.count, min_count)
         if not kept.all():
@@ -396,6 +397,6 @@ def reestimate(growth, X, label, weight, floor, min_count, tol, max_iter, priors
             continue
         path = growth.path[-1]
         if len(path) > 1 and path[-1] - path[-2] < tol:
-            growth.converged = True
+            growth.stop_reason = "tol"
             break
         growth.densities = maximise(growth.densities, sums, floor, priors)

@@ -17,9 +17,8 @@ SECONDS_A_LINE = 0.2
 class Fitting:
     """One call of `fit`: its deadline, its callbacks, and the gate once there is one. Gone when the call returns."""
 
-    def __init__(self, estimator, X, y, sample_weight):
-        limit = getattr(estimator, "max_time", None)
-        self.deadline = None if limit is None else perf_counter() + limit
+    def __init__(self, X, y, sample_weight, max_time):
+        self.deadline = None if max_time is None else perf_counter() + max_time
         self.passed_on = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
         self.context = self.gate = self.feature_map = None
         self.last = None  # the control of the last call of the solvers
@@ -43,14 +42,22 @@ class Fitting:
             estimator=estimator, reconstruction_attributes=attributes, **self.passed_on
         )  # fmt: skip
 
+    @property
+    def left(self) -> float | None:
+        """Seconds to the deadline, if there is one."""
+        return None if self.deadline is None else max(0.0, self.deadline - perf_counter())
+
+    @property
+    def late(self) -> bool:
+        return self.left == 0.0
+
     def control(self, estimator, problems, coupling, bias, target, n_outputs) -> Control:
         """For one call of the solvers."""
-        left = None if self.deadline is None else max(0.0, self.deadline - perf_counter())
         listens = self.context is not None and bool(getattr(estimator, "_skl_callbacks", []))
         if not (listens or estimator.verbose):
-            return Control(left)
+            return Control(self.left)
         progress = Progress(self, estimator, problems, coupling, bias, target, n_outputs, listens)
-        return Control(left, progress, every_epoch=listens, finished=progress.finished)
+        return Control(self.left, progress, every_epoch=listens, finished=progress.finished)
 
 
 class Progress:

@@ -1,16 +1,18 @@
 """AdaBoost of linear SVMs: the baseline that the mixture papers compare with."""
 
+import warnings
 from importlib import import_module
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
-from svmosaic.calibration import cross_fit
+from svmosaic.calibration import N_FOLDS, cross_fit
 from svmosaic.models._base import LOSSES
 from svmosaic.models._boosting import Rounds, winners_of
 from svmosaic.models._probabilities import ProbabilityMixin
@@ -75,6 +77,9 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         Chooses the rows held out, and orders the coordinates of descent.
     verbose : int, default=0
         1 prints the error and the weight of each round.
+    max_time : float or None, default=None
+        Near this many seconds the SVM in work is cut short, and no other is begun; a warning says so. Where there is a
+        `calibration`, boosting and the five fits of its folds get a sixth of it each.
 
     Attributes
     ----------
@@ -87,7 +92,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         The weighted error :math:`e_m` of each SVM.
     n_estimators_ : int
         Rounds kept.
-    stop_reason_ : {"n_estimators", "perfect", "chance", "validation", "callback"}
+    stop_reason_ : {"n_estimators", "perfect", "chance", "validation", "max_time", "callback"}
         Why boosting stopped.
     validation_scores_ : ndarray or None
         Accuracy on the rows held out after each round, with `early_stopping`.
@@ -138,6 +143,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         n_jobs=None,
         random_state=None,
         verbose=0,
+        max_time=None,
     ):
         self.n_estimators = n_estimators
         self.C = C
@@ -156,6 +162,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
 
     @all_or_nothing
     @with_callbacks
@@ -177,7 +184,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
         self.classes_ = target.classes
         rng = check_random_state(self.random_state)
-        fitting = Fitting(self, X, y, sample_weight)
+        fitting = Fitting(X, y, sample_weight, self._time_of_a_fit())
         with fitting.called_back(self, self.n_estimators):
             self._boost(X, target, rng, fitting)
         self.calibration_ = None if self.calibration is None else self._calibrate(X, target, rng)
@@ -185,7 +192,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
 
     def _boost(self, X, target, rng, fitting):
         train, held = self._hold_out(target.label, rng)
-        rounds = Rounds(self, X[train], target, train, rng)
+        rounds = Rounds(self, X[train], target, train, rng, fitting)
         votes = np.zeros((len(held), len(self.classes_)))
         scores = []
         self.stop_reason_ = "n_estimators"
@@ -201,20 +208,39 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
             kept = len(rounds.weights)  # a round that is no better than chance is not
             if kept > before and fitting.step(self, "round", lambda kept=kept: _attributes(rounds, kept)):
                 reason = reason or "callback"
+            if fitting.late and reason in (None, "chance"):  # an SVM cut short may do no better than chance
+                reason = "max_time"
             if reason is not None:
                 self.stop_reason_ = reason
                 break
-        warn_if_unconverged(rounds.solved, self.max_iter, type(self).__name__)
+        self._warn_of_limits(rounds)
         kept = int(np.argmax(scores)) + 1 if scores else len(rounds.weights)
         vars(self).update(_attributes(rounds, kept))
         self.validation_scores_ = np.array(scores) if len(held) else None
         self.n_iter_ = rounds.n_iter
 
+    def _time_of_a_fit(self):
+        if self.max_time is None or self.calibration is None:
+            return self.max_time
+        return self.max_time / (N_FOLDS + 1)
+
+    def _warn_of_limits(self, rounds):
+        if self.stop_reason_ != "max_time":
+            warn_if_unconverged(rounds.solved, self.max_iter, type(self).__name__)
+            return
+        warnings.warn(
+            f"{type(self).__name__}: boosting stopped after max_time={self.max_time} s, with {len(rounds.weights)} of "
+            f"n_estimators={self.n_estimators} rounds. Increase max_time, or lower n_estimators.",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+
     def _calibrate(self, X, target, rng):
         def votes_without(weight):
             kept = np.flatnonzero(weight > 0)
             fewer = {"n_estimators": self.n_estimators_, "early_stopping": False, "verbose": 0}
-            fixed = {"calibration": None, "class_weight": None, "random_state": rng.randint(2**31 - 1)}
+            fixed = {"calibration": None, "class_weight": None, "random_state": rng.randint(2**31 - 1),
+                     "max_time": self._time_of_a_fit()}  # fmt: skip
             part = type(self)(**self.get_params() | fewer | fixed)
             part.fit(X[kept], self.classes_[target.label[kept]], weight[kept])
             return part.decision_function(X).reshape(len(weight), -1)
@@ -293,6 +319,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         check_choice("solver", self.solver, SOLVERS)
         check_real("tol", self.tol, above=0)
         check_real("max_iter", self.max_iter, at_least=1, integer=True)
+        check_real("max_time", self.max_time, above=0, optional=True)
         check_real("intercept_scaling", self.intercept_scaling, above=0)
 
     def _hold_out(self, label, rng):

@@ -57,6 +57,9 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         EM stops when the mean log-likelihood rises by less than this in a step.
     max_iter : int, default=100
         Largest number of EM steps after each split.
+    max_time : float or None, default=None
+        No EM step is begun after this many seconds. The densities are those of that moment, maybe fewer than were
+        asked for and without the unlabelled rows, and a warning says so.
     priors : array-like of shape (n_classes,) or None, default=None
         The p(k), in the order of the sorted labels. None: estimated.
     unlabelled : object, default=-1
@@ -91,6 +94,8 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         Its values, one list from each split or deletion to the next. Within a list it never falls.
     n_iter_ : int
         EM steps of all stages.
+    stop_reason_ : {"tol", "max_iter", "max_time", "callback"}
+        Why EM stopped, in the last stage it came to.
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
 
@@ -129,6 +134,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         n_jobs=None,
         random_state=None,
         verbose=0,
+        max_time=None,
     ):
         self.n_densities = n_densities
         self.covariance = covariance
@@ -143,6 +149,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
 
     @all_or_nothing
     @with_callbacks
@@ -178,7 +185,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 "GaussianMixtureClassifier needs rows of positive sample_weight in every class, but there are none in "
                 f"{self.classes_[~present]!r}"
             )
-        fitting = Fitting(self, X, y, sample_weight)
+        fitting = Fitting(X, y, sample_weight, self.max_time)
         with fitting.called_back(self, None):
             growth = fit_mixture(
                 X[kept].astype(np.float64), label[kept], weight[kept], len(self.classes_), n_densities=self.n_densities,
@@ -191,24 +198,36 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
             self.log_likelihood_path_ = [path for path in growth.path if path]
             self.log_likelihood_ = self.log_likelihood_path_[-1][-1]
             self.n_iter_ = growth.n_iter
-        if not growth.converged:
-            warnings.warn(
-                f"GaussianMixtureClassifier stopped after max_iter={self.max_iter} EM steps while its mean "
-                f"log-likelihood still rose by more than tol={self.tol} a step; raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            self.stop_reason_ = growth.stop_reason
+        self._warn_of_limits()
         return self
 
-    def _watch(self, growth, densities, fitting) -> bool:
-        """A line of text and the callbacks of an EM step; whether to stop."""
+    def _warn_of_limits(self):
+        if self.stop_reason_ == "max_iter":
+            message = (
+                f"stopped after max_iter={self.max_iter} EM steps while its mean log-likelihood still rose by more "
+                f"than tol={self.tol} a step; raise max_iter or tol"
+            )
+        elif self.stop_reason_ == "max_time":
+            message = (
+                f"stopped after max_time={self.max_time} s and {self.n_iter_} EM steps, with {self.n_densities_.max()} "
+                f"of n_densities={self.n_densities} densities a class; raise max_time or tol"
+            )
+        else:
+            return
+        warnings.warn(f"GaussianMixtureClassifier {message}", ConvergenceWarning, stacklevel=5)
+
+    def _watch(self, growth, densities, fitting) -> str | None:
+        """A line of text and the callbacks of an EM step; the reason to stop, if there is one."""
         if self.verbose:
             print(
                 f"[GaussianMixtureClassifier] EM step {growth.n_iter}: mean log-likelihood {growth.path[-1][-1]:.6g}, "
                 f"{len(growth.densities.means)} densities",
                 flush=True,
             )
-        return fitting.step(self, "EM step", lambda: {"_densities": densities()})
+        if fitting.step(self, "EM step", lambda: {"_densities": densities()}):
+            return "callback"
+        return "max_time" if fitting.late else None
 
     @property
     def means_(self):
@@ -322,6 +341,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         check_real("split_step", self.split_step, above=0)
         check_real("tol", self.tol, at_least=0)
         check_real("max_iter", self.max_iter, at_least=1, integer=True)
+        check_real("max_time", self.max_time, above=0, optional=True)
 
     def _checked_priors(self):
         if self.priors is None:
