@@ -110,6 +110,36 @@ def test_interrupt_of_every_stage(n, d, model, predict):
     interrupt(STAGES.format(n=n, d=d, model=model, predict=predict))
 
 
+STREAM = """
+    import numpy as np
+    from svmosaic import *
+    from svmosaic.solvers import Control
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((200_000, 50)).astype(np.float32), rng.randint(5, size=200_000)
+    model = LocallyLinearSVC(anchors=rng.standard_normal((8, 50)), code_scale=1.0, n_jobs={n_jobs}, t0=1e6)
+    model.partial_fit(X[:2000], y[:2000], classes=range(5))
+    before, seen = model.decision_function(X[:10]), model.n_samples_seen_
+    run_all = Control.run_all
+    Control.run_all = lambda *arguments: print("start", flush=True) or run_all(*arguments)  # after the coding
+    try:
+        model.partial_fit(np.concatenate([X] * 5), np.concatenate([y] * 5))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        assert (model.decision_function(X[:10]) == before).all() and model.n_samples_seen_ == seen
+        steps = [descent.n_steps for descent in model._stream]
+        assert 5 * 2000 < sum(steps) < 5 * 1_002_000, steps
+        model.partial_fit(X[:2000], y[:2000])
+        assert [descent.n_steps for descent in model._stream] == [n + 2000 for n in steps]
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupt_of_a_batch(n_jobs):
+    """The model stays what it was, and the next batch goes on from the rows that were met."""
+    interrupt(STREAM.format(n_jobs=n_jobs))
+
+
 CALIBRATION = """
     import numpy as np
     from svmosaic import *

@@ -1,7 +1,5 @@
 """Training over batches: the stochastic solver with its state carried from call to call."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
@@ -10,7 +8,7 @@ from sklearn.utils.metaestimators import available_if
 from svmosaic._validation import check_real, validate_batch
 from svmosaic.models._whole import all_or_nothing
 from svmosaic.rows import Rows
-from svmosaic.solvers import Problem, SgdOptions, Solution, StochasticDescent
+from svmosaic.solvers import Control, Problem, SgdOptions, Solution, StochasticDescent
 from svmosaic.solvers.certificates import Certificate
 
 
@@ -79,8 +77,11 @@ class StreamMixin:
             Rows(tile_rows, bias), *gate.code(gate_rows, self.n_jobs), coupling, target.signs(0), cost, self.loss
         )
         problems = [head.with_target(target.signs(c), cost) for c in range(target.n_outputs)]
-        with ThreadPoolExecutor(min(effective_n_jobs(self.n_jobs), len(problems))) as pool:
-            list(pool.map(lambda descent, problem: descent.run(problem), self._stream, problems))
+        control = Control()
+        control.run_all(
+            lambda c: self._stream[c].run(problems[c], control=control.for_task((c, None), 0, 1)), len(problems),
+            effective_n_jobs(self.n_jobs),
+        )  # fmt: skip
         solutions = [
             Solution(Certificate(descent.weights, np.nan, np.nan), None, 1, np.nan, "sgd", True)
             for descent in self._stream

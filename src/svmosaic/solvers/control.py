@@ -1,6 +1,7 @@
 """What the world outside says to a solver under way: stop, be quick; and what it is told of the progress."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 
 
@@ -36,6 +37,18 @@ class Control:
             left = max(0.0, self.deadline - perf_counter())
             share = perf_counter() + left * min(1.0, n_workers / (n_waiting + 1))
         return TaskControl(self, place, share)
+
+    def run_all(self, run, n_tasks, n_workers) -> list:
+        """What `run(t)` returns for every task, side by side where there are workers."""
+        if n_tasks == 1 or n_workers == 1:
+            return [run(t) for t in range(n_tasks)]
+        with ThreadPoolExecutor(n_workers) as pool:
+            try:
+                return list(pool.map(run, range(n_tasks)))
+            except BaseException:  # an interrupt, or a callback that failed: the others need not go on
+                self.interrupted.set()
+                pool.shutdown(cancel_futures=True)
+                raise
 
 
 class TaskControl:

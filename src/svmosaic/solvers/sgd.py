@@ -134,16 +134,18 @@ class StochasticDescent:
         reach = self.n_rows * problem.cost
         stored = problem.rows.n_stored / max(1, problem.rows.n_rows) + 1
         piece = max(1, int(WORK_A_CALL / (problem.tile.shape[1] * stored)))
-        for begin in range(0, problem.n_rows, piece):
-            if control is not None:
-                control.check()
-                if begin > 0 and control.seconds(1.0) == 0.0:
-                    break  # out of time: what has been learnt so far counts
-            _core.sgd_steps(
-                problem.rows.core, problem.design, problem.y, reach, problem.squared, self.options.free_bias, order,
-                begin, min(begin + piece, problem.n_rows), self.t0, self.skip, state, self.last, self.average,
-            )  # fmt: skip
-        self._state = (state.t, state.left, state.averaged, state.share)
+        try:
+            for begin in range(0, problem.n_rows, piece):
+                if control is not None:
+                    control.check()
+                    if begin > 0 and control.seconds(1.0) == 0.0:
+                        break  # out of time: what has been learnt so far counts
+                _core.sgd_steps(
+                    problem.rows.core, problem.design, problem.y, reach, problem.squared, self.options.free_bias, order,
+                    begin, min(begin + piece, problem.n_rows), self.t0, self.skip, state, self.last, self.average,
+                )  # fmt: skip
+        finally:  # after an interrupt too: the weights have moved
+            self._state = (state.t, state.left, state.averaged, state.share)
 
 
 def _subset(problem, rows) -> Problem:

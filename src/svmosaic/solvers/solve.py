@@ -1,7 +1,6 @@
 """The front door of the solvers: picks one for each problem, runs independent problems side by side."""
 
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 
@@ -85,7 +84,7 @@ def solve(
 
     # Our threads go over problems and rows; BLAS's own, on matrices this small, would only get in their way.
     with _libraries().limit(limits=1, user_api="blas"):
-        solved = _run_all(run, len(tasks), n_workers, control.interrupted)
+        solved = control.run_all(run, len(tasks), n_workers)
     solutions = []
     for k, problem in enumerate(problems):
         parts = [(here, s) for (owner, here, _, _), s in zip(tasks, solved, strict=True) if owner == k]
@@ -96,18 +95,6 @@ def solve(
 @cache
 def _libraries():
     return ThreadpoolController()
-
-
-def _run_all(run, n_tasks, n_workers, interrupted):
-    if n_tasks == 1 or n_workers == 1:
-        return [run(t) for t in range(n_tasks)]
-    with ThreadPoolExecutor(n_workers) as pool:
-        try:
-            return list(pool.map(run, range(n_tasks)))
-        except BaseException:  # an interrupt, or a callback that failed: the others need not go on
-            interrupted.set()
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _merge(problem, parts) -> Solution:
