@@ -1,0 +1,101 @@
+"""Put the stored results of bench_dask.py into docs/dask.md.
+
+python benchmarks/dask_page.py
+"""
+
+from measured import Page
+
+HEADINGS = {
+    "cluster": "**Clusters against the local model.** The largest over 1, 2 and 4 worker processes and three "
+    "partitionings (even, very uneven, and one with a single class a partition): the relative difference of the "
+    "objective from the local one, and the difference of the test accuracy in points.",
+    "traffic": "**What travels** in a round of the squared hinge's optimiser with four partitions: bytes to and from "
+    "one of them.",
+    "disk": "**From disk**: Parquet files of float32, `ClusteredSVC(16, loss='squared_hinge')` in one thread, in a "
+    "process of its own.",
+}
+
+
+def tables(report):
+    for part, told in (("cluster", cluster), ("traffic", traffic), ("disk", disk)):
+        machine = report[part]["machine"]
+        yield f"{HEADINGS[part]} ({machine['processor']}, {machine['cores']} cores, {machine['date']}.)"
+        yield from told(report[part]["records"])
+
+
+def table(*columns):
+    """The first two lines of a table."""
+    return ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+
+
+def row(*cells):
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def cluster(records):
+    groups = {}
+    for record in records:
+        groups.setdefault((record["data"], record["rows"], record["model"]), []).append(record)
+    lines = table("set", "rows", "model", "fits", "objective", "accuracy", "rounds", "seconds, 1 / 2 / 4", "local")
+    for (data, rows, model), fits in groups.items():
+        rounds = sorted(fit["rounds"] for fit in fits)
+        even = {fit["workers"]: fit["seconds"] for fit in fits if fit["partitions"] == "even"}
+        lines.append(
+            row(
+                data,
+                f"{rows:,}",
+                model,
+                len(fits),
+                f"{max(fit['difference'] for fit in fits):.1e}",
+                f"{max(map(points, fits)):.2f}",
+                f"{rounds[0]} to {rounds[-1]}",
+                " / ".join(f"{even[n]:.1f}" for n in sorted(even)),
+                f"{fits[0]['local_seconds']:.1f}",
+            )
+        )
+    yield "\n".join(lines)
+    outside = sum(record["difference"] > 1e-3 or points(record) > 0.2 for record in records)
+    yield (
+        f"{len(records)} fits, {outside} of them more than 0.001 from the local objective or more than 0.2 points from "
+        "its accuracy. Seconds are of the even partitions; all workers share the cores of this one machine, which had "
+        "other work to do: they tell what rounds cost, not what more machines would gain."
+    )
+
+
+def points(record):
+    return 100 * abs(record["accuracy"] - record["local_accuracy"])
+
+
+def traffic(records):
+    lines = table("rows", "tiles", "features", "sent", "returned", "k-means' sample, once")
+    for r in records:
+        numbers = (r["largest_sent"], r["largest_returned"], r["sample_for_kmeans"])
+        lines.append(row(f"{r['rows']:,}", r["tiles"], r["features"], *(f"{n:,}" for n in numbers)))
+    yield "\n".join(lines)
+
+
+def disk(records):
+    lines = table(
+        "rows", "on disk", "passes", "fit", "rows/s a pass", "predict", "rows/s", "peak memory", "accuracy"
+    )  # fmt: skip
+    for r in records:
+        lines.append(
+            row(
+                f"{r['rows'] // 10**6} million",
+                f"{r['megabytes_on_disk']:,} MB",
+                r["passes"],
+                f"{r['fit_seconds']:.0f} s",
+                f"{r['rows_read_per_second']:,}",
+                f"{r['predict_seconds']:.0f} s",
+                f"{r['predict_rows_per_second']:,}",
+                f"{r['peak_megabytes']:,} MB",
+                f"{100 * r['accuracy']:.2f} %",
+            )
+        )
+    yield "\n".join(lines)
+
+
+PAGE = Page("dask.md", ("dask",), tables)
+
+if __name__ == "__main__":
+    PAGE.write()
