@@ -26,7 +26,7 @@ from sklearn.datasets import make_classification
 from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC
 
 THREADS = (1, 2, 4, 16)
-BATCH = 500
+BATCH, LARGE_BATCH = 500, 10_000
 
 
 def main():
@@ -59,39 +59,40 @@ def measure_predictions(n, seconds):
         model.fit(X, y)
         predictor = model.predictor()
         wanted = model.predict(X)
-        ways = {
-            "estimator, batches": lambda at, model=model: model.predict(X[at : at + BATCH]),
-            "predictor, batches": lambda at, predictor=predictor: predictor.predict(X[at : at + BATCH]),
-            "predictor, row by row": lambda at, predictor=predictor: [predictor.predict(row) for row in X[:BATCH]],
-        }
-        for way, predict in ways.items():
+        ways = [
+            (f"estimator, {BATCH} rows at once", BATCH, model.predict),
+            (f"estimator, {LARGE_BATCH:,} rows at once", min(LARGE_BATCH, n), model.predict),
+            (f"predictor, {BATCH} rows at once", BATCH, predictor.predict),
+            ("predictor, row by row", BATCH, lambda rows, one=predictor.predict: [one(row) for row in rows]),
+        ]
+        for way, batch, predict in ways:
             base = None
             for n_threads in THREADS:
-                speed, cpu = throughput(predict, wanted, n, n_threads, seconds, way)
+                speed, cpu = throughput(predict, X, wanted, batch, n_threads, seconds, way)
                 base = base or speed
                 records.append({"model": type(model).__name__, "way": way, "threads": n_threads,
                                 "rows_a_second": round(speed), "speedup": round(speed / base, 2),
                                 "processor_by_wall": round(cpu, 2)})  # fmt: skip
     columns = ["model", "way", "threads", "rows_a_second", "speedup", "processor_by_wall"]
-    print_table(f"Predictions of threads that share a model, batches of {BATCH}", columns,
+    print_table("Predictions of threads that share a model", columns,
                 [[record[c] for c in columns] for record in records])  # fmt: skip
     return records
 
 
-def throughput(predict, wanted, n, n_threads, seconds, way):
+def throughput(predict, X, wanted, batch, n_threads, seconds, way):
     """Rows a second, and processor seconds a second, of `n_threads`; answers are compared with a single thread's."""
     rows, wrong = [0] * n_threads, []
     barrier = threading.Barrier(n_threads + 1)
-    starts = range(0, n - BATCH + 1, BATCH)
+    starts = range(0, len(X) - batch + 1, batch)
 
     def work(thread):
         barrier.wait()
         step = thread
         while perf_counter() < deadline[0]:
-            at = 0 if way.endswith("row by row") else starts[step % len(starts)]
-            if not np.array_equal(predict(at), wanted[at : at + BATCH]):
+            at = starts[step % len(starts)]
+            if not np.array_equal(predict(X[at : at + batch]), wanted[at : at + batch]):
                 wrong.append(at)
-            rows[thread] += BATCH
+            rows[thread] += batch
             step += 1
 
     deadline = [np.inf]
