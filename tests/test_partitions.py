@@ -1,5 +1,6 @@
 """The models over partitions: the local model's gate and objective, whatever the partitions are."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, MultiTaskMixtureSVC
 from svmosaic.couplings import ClusteredTasks, Coupling
@@ -307,6 +309,37 @@ def test_what_cannot_be_done_is_refused(model, error, message, data):
     X, y, _ = data
     with pytest.raises(error, match=message):
         fit(model, cut(X, y))
+
+
+@pytest.mark.parametrize(
+    "model", [LinearSVC(1e6), ClusteredSVC(4, C=1e6, calibration="sigmoid", random_state=0)], ids=repr
+)
+def test_max_time_stops_with_a_usable_model(model, data):
+    X, y, _ = data
+    scaled = X * np.logspace(-3, 3, X.shape[1]).astype(X.dtype)
+    model.set_params(tol=1e-15, max_iter=10**9, max_time=0.05)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.05 s.*gap of \d"):
+        fit(model, cut(scaled, y))
+    assert np.isfinite(model.decision_function(scaled)).all()
+    assert not hasattr(model, "_fitting")
+
+
+def test_max_time_stops_a_mixture(data):
+    X, y, _ = data
+    model = MultiTaskMixtureSVC(3, covariance_floor=0.1, tol=0.0, max_iter=10**6, max_time=0.2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"EM stopped after max_time=0.2 s and \d+ iterations"):
+        fit(model, cut(X, y))
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_lines_of_text_are_those_of_a_fit_in_memory(data, capsys):
+    X, y, _ = data
+    fit(LinearSVC(verbose=1), cut(X, y))
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"\[LinearSVC\] output 1/\d+, iteration \d+: objective \S+, gap \S+, 1 of 1 tiles live", lines[0]
+    )
+    assert "asked for" in lines[-1]
 
 
 def test_bad_partitions_are_named(data):

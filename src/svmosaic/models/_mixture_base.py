@@ -154,17 +154,20 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         if self.early_stopping:
             X_valid, target, held_out = self._hold_out(X_valid, target, rng)
         self._fit_mixture(X_valid, target, rng, _Watch(self, target, held_out, context, X, y, metadata))
+        self._warn_of_max_time()
+        codes = self.mosaic_.gate.code(X_valid, self.n_jobs)
+        self.region_counts_ = self._count_regions(X_valid, target.label, codes)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
+        return self
+
+    def _warn_of_max_time(self):
         if self.stop_reason_ == "max_time":
             warnings.warn(
                 f"{type(self).__name__}: EM stopped after max_time={self.max_time} s and {self.n_iter_} iterations, "
                 "before its objective settled. Increase max_time, or raise tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        codes = self.mosaic_.gate.code(X_valid, self.n_jobs)
-        self.region_counts_ = self._count_regions(X_valid, target.label, codes)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
-        return self
 
     def _fit_mixture(self, X, target, rng, watch):
         """Start, run EM, and keep its outcome."""

@@ -6,15 +6,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from svmosaic._validation import NO_WEIGHT, _class_weights, require_two_classes
-from svmosaic.calibration import fit_calibration
+from svmosaic.calibration import N_FOLDS, fit_calibration
 from svmosaic.gates import DistanceGate, SingleCell
 from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
 from svmosaic.models._base import _tiles_of
+from svmosaic.models._progress import Fitting
 from svmosaic.models.local_coding import code_gate
 from svmosaic.partitions.mixture import fit_mixture
 from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import (
-    N_FOLDS,
     Job,
     cells_used,
     describe,
@@ -62,14 +62,19 @@ def fit(estimator, partitions):
     """
     _check_supported(estimator)
     estimator._check_parameters()
+    fitting = Fitting(None, None, None, estimator.max_time)
     survey = _survey(estimator, partitions)
     estimator.n_features_in_ = survey.n_features
     if survey.names is not None:
         estimator.feature_names_in_ = np.array(survey.names, dtype=object)
     rng = check_random_state(estimator.random_state)
     if isinstance(estimator, MultiTaskMixtureSVC):
-        return fit_mixture(estimator, partitions, survey, rng)
-    return _fit_mosaic(estimator, partitions, survey, rng)
+        return fit_mixture(estimator, partitions, survey, rng, fitting)
+    estimator._fitting = fitting
+    try:
+        return _fit_mosaic(estimator, partitions, survey, rng)
+    finally:
+        del estimator._fitting
 
 
 def _check_supported(estimator):
@@ -86,10 +91,6 @@ def _check_supported(estimator):
         value = getattr(estimator, parameter, wanted)
         if value is not wanted and value != wanted:
             raise ValueError(f"over partitions {name} needs {parameter}={wanted!r}, got {value!r}")
-    if not isinstance(estimator, MultiTaskMixtureSVC) and getattr(estimator, "max_time", None) is not None:
-        raise ValueError(
-            f"over partitions {name} needs max_time=None, got {estimator.max_time!r}; max_iter limits rounds"
-        )
     if isinstance(estimator, MultiTaskMixtureSVC) and getattr(estimator, "calibration", None) is not None:
         raise ValueError(f"over partitions {name} needs calibration=None, got {estimator.calibration!r}")
     if getattr(estimator, "coupling", None) is not None:
@@ -143,19 +144,38 @@ def _fit_mosaic(estimator, partitions, survey, rng):
     coupling = estimator._couple(gate.n_tiles)
     jobs = [Job(c, c, survey.n_outputs, coupling, estimator.loss) for c in range(survey.n_outputs)]
     one_tile = isinstance(gate, SingleCell) or gate.coding == "nearest"
-    options = {"n_features": survey.n_features, "n_rows": survey.n_rows, "one_tile": one_tile}
-    solutions = solve_partitions(partitions, jobs, tol=estimator.tol, max_iter=estimator.max_iter, **options)
-    estimator._report(solutions, coupling)
+    solutions = _solve(estimator, partitions, survey, jobs, bias, one_tile)
     estimator.n_samples_seen_ = survey.n_rows
     estimator._stream = None
     estimator._keep(survey.classes, gate, coupling, solutions, bias, None)
     estimator.calibration_ = None
     if estimator.calibration is not None:
-        estimator.calibration_ = _calibrate(estimator, partitions, survey, jobs, bias, options)
+        estimator.calibration_ = _calibrate(estimator, partitions, survey, jobs, bias, one_tile)
     estimator.region_counts_ = partitions.total(
         regions, estimator.mosaic_, survey.classes, estimator.calibration_, partitions.n_threads
     )
     return estimator
+
+
+def _solve(estimator, partitions, survey, jobs, bias, one_tile):
+    """All jobs, within the estimator's limits, and with its lines of text."""
+    coupling, fitting = jobs[0].coupling, estimator._fitting
+    like = _Shape((coupling.n_blocks, survey.n_features + 1))
+    fitting.last = fitting.control(estimator, [like] * len(jobs), coupling, bias, survey, len(jobs))
+    solutions = solve_partitions(
+        partitions, jobs, n_features=survey.n_features, n_rows=survey.n_rows, one_tile=one_tile, tol=estimator.tol,
+        max_iter=estimator.max_iter, control=fitting.last,
+    )  # fmt: skip
+    estimator._report(solutions, coupling)
+    return solutions
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What the lines of text ask of a problem; over partitions its tiles are solved together."""
+
+    shape: tuple[int, int]
+    separable: bool = False
 
 
 def _fit_gate(estimator, partitions, survey, rng):
@@ -182,7 +202,7 @@ def _fit_gate(estimator, partitions, survey, rng):
     return gate if used.all() else DistanceGate(gate.centers[used])
 
 
-def _calibrate(estimator, partitions, survey, jobs, bias, options):
+def _calibrate(estimator, partitions, survey, jobs, bias, one_tile):
     """Fit the calibration to scores of rows held out in turn; the folds are solved in the same rounds."""
     rarest = int(survey.class_counts.argmin())
     if survey.class_counts[rarest] < N_FOLDS:
@@ -193,8 +213,7 @@ def _calibrate(estimator, partitions, survey, jobs, bias, options):
         )
     n_outputs = len(jobs)
     folds = [replace(job, fold=f, slot=n_outputs * (f + 1) + job.slot) for f in range(N_FOLDS) for job in jobs]
-    solved = solve_partitions(partitions, folds, tol=estimator.tol, max_iter=estimator.max_iter, **options)
-    estimator._report(solved)
+    solved = _solve(estimator, partitions, survey, folds, bias, one_tile)
     mosaics = []
     for f in range(N_FOLDS):
         coef, intercept = _tiles_of(jobs[0].coupling, solved[f * n_outputs : (f + 1) * n_outputs], bias)

@@ -6,7 +6,6 @@ models.
 """
 
 from dataclasses import dataclass, replace
-from time import perf_counter
 
 import numpy as np
 from scipy import sparse
@@ -23,10 +22,11 @@ from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import Job
 from svmosaic.partitions.placement import place, take
 from svmosaic.rows import Rows
+from svmosaic.solvers import Control
 from svmosaic.solvers.certificates import loss_of, margins, weights_of
 
 
-def fit_mixture(estimator, partitions, survey, rng):
+def fit_mixture(estimator, partitions, survey, rng, fitting):
     """Fit a `MultiTaskMixtureSVC`."""
     if any(partitions.gather(is_sparse)):
         raise ValueError("Sparse input is not supported: the Gaussian gate needs dense rows. Use X.toarray().")
@@ -55,7 +55,7 @@ def fit_mixture(estimator, partitions, survey, rng):
     label_weight = estimator.label_weight / n_outputs
     tasks = estimator._tasks(n_outputs)
     partitions.advance(deal_cells, cells, n_outputs, bias)
-    loop = PartitionEM(estimator, partitions, survey, tasks, label_weight)
+    loop = PartitionEM(estimator, partitions, survey, tasks, label_weight, fitting)
     start = Bank(np.zeros((len(mass), n_outputs, survey.n_features + 1)), (tasks.start(len(mass)),) * n_outputs)
     watch = _Watch(estimator, Target(survey.classes, np.empty(0, int), np.empty(0)))
     watch.bias = bias
@@ -67,6 +67,7 @@ def fit_mixture(estimator, partitions, survey, rng):
     estimator.effective_experts_ = np.array(trace.effective_experts)
     estimator.calibration_ = None
     estimator.n_iter_, estimator.stop_reason_ = trace.n_iter, trace.stop_reason
+    estimator._warn_of_max_time()
     couplings = mixture.bank.couplings
     estimator.coupling_ = np.array([tasks.matrix(coupling) for coupling in couplings])
     estimator.task_groups_ = np.array([tasks.labels(coupling) for coupling in couplings])
@@ -108,15 +109,15 @@ class Mass:
 class PartitionEM(EM):
     """The EM loop with its two steps over partitions."""
 
-    def __init__(self, estimator, partitions, survey, tasks, label_weight):
-        limit = estimator.max_time
+    def __init__(self, estimator, partitions, survey, tasks, label_weight, fitting):
         super().__init__(
             None, None, label_weight=label_weight, gate_options={}, tol=estimator.tol, max_iter=estimator.max_iter,
-            deadline=None if limit is None else perf_counter() + limit, n_threads=partitions.n_threads,
+            deadline=fitting.deadline, n_threads=partitions.n_threads,
         )  # fmt: skip
         self.partitions = partitions
         self.survey = survey
         self.tasks = tasks
+        self.fitting = fitting
         self.solver = {"tol": estimator.inner_tol, "max_iter": estimator.inner_max_iter}
         self.solved = False
         self.gap = np.nan
@@ -153,7 +154,7 @@ class PartitionEM(EM):
             start = self.partitions.total(implied_weights, jobs, self.n_threads)
         solutions = solve_partitions(
             self.partitions, jobs, n_features=self.survey.n_features, n_rows=self.survey.n_rows, one_tile=True,
-            start=start, keep_duals=True, **self.solver,
+            start=start, keep_duals=True, control=Control(self.fitting.left), **self.solver,
         )  # fmt: skip
         self.solved = True
         self.gap = total_gap(bank.couplings, solutions)

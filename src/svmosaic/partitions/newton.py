@@ -13,7 +13,7 @@ import numpy as np
 
 from svmosaic.couplings import Coupling
 from svmosaic.partitions.part import Evaluate, Move, Product, Slopes, answer, move
-from svmosaic.solvers import Solution
+from svmosaic.solvers import Control, Solution
 from svmosaic.solvers.certificates import Certificate
 from svmosaic.solvers.newton import FIRST_STEP, INNER_TOL, LARGEST_STEP, STEP_GROWTH, adapt_reach, arrow_solve
 
@@ -27,7 +27,9 @@ LARGEST_HESSIAN = 4_000_000
 CG_TOL, CG_ITER = 0.1, 40
 
 
-def solve_partitions(partitions, jobs, *, n_features, n_rows, one_tile, tol, max_iter, start=None, keep_duals=False):
+def solve_partitions(
+    partitions, jobs, *, n_features, n_rows, one_tile, tol, max_iter, start=None, keep_duals=False, control=None
+):  # fmt: skip
     """Solve the problems of `jobs` over all partitions.
 
     Parameters
@@ -47,15 +49,19 @@ def solve_partitions(partitions, jobs, *, n_features, n_rows, one_tile, tol, max
         Block weights to start from; the duals are the partitions' own.
     keep_duals : bool
         Leave the dual points of the solutions with the partitions.
+    control : Control, optional
+        Told of every step, and asked whether to stop.
 
     Returns
     -------
     list of Solution, without duals
     """
-    runs = [
-        _newton(job, n_features, one_tile, tol, max_iter, None if start is None else start[k])
+    control = control or Control()
+    runs = [  # in step with each other: each of them has all the time
+        _newton(job, n_features, one_tile, tol, max_iter, None if start is None else start[k],
+                control.for_task((k, None), 0, 1))
         for k, job in enumerate(jobs)
-    ]
+    ]  # fmt: skip
     asked = {k: next(run) for k, run in enumerate(runs)}
     solutions, last = [None] * len(jobs), []
     while asked:
@@ -77,7 +83,7 @@ def solve_partitions(partitions, jobs, *, n_features, n_rows, one_tile, tol, max
     return solutions
 
 
-def _newton(job, n_features, one_tile, tol, max_iter, start):
+def _newton(job, n_features, one_tile, tol, max_iter, start, control):
     """Steps of one problem: yields questions, is sent sums, returns the solution and the move to its dual point."""
     coupling, squared = job.coupling, job.squared
     shape = coupling.n_blocks, n_features + 1
@@ -95,7 +101,7 @@ def _newton(job, n_features, one_tile, tol, max_iter, start):
         certificate = Certificate(weights, float(norms[0] + loss), float(dual_sum - norms[1]))
         if best is None or certificate.gap < best.gap:
             best, final = Solution(certificate, None, n_iter, target, "newton"), Move(job, weights, step)
-        if best.converged or n_iter >= max_iter:
+        if best.converged or n_iter >= max_iter or control.over(n_iter, lambda now=certificate: now):
             return best, final
         residual = weights - implied
         if not squared and step < LARGEST_STEP and _settled(residual, proximal, target):

@@ -9,13 +9,13 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from svmosaic import _core
 from svmosaic._validation import DTYPES, check_weight
+from svmosaic.calibration import N_FOLDS
 from svmosaic.couplings import Coupling
 from svmosaic.explain import count_regions
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem
 from svmosaic.solvers.certificates import dual, margins, primal, weights_of
 
-N_FOLDS = 5
 # Rows whose pairs of tiles are sorted at a time.
 CROSSED_ROWS = 16_384
 
