@@ -115,7 +115,7 @@ def cluster_part(quick):
     for n_workers in (1, 2) if quick else (1, 2, 4):
         with (
             LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
             ) as cluster,
             Client(cluster) as client,
         ):

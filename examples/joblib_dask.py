@@ -28,7 +28,7 @@ def main():
     grid = {"clusteredsvc__C": [0.001, 0.01, 0.1], "clusteredsvc__global_reg": [0.1, 1.0]}
     # The address of a real cluster goes into Client("tcp://...").
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
         joblib.parallel_config("dask", client=client),
     ):
