@@ -5,7 +5,7 @@
 >>> from svmosaic.dask import ClusteredSVC
 >>> from svmosaic.datasets import make_xor
 >>> X, y = make_xor(random_state=0)
->>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+>>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
 ...     X, y = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
 ...     model = ClusteredSVC(n_clusters=4, random_state=0).fit(X, y)
 ...     accuracy = model.score(X, y)
