@@ -3,7 +3,16 @@
 import pytest
 from pages import script
 
-NAMES = ("predict_page", "auto_page", "learned_page", "mixtures_page", "solver_page", "local_page", "stream_page")
+NAMES = (
+    "predict_page",
+    "auto_page",
+    "learned_page",
+    "mixtures_page",
+    "solver_page",
+    "local_page",
+    "stream_page",
+    "trust_page",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
