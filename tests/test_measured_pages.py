@@ -4,12 +4,13 @@ import pytest
 from pages import script
 
 NAMES = (
-    "predict_page",
     "auto_page",
+    "fusion_page",
     "learned_page",
-    "mixtures_page",
-    "solver_page",
     "local_page",
+    "mixtures_page",
+    "predict_page",
+    "solver_page",
     "stream_page",
     "trust_page",
 )
