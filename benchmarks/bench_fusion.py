@@ -2,7 +2,7 @@
 
 python benchmarks/bench_fusion.py            all measurements; writes results/fusion.json and docs/fusion.md
 python benchmarks/bench_fusion.py --quick    generated data only, a few seconds, writes nothing
-python benchmarks/bench_fusion.py --page     docs/fusion.md again from results/fusion.json
+python benchmarks/fusion_page.py             docs/fusion.md again from results/fusion.json
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from fusion_page import page
+from fusion_page import PAGE
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -26,9 +26,7 @@ from svmosaic import FusedSVC, GaussianMixtureClassifier, svm_to_mixture
 from svmosaic.datasets import load, make_xor
 from svmosaic.experiments.tasks import one_hot_heart
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "fusion.json"
-PAGE = HERE.parent / "docs" / "fusion.md"
+RESULTS = Path(__file__).parent / "results" / "fusion.json"
 SETS = ("diabetes", "german", "heart", "vehicle")
 SEMI_SETS = (*SETS, "satimage")
 FOLDS = 3  # of the search for C and gamma in the tables
@@ -218,28 +216,24 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--page", action="store_true")
     parser.add_argument("--only", choices=PARTS, help="measure this part again and keep the others")
     parser.add_argument("--sets", nargs="+", choices=SEMI_SETS, help="only these data sets")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)  # of EM after 100 steps: the figures are what counts here
     if options.quick:
         return quick()
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if not options.page:
-        for part in [options.only] if options.only else PARTS:
-            measure, sets, n_splits = PARTS[part]
-            for name in options.sets or sets:
-                found = measure(name, n_splits)
-                # Read again: another part may have been measured at the same time.
-                results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-                results.setdefault(part, {})[name] = found
-                results.setdefault("splits", {})[part] = n_splits
-                RESULTS.parent.mkdir(exist_ok=True)
-                RESULTS.write_text(json.dumps(results, indent=1, default=float, sort_keys=True) + "\n")
+    for part in [options.only] if options.only else PARTS:
+        measure, sets, n_splits = PARTS[part]
+        for name in options.sets or sets:
+            found = measure(name, n_splits)
+            # Read now: another part may have been measured at the same time.
+            results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+            results.setdefault(part, {})[name] = found
+            results.setdefault("splits", {})[part] = n_splits
+            RESULTS.parent.mkdir(exist_ok=True)
+            RESULTS.write_text(json.dumps(results, indent=1, default=float, sort_keys=True) + "\n")
     if all(set(results.get(part, ())) == set(sets) for part, (_, sets, _) in PARTS.items()):
-        PAGE.parent.mkdir(exist_ok=True)
-        PAGE.write_text(page(results))
+        PAGE.write()
 
 
 def quick():

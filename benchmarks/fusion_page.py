@@ -1,5 +1,10 @@
-"""docs/fusion.md from the results of bench_fusion.py: every number comes from that run or from the paper."""
+"""Put the stored results of bench_fusion.py into docs/fusion.md, beside the figures of the paper.
+
+python benchmarks/fusion_page.py
+"""
 # ruff: noqa: E501  (the lines of a Markdown table cannot be broken)
+
+from measured import Page, table
 
 # Error rates printed in the paper's tables 2 and 3, and its share of support vectors.
 PAPER = {
@@ -9,108 +14,9 @@ PAPER = {
     "vehicle": {"svm": 60.2, "support": 50.7, "gmd1": 53.8, "gmd2": 49.1, "gmd32": 35.1, "fused1": 55.0, "fused32": 35.7},
 }  # fmt: skip
 
-HEAD = """# SVM and Gaussian mixture, fused
-
-*Written by `python benchmarks/bench_fusion.py` (or, from the stored results, by `--page`): do not edit by hand.*
-
-`GaussianMixtureClassifier` models each class by a Gaussian mixture and decides by Bayes' rule. `svm_to_mixture` writes
-an RBF SVM as such a mixture, without changing a decision, and `mixture_to_svm` goes the other way. `FusedSVC` blends
-the two. After T. Deselaers, G. Heigold and H. Ney, *SVMs, Gaussian Mixtures, and their Generative/Discriminative
-Fusion*, ICPR 2008.
-
-```python
-import numpy as np
-from sklearn.svm import SVC
-from svmosaic import FusedSVC, GaussianMixtureClassifier, svm_to_mixture
-from svmosaic.datasets import make_xor
-
-X, y = make_xor(150, random_state=0)
-model = FusedSVC(random_state=0).fit(X, y)  # SVM, mixture and weight, all tuned by cross-validation
-small = svm_to_mixture(SVC().fit(X, y), max_densities=10, X=X)  # an SVM with ten kernels
-partial = np.where(np.arange(150) < 30, y, -1)  # -1: no label
-semi = GaussianMixtureClassifier(2).fit(X, partial)
-new_rows, new_labels = semi.sample(5)
-```
-
-## When to use what
-
-- **A well-tuned SVM needs no fusion**: the tables below show no gain beyond noise. Use `FusedSVC` as an insurance, where
-  you cannot tune the SVM, do not trust the labels, or want a fallback.
-- **`max_densities` is worth having by itself**: it makes an RBF SVM several times smaller and faster for next to no
-  accuracy (curve below).
-- **`GaussianMixtureClassifier`** gives densities, outlier scores (`score_samples`), samples (`sample`), and learns from
-  unlabelled rows. `covariance="full"` is often far better than the paper's diagonal one, where rows suffice.
-- Standardise the features: the RBF kernel and `covariance="spherical"` are not scale-free.
-
-## The mathematics
-
-Class k of the mixture classifier has the score
-
-    p(k) p(x|k) = sum_i p(k) p(i|k) N(x; mu_ki, Sigma)
-
-with covariances pooled over everything (the paper's choice), a class, or nothing; spherical, diagonal or full. It
-starts as one Gaussian a class; all densities are split in two and re-estimated by EM until there are `n_densities`;
-those that hold too few rows are deleted. Unlabelled rows join when the mixture is grown, with every class possible. The
-M-step is the exact maximiser under a lower bound on the covariances' eigenvalues, so the likelihood never falls.
-scikit-learn's `GaussianMixture` agrees in the one case that it covers (a covariance a density, equal weights, all rows
-labelled); it cannot pool over classes, take weights or labels, or delete.
-
-An RBF SVM f(x) = sum_i alpha_i exp(-gamma |x - v_i|^2) + b is a difference of two such scores with
-
-    mu_i = v_i,   sigma^2 = 1 / (2 gamma),   p(k) p(i|k) = |alpha_i| (pi / gamma)^(D/2) / Z,   k the sign of alpha_i
-
-The fused score is w f_k(x) + (1 - w) rho p(k) p(x|k), with w the weight of the SVM. All densities are summed in the log
-domain, so that nothing underflows in many dimensions; at w = 0 and w = 1 the parts' own decision functions are returned.
-
-## The paper's formulas, and what is done here
-
-| printed | what happens | here | the printed form |
-|---|---|---|---|
-| eq. 2, 5: the bias is added to both classes | it cancels: an SVM without bias | the class of its sign gets a constant \\|b\\| | `svm_to_mixture(bias="both")` |
-| the bias as a density of very high variance | decisions hold, but it takes nearly all of the normalised weight | the constant stays outside of the sum | `bias="wide"` |
-| one-vs-rest: negative weights "compensated by adding densities to all other classes" | right, but not spelt out | the negative part of each support vector's smallest weight is added to all classes (biases likewise): the same function for each, exact | – |
-| libSVM's multiclass | `SVC` votes one-vs-one, which has no mixture form | one-vs-rest machines are trained; a support vector of several is one density | – |
-| eq. 9: blend of normalised mixtures | they differ by orders of magnitude: w does nothing | rho makes the training medians of the two parts' leads equal | `FusedSVC(scale="raw")` |
-| section 4.2: w = 1 is the first mixture; figure 2: w is the SVM's weight | – | `weight` is the SVM's | – |
-| one 80/20 split a set | errors are multiples of 1/154, 1/200, 1/54, 1/171: a standard error of 3 to 6 points | many splits | – |
-"""
-
-TAIL = """
-## Pictures
-
-Figures 1 and 2 of the paper, by `python examples/fusion_figures.py docs/images`. Left: one Gaussian a class; then SVMs
-with narrow to wide kernels (support vectors ringed in green).
-
-![one Gaussian a class, and SVMs with three gammas](images/fusion_figure_1.png)
-
-The fusion of both: the smaller the weight of the SVM, the smoother the boundary. Far from all rows only the bias of
-the SVM is left, and decides.
-
-![fusion at five weights](images/fusion_figure_2.png)
-
-## Cost
-
-With n rows, d features, C classes, m densities in all and T EM steps (of the order of 100):
-
-| | time | memory beyond the data |
-|---|---|---|
-| mixture, spherical or diagonal | T n d m / C | m d |
-| mixture, full, pooled | T n d (m / C + d) | d^2 |
-| mixture, full, one a density | T n d^2 m / C | m d^2 |
-| `FusedSVC`, `svm=None` | 25 pairs of C and gamma x folds x the fit of an SVM (x C classes) | that of an SVM |
-| `weight="auto"` | folds x (SVM + one mixture for each of `densities`) | – |
-| `max_densities` = b | 50 steps of min(n, 4000) b (d + b) | min(n, 4000) b |
-| prediction of a row | (support vectors or b) d, plus m d for the mixture where weight < 1 | blocks of 2 MB |
-"""
-
 
 def cell(entry, digits=1):
     return f"{entry['mean']:.{digits}f} ± {entry['std']:.{digits}f}"
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
 def paper_tables(results):
@@ -126,14 +32,14 @@ def paper_tables(results):
     ]  # fmt: skip
     worst = max(t["errors"]["conversion"]["mean"] for t in found.values())
     decades = [t["errors"]["scale_decades"]["mean"] for t in found.values()]
-    return f"""
-## Tables 2 and 3
+    return f"""## Tables 2 and 3
 
 Test errors in per cent, mean ± standard deviation over {results["splits"]["tables"]} random 80/20 splits; in brackets the
 paper's figures, from one split each. Fused at w = 0.5 with one and with 32 densities a class. C and gamma are chosen from
 25 pairs by three-fold cross-validation on the training part; covariances are diagonal and pooled.
 
 {table(head, rows)}
+
 The paper's figures are one draw from distributions of this width, so most differences mean nothing; vehicle's SVM error
 of {PAPER["vehicle"]["svm"]} is a fault of the paper. No fused column beats its SVM by more than a fraction of the standard deviation,
 and a fixed weight can hurt: with one Gaussian a class, vehicle's mixture is so bad that half of it takes the error from
@@ -143,9 +49,9 @@ Not in the paper: the share of support vectors, w = 0.5 with 32 densities on the
 SVM, whichever is larger), one full pooled covariance, and the SVM with its bias as printed.
 
 {table(["", "SV %", "fused 32, raw", "GMD 1, full", "SVM, printed bias"], beyond)}
+
 The mixture form reproduces the SVMs' decision values to {worst:.0e} (mean over splits of the largest difference, worst
-set). The two raw scales are {min(decades):.0f} to {max(decades):.0f} orders of magnitude apart.
-"""
+set). The two raw scales are {min(decades):.0f} to {max(decades):.0f} orders of magnitude apart."""
 
 
 def insurance(results):
@@ -160,13 +66,13 @@ def insurance(results):
             rows.append([name, case, cell(r["svm"]), cell(r["gmd"]), cell(r["auto"]), f"{r['weight']['mean']:.2f}",
                          "yes" if fine else "no"])  # fmt: skip
     head = ["", "SVM", "its error", "mixture", "fused, auto", "weight", "within 0.5 of the better"]
-    return f"""
-## Where fusion earns its keep
+    return f"""## Where fusion earns its keep
 
 An SVM with a kernel that is too narrow, and SVMs trained with 20 % of the labels flipped (d features). The mixture is the
 one that `weight="auto"` chose (1, 2, 4 or 8 densities a class), {results["splits"]["insurance"]} splits, test labels clean.
 
 {table(head, rows)}
+
 In {kept} of {len(rows)} cases the fusion is no more than 0.5 points behind the better of its parts. It is so, and better than
 the bad SVM by more than a standard deviation, on {", ".join(sorted(better)) or "no set"}. What saves it is mostly that
 cross-validation gives the weight to the good part; a true blend (a weight well inside of 0 and 1) is rarely the best.
@@ -174,8 +80,7 @@ cross-validation gives the weight to the good part; a true blend (a weight well 
 The rule of `weight="auto"` (a blend must beat the better part by half a standard error) was not fixed beforehand. The first
 rule took the most accurate entry of the table. It was replaced after a look at test errors on heart, over other splits than
 these, where it was up to about a point and a half behind the better part. Rows of a test part of these splits were among
-the training rows of those, so heart is nearly, not wholly, an independent test; on the other sets the rules were not compared.
-"""
+the training rows of those, so heart is nearly, not wholly, an independent test; on the other sets the rules were not compared."""
 
 
 def semi(results):
@@ -188,19 +93,18 @@ def semi(results):
             rows.append([name, kind, *(cell(r[key]) for key in ("labelled", "semi", "semi_tenth", "all_labels"))])
     full, tenth = (", ".join(name for _, name in sorted(found, reverse=True)) or "none" for found in gains.values())
     head = ["", "covariance", "labelled rows only", "all rows", "all rows, unlabelled weigh 0.1", "every label known"]
-    return f"""
-## Five per cent of the labels
+    return f"""## Five per cent of the labels
 
 Errors of one density a class, 5 % of the training labels known (at least two a class), {results["splits"]["semi"]} splits
 (satimage has one official split: only the choice of the labelled rows varies).
 
 {table(head, rows)}
+
 With their full weight, unlabelled rows lower the mean error in {len(gains["semi"])} of {len(rows)} cases ({full}); with a weight of 0.1 in
 {len(gains["semi_tenth"])} ({tenth}). Some of these gains are far below the standard deviation, and in all other cases
 unlabelled rows do not help or hurt: EM then finds other groups than the classes. The weight and the covariance were not
 chosen by cross-validation: each row of the table is a setting of its own, and the best of them is a choice after the fact.
-That unlabelled rows join only once the mixture is grown was decided on earlier runs over these same data sets (and others).
-"""
+That unlabelled rows join only once the mixture is grown was decided on earlier runs over these same data sets (and others)."""
 
 
 def reduction(results):
@@ -218,21 +122,27 @@ def reduction(results):
         if results["speed"][name]["SVC"]["mean"] >= 5 * results["speed"][name]["10"]["mean"]
         and t["curve"]["10"]["mean"] <= t["curve"]["1"]["mean"] + 1
     ]  # fmt: skip
-    return f"""
-## Fewer densities: `max_densities`
+    return f"""## Fewer densities: `max_densities`
 
 The support vectors are clustered, the centres moved and the weights solved for, so that the decision values on the training
 rows stay close. Test errors with all support vectors and with a share of them, {results["splits"]["tables"]} splits:
 
 {table(head, errors)}
+
 Milliseconds of processor time to predict 5,000 rows, one thread, best of three, mean over {results["splits"]["speed"]} splits, and
 how many times faster than scikit-learn's `SVC` (one-vs-one for vehicle):
 
 {table(["", "support vectors", "SVC", "one-vs-rest SVC", *("all" if s == "1" else f"1/{s}" for s in shares)], seconds)}
+
 At one tenth, prediction is at least five times faster than `SVC` and the error no more than one point higher on
-{", ".join(good) or "no set"}.
-"""
+{", ".join(good) or "no set"}."""
 
 
-def page(results):
-    return HEAD + paper_tables(results) + insurance(results) + semi(results) + reduction(results) + TAIL
+def parts(results):
+    return [part(results) for part in (paper_tables, insurance, semi, reduction)]
+
+
+PAGE = Page("fusion.md", ("fusion",), parts)
+
+if __name__ == "__main__":
+    PAGE.write()

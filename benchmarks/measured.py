@@ -1,4 +1,4 @@
-"""Pages of the documentation with a measured part, between two marks, that is made of stored results."""
+"""Pages of the documentation with measured parts, each between two marks, that are made of stored results."""
 
 import json
 from collections.abc import Callable
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 
 
 def stored(name):
@@ -18,23 +17,45 @@ def stored(name):
         return [json.loads(line) for line in text.splitlines()]
 
 
+def table(columns, rows) -> str:
+    """A table in Markdown; cells are shown as `str` shows them."""
+    head = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return "\n".join(head + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
+
+
 @dataclass(frozen=True)
 class Page:
-    """A page, the results it shows, and what makes paragraphs and tables of them."""
+    """A page, the results it shows, and what makes paragraphs and tables of them.
+
+    One maker fills the place between `<!-- measured: begin -->` and `<!-- measured: end -->`; several are a dict, and
+    that of "name" fills the place between `<!-- measured name: begin -->` and `<!-- measured name: end -->`.
+    """
 
     name: str
     results: tuple[str, ...]
-    parts: Callable
+    parts: Callable | dict[str, Callable]
 
     @property
     def path(self) -> Path:
         return HERE.parent / "docs" / self.name
 
+    @property
+    def places(self) -> dict[str, Callable]:
+        """What stands in the marks, and who fills the place between them."""
+        if isinstance(self.parts, dict):
+            return {f"measured {name}": parts for name, parts in self.parts.items()}
+        return {"measured": self.parts}
+
     def made(self) -> str:
         """The page as the stored results make it."""
-        before, rest = self.path.read_text().split(BEGIN)
-        parts = self.parts(*map(stored, self.results))
-        return before + BEGIN + "\n" + "\n\n".join(parts) + "\n\n" + END + rest.split(END)[1]
+        text = self.path.read_text()
+        results = [stored(name) for name in self.results]
+        for mark, parts in self.places.items():
+            begin, end = f"<!-- {mark}: begin -->\n", f"<!-- {mark}: end -->\n"
+            before, rest = text.split(begin)
+            _, after = rest.split(end)
+            text = before + begin + "\n" + "\n\n".join(parts(*results)) + "\n\n" + end + after
+        return text
 
     def write(self):
         """Put the results into the page."""

@@ -3,11 +3,49 @@
 import pytest
 from pages import script
 
+NAMES = (
+    "auto_page",
+    "fusion_page",
+    "learned_page",
+    "local_page",
+    "mixtures_page",
+    "predict_page",
+    "solver_page",
+    "stream_page",
+    "trust_page",
+)
 
-@pytest.mark.parametrize("name", ["predict_page", "auto_page", "learned_page", "mixtures_page"])
+
+@pytest.mark.parametrize("name", NAMES)
 def test_numbers_are_those_of_the_stored_run(name):
     page = script(name).PAGE
+    text = page.path.read_text()
+    assert page.made() == text, f"run `python benchmarks/{name}.py`"
+    assert text.count("<!-- measured") == 2 * len(page.places), "a marked place that nobody fills"
+
+
+def test_every_place_is_filled_from_its_own_results(tmp_path, monkeypatch):
+    measured = script("measured")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "benchmarks" / "results").mkdir(parents=True)
+    monkeypatch.setattr(measured, "HERE", tmp_path / "benchmarks")
+    (tmp_path / "benchmarks" / "results" / "run.json").write_text('{"a": 1, "b": 2}')
+    places = "".join(f"text\n<!-- measured {name}: begin -->\nold\n<!-- measured {name}: end -->\n" for name in "ab")
+    page = measured.Page(
+        "page.md", ("run",), {name: lambda run, name=name: [f"{name} is {run[name]}"] for name in "ba"}
+    )
+    page.path.write_text(places)
+    page.write()
+    for name, value in (("a", 1), ("b", 2)):
+        assert (
+            f"text\n<!-- measured {name}: begin -->\n\n{name} is {value}\n\n<!-- measured {name}: end -->\n"
+            in page.made()
+        )
     assert page.made() == page.path.read_text()
+    assert "old" not in page.made()
+    page.path.write_text(places.replace("measured a: end", "measured: end"))
+    with pytest.raises(ValueError, match="values to unpack"):
+        page.made()
 
 
 def test_curves_are_drawn():

@@ -1,0 +1,60 @@
+"""Put the stored results of bench_threads.py and of tools/fuzz into docs/trust.md.
+
+python benchmarks/trust_page.py
+"""
+
+from measured import Page, table
+
+INPUTS = {"models": "model files", "tables": "tables", "exports": "exports"}
+
+
+def threads(report, _):
+    part = report["predictions"]
+    machine = part["machine"]
+    yield (
+        f"{machine['processor']}, {machine['cores']} cores, {machine['date']}. **Predictions** of threads that share "
+        "one model: thousands of rows a second in all, and in brackets how many times those of one thread."
+    )
+    found = {}
+    for r in part["records"]:
+        found.setdefault((r["model"], r["way"]), {})[r["threads"]] = r
+    counts = sorted({r["threads"] for r in part["records"]})
+    yield table(
+        ["model", "way", *(f"{n} thread{'s' if n > 1 else ''}" for n in counts)],
+        [[f"`{model}`", way, *(speed(by_count.get(n)) for n in counts)] for (model, way), by_count in found.items()],
+    )
+    yield (
+        "**Fits side by side** under joblib: seconds for all of them, processor seconds a second on the wall (which "
+        "should not exceed the cores), and the most threads that a process had more than before."
+    )
+    yield table(
+        ["joblib", "workers", "fits", "`n_jobs` of a fit", "seconds", "processors", "threads more"],
+        [
+            [r["backend"], r["workers"], r["fits"], r["n_jobs_of_a_fit"], f"{r['seconds']:.2f}",
+             f"{r['processor_by_wall']:.2f}", r["threads_more"]]
+            for r in report["fits"]["records"]
+        ],
+    )  # fmt: skip
+
+
+def speed(record):
+    if record is None:
+        return ""
+    times = f" ({record['speedup']:.2f})" if record["threads"] > 1 else ""
+    return f"{record['rows_a_second'] / 1e3:,.0f}{times}"
+
+
+def fuzz(_, counts):
+    kinds = {name: count for name, count in counts.items() if name != "total"}
+    inputs = ", ".join(f"{count['inputs']:,} {INPUTS.get(name, name)}" for name, count in kinds.items())
+    accepted = sum(count["accepted"] for count in kinds.values())
+    yield (
+        f"**Mutated inputs** in rounds of `tools/fuzz` without a failure: {counts['total']:,} ({inputs}), of which "
+        f"{accepted:,} were accepted and {counts['total'] - accepted:,} refused as promised."
+    )
+
+
+PAGE = Page("trust.md", ("threads", "fuzz"), {"threads": threads, "fuzz": fuzz})
+
+if __name__ == "__main__":
+    PAGE.write()
