@@ -9,6 +9,7 @@ import textwrap
 
 import numpy as np
 import pytest
+import scipy
 from everything import ESTIMATORS
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import hard_data
@@ -99,6 +100,9 @@ def test_expected_failures_are_of_checks_that_are_run(estimator):
     assert set(expected_failures(estimator)) <= run
 
 
+@pytest.mark.skipif(
+    tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 14), reason="scikit-learn asks for scipy 1.14 for them"
+)
 def test_arrays_of_the_array_api():
     """Skipped above: scipy must be told before it is imported that there may be such arrays."""
     script = """

@@ -169,7 +169,7 @@ class TrainedModel:
         columns, places = {}, {NUMBER: 0, TEXT: 0}
         for name, kind in zip(self.feature_names, self.kinds, strict=True):
             part = self.sample["numbers" if kind == NUMBER else "text"][:, places[kind]]
-            columns[str(name)] = part if kind == NUMBER else np.where(part == "", None, part.astype(object))
+            columns[str(name)] = part if kind == NUMBER else np.where(part == "", np.nan, part.astype(object))
             places[kind] += 1
         return pd.DataFrame(columns), self.sample["labels"]
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from svmosaic.tables._table import TableError, check_names, name_of
@@ -63,11 +64,16 @@ def _frame_of(table):
             raise TableError(f"column {name!r} holds {kind}, which is neither a number nor text")
         if pa.types.is_boolean(kind):
             words = column.to_pandas().map({True: "True", False: "False"})
-            frame[name] = words.astype("str")
+            frame[name] = _text(words)
         elif pa.types.is_integer(kind) and column.null_count == 0:
             frame[name] = column.to_pandas()
         elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
             frame[name] = column.cast(pa.float64()).to_pandas()
         else:
-            frame[name] = column.cast(pa.string()).to_pandas().astype("str")
+            frame[name] = _text(column.cast(pa.string()).to_pandas())
     return pd.DataFrame(frame)
+
+
+def _text(column):
+    """Text, with NaN for what is missing: pandas before 3 would write it out, as "None" or "nan"."""
+    return column.astype("str").where(column.notna(), np.nan)
