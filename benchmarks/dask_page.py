@@ -3,7 +3,7 @@
 python benchmarks/dask_page.py
 """
 
-from measured import Page
+from measured import Page, table
 
 HEADINGS = {
     "cluster": "**Clusters against the local model.** The largest over 1, 2 and 4 worker processes and three "
@@ -23,37 +23,12 @@ def tables(report):
         yield from told(report[part]["records"])
 
 
-def table(*columns):
-    """The first two lines of a table."""
-    return ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-
-
-def row(*cells):
-    return "| " + " | ".join(map(str, cells)) + " |"
-
-
 def cluster(records):
     groups = {}
     for record in records:
         groups.setdefault((record["data"], record["rows"], record["model"]), []).append(record)
-    lines = table("set", "rows", "model", "fits", "objective", "accuracy", "rounds", "seconds, 1 / 2 / 4", "local")
-    for (data, rows, model), fits in groups.items():
-        rounds = sorted(fit["rounds"] for fit in fits)
-        even = {fit["workers"]: fit["seconds"] for fit in fits if fit["partitions"] == "even"}
-        lines.append(
-            row(
-                data,
-                f"{rows:,}",
-                model,
-                len(fits),
-                f"{max(fit['difference'] for fit in fits):.1e}",
-                f"{max(map(points, fits)):.2f}",
-                f"{rounds[0]} to {rounds[-1]}",
-                " / ".join(f"{even[n]:.1f}" for n in sorted(even)),
-                f"{fits[0]['local_seconds']:.1f}",
-            )
-        )
-    yield "\n".join(lines)
+    columns = ("set", "rows", "model", "fits", "objective", "accuracy", "rounds", "seconds, 1 / 2 / 4", "local")
+    yield table(columns, [compared(*key, fits) for key, fits in groups.items()])
     outside = sum(record["difference"] > 1e-3 or points(record) > 0.2 for record in records)
     yield (
         f"{len(records)} fits, {outside} of them more than 0.001 from the local objective or more than 0.2 points from "
@@ -62,37 +37,39 @@ def cluster(records):
     )
 
 
+def compared(data, rows, model, fits):
+    """The cells of a model on a set."""
+    rounds = sorted(fit["rounds"] for fit in fits)
+    even = {fit["workers"]: fit["seconds"] for fit in fits if fit["partitions"] == "even"}
+    return [
+        data, f"{rows:,}", model, len(fits), f"{max(fit['difference'] for fit in fits):.1e}",
+        f"{max(map(points, fits)):.2f}", f"{rounds[0]} to {rounds[-1]}",
+        " / ".join(f"{even[n]:.1f}" for n in sorted(even)), f"{fits[0]['local_seconds']:.1f}",
+    ]  # fmt: skip
+
+
 def points(record):
     return 100 * abs(record["accuracy"] - record["local_accuracy"])
 
 
 def traffic(records):
-    lines = table("rows", "tiles", "features", "sent", "returned", "k-means' sample, once")
-    for r in records:
-        numbers = (r["largest_sent"], r["largest_returned"], r["sample_for_kmeans"])
-        lines.append(row(f"{r['rows']:,}", r["tiles"], r["features"], *(f"{n:,}" for n in numbers)))
-    yield "\n".join(lines)
+    numbers = ("largest_sent", "largest_returned", "sample_for_kmeans")
+    yield table(
+        ("rows", "tiles", "features", "sent", "returned", "k-means' sample, once"),
+        [[f"{r['rows']:,}", r["tiles"], r["features"], *(f"{r[key]:,}" for key in numbers)] for r in records],
+    )
 
 
 def disk(records):
-    lines = table(
-        "rows", "on disk", "passes", "fit", "rows/s a pass", "predict", "rows/s", "peak memory", "accuracy"
-    )  # fmt: skip
-    for r in records:
-        lines.append(
-            row(
-                f"{r['rows'] // 10**6} million",
-                f"{r['megabytes_on_disk']:,} MB",
-                r["passes"],
-                f"{r['fit_seconds']:.0f} s",
-                f"{r['rows_read_per_second']:,}",
-                f"{r['predict_seconds']:.0f} s",
-                f"{r['predict_rows_per_second']:,}",
-                f"{r['peak_megabytes']:,} MB",
-                f"{100 * r['accuracy']:.2f} %",
-            )
-        )
-    yield "\n".join(lines)
+    columns = ("rows", "on disk", "passes", "fit", "rows/s a pass", "predict", "rows/s", "peak memory", "accuracy")
+    yield table(columns, [
+        [
+            f"{r['rows'] // 10**6} million", f"{r['megabytes_on_disk']:,} MB", r["passes"], f"{r['fit_seconds']:.0f} s",
+            f"{r['rows_read_per_second']:,}", f"{r['predict_seconds']:.0f} s", f"{r['predict_rows_per_second']:,}",
+            f"{r['peak_megabytes']:,} MB", f"{100 * r['accuracy']:.2f} %",
+        ]
+        for r in records
+    ])  # fmt: skip
 
 
 PAGE = Page("dask.md", ("dask",), tables)
