@@ -27,7 +27,7 @@ def cluster(records):
     groups = {}
     for record in records:
         groups.setdefault((record["data"], record["rows"], record["model"]), []).append(record)
-    columns = ("set", "rows", "model", "fits", "objective", "accuracy", "rounds", "seconds, 1 / 2 / 4", "local")
+    columns = ("set", "rows", "model", "fits", "objective", "accuracy", "rounds", "seconds, 1 / 2 / 4")
     yield table(columns, [compared(*key, fits) for key, fits in groups.items()])
     outside = sum(record["difference"] > 1e-3 or points(record) > 0.2 for record in records)
     yield (
@@ -44,7 +44,7 @@ def compared(data, rows, model, fits):
     return [
         data, f"{rows:,}", model, len(fits), f"{max(fit['difference'] for fit in fits):.1e}",
         f"{max(map(points, fits)):.2f}", f"{rounds[0]} to {rounds[-1]}",
-        " / ".join(f"{even[n]:.1f}" for n in sorted(even)), f"{fits[0]['local_seconds']:.1f}",
+        " / ".join(f"{even[n]:.1f}" for n in sorted(even)),
     ]  # fmt: skip
 
 

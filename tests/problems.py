@@ -7,7 +7,7 @@ from svmosaic.couplings import Coupling
 from svmosaic.solvers import Problem, Rows
 
 STORAGES = {"dense": np.ascontiguousarray, "csr": sparse.csr_array}
-SHAPES = ["linear", "cells", "global", "groups"]
+SHAPES = ["linear", "cells", "global", "groups", "codes"]
 
 
 def hard_data(seed, *, n=120, d=7, dtype=np.float64):
@@ -33,13 +33,17 @@ def coupling_of(shape, n_tiles, rng):
 
 
 def hard_problem(seed, *, shape="linear", loss="hinge", storage="dense", dtype=np.float64, bias=1.0, n=120):
-    """(problem, X): `hard_data` on one tile, or on four of which one is empty."""
+    """(problem, X): `hard_data` on one tile, or on four of which one is empty; "codes" puts rows on two tiles each."""
     X, y, cost = hard_data(seed, n=n, dtype=dtype)
     X = STORAGES[storage](X)
     rng = np.random.RandomState(seed + 100)
     n_tiles = 1 if shape == "linear" else 4
     tile = rng.randint(max(1, n_tiles - 1), size=(n, 1)).astype(np.int32)
-    return Problem(Rows(X, bias), tile, None, coupling_of(shape, n_tiles, rng), y, cost, loss), X
+    code = None
+    if shape == "codes":  # of either sign
+        tile = np.array([rng.choice(n_tiles - 1, 2, replace=False) for _ in range(n)], dtype=np.int32)
+        code = rng.uniform(-0.5, 1.0, tile.shape)
+    return Problem(Rows(X, bias), tile, code, coupling_of(shape, n_tiles, rng), y, cost, loss), X
 
 
 def badly_scaled_data(seed=0, *, n=2000, d=20):

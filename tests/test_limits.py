@@ -36,7 +36,7 @@ SLOW = [
     LinearSVC(solver="sgd", **ENDLESS),
     KMeansSVC(3, solver="dual", **ENDLESS),
     ClusteredSVC(3, solver="dual", n_jobs=2, **ENDLESS),
-    LocallyLinearSVC(6, n_neighbors=3, **ENDLESS),
+    LocallyLinearSVC(6, n_neighbors=3, solver="dual", **ENDLESS),
     LocallyLinearSVC(6, n_neighbors=3, multi_class="crammer_singer", loss="hinge", **ENDLESS),
     LocalCodingSVC(6, n_neighbors=3, solver="dual", **ENDLESS),
 ]

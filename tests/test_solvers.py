@@ -110,7 +110,7 @@ def test_soft_codes_and_row_indices(loss):
     solution = solve_one(problem)
     assert solution.solver == "dual"
     assert_certified(problem, X, solution)
-    with pytest.raises(ValueError, match="one tile each; use solver='dual'"):
+    with pytest.raises(ValueError, match="tiles that share nothing; use solver='dual'"):
         solve_one(problem, solver="newton")
 
 
@@ -350,6 +350,24 @@ def test_auto_hands_over_when_descent_reaches_its_limit():
     # Where neither gets there, the better of the two is returned.
     both = [solve([problem], solver=s, tol=1e-12, max_iter=3)[0].gap for s in ("dual", "auto")]
     assert both[1] <= both[0]
+
+
+def test_auto_hands_codes_over_to_newton():
+    """Descent drags on, where a Newton's method over pairs of tiles is done in a few steps."""
+    problem, X = hard_problem(3, shape="codes", n=3000, loss="squared_hinge")
+    problem = problem.with_target(problem.y, 100.0 * problem.cost)
+    assert not solve([problem], solver="dual", tol=1e-6, max_iter=200)[0].converged
+    solution = solve([problem], tol=1e-6, max_iter=200)[0]
+    assert (solution.converged, solution.solver) == (True, "newton")
+    assert_certified(problem, X, solution, tol=1e-6)
+
+
+def test_codes_too_large_for_newton_stay_with_descent(monkeypatch):
+    monkeypatch.setattr(sys.modules["svmosaic.solvers.solve"], "_LARGEST_HESSIAN", 100.0)
+    problem, _ = hard_problem(3, shape="codes", n=3000)
+    assert solve([problem], tol=1e-6, max_iter=20)[0].solver == "dual"
+    with pytest.raises(ValueError, match=r"would need \d.\d GB for the pairs of 4 tiles of 7 features"):
+        solve([problem], solver="newton")
 
 
 def test_blas_keeps_to_one_thread_while_solving(monkeypatch):

@@ -52,9 +52,3 @@ class Rows:
         out = np.empty(self.n_rows)
         _core.squared_norms(self.core, out)
         return out
-
-    def augmented(self, index=None):
-        """Rows (x_i, bias) as a dense float64 array."""
-        X = self.X if index is None else self.X[index]
-        X = X.toarray() if sparse.issparse(X) else X
-        return np.hstack([X, np.full((X.shape[0], 1), self.bias)], dtype=np.float64)

@@ -16,7 +16,7 @@ def solve_jointly(estimator, X, target, codes, coupling, rng):
     name = type(estimator).__name__
     if estimator.loss != "hinge":
         raise ValueError(f"{name}: multi_class='crammer_singer' needs loss='hinge', got {estimator.loss!r}")
-    if estimator.solver == "sgd" or not estimator.penalize_intercept:
+    if estimator.solver not in ("auto", "dual") or not estimator.penalize_intercept:
         raise ValueError(f"{name}: multi_class='crammer_singer' needs solver='dual' and a penalised intercept")
     bias = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
     problem = Problem(Rows(X, bias), *codes, coupling, target.signs(0), estimator.C * target.weight)

@@ -130,8 +130,6 @@ class Progress:
             self.weights[k][cell] = weights[0]
         elif weights.ndim == 3:  # all classes at once
             self.weights = [weights[1] - weights[0]] if len(weights) == 2 else list(weights)
-        elif weights.shape != self.weights[k].shape:  # on the explicit matrix, in one long row
-            self.weights[k] = weights[0, :-1].reshape(self.weights[k].shape)
         else:
             self.weights[k] = weights
 

@@ -15,8 +15,10 @@ from svmosaic.solvers.certificates import Certificate
 def _can_stream(estimator):
     """Batches are for stochastic descent, one class against the rest."""
     name = type(estimator).__name__
-    if estimator.solver == "dual":
-        raise AttributeError(f"{name}.partial_fit is stochastic: solver must be 'auto' or 'sgd' for it, got 'dual'")
+    if estimator.solver not in ("auto", "sgd"):
+        raise AttributeError(
+            f"{name}.partial_fit is stochastic: solver must be 'auto' or 'sgd' for it, got {estimator.solver!r}"
+        )
     if estimator.multi_class == "crammer_singer":
         raise AttributeError(f"{name}.partial_fit needs multi_class='ovr', got 'crammer_singer'")
     return True

@@ -61,14 +61,16 @@ class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
     C : float, default=10.0
         Weight of the losses.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-    solver : {"auto", "dual", "sgd"}, default="auto"
-        "dual" (and "auto"): dual coordinate descent. "sgd": stochastic gradient descent, Algorithm 1 of the paper, with
-        steps :math:`1 / (\lambda (t + t_0))`, :math:`\lambda = 1 / (C n)`; it has no certificate.
+    solver : {"auto", "dual", "newton", "sgd"}, default="auto"
+        "dual": dual coordinate descent. "newton": Newton's method with a matrix for each pair of anchors, where these
+        and the features are few. "auto": descent, which is handed to Newton's method where it drags on. "sgd":
+        stochastic gradient descent, Algorithm 1 of the paper, with steps :math:`1 / (\lambda (t + t_0))`,
+        :math:`\lambda = 1 / (C n)`; it has no certificate.
     tol : float, default=1e-3
         Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights;
         stochastic descent, when five passes together lower the objective by less than that.
     max_iter : int, default=1000
-        Largest number of epochs.
+        Largest number of epochs, or of Newton's steps.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         One against the rest, or all classes in one problem: the loss of a row is then the largest of
         :math:`[m \ne y_i] + H_m(x_i) - H_{y_i}(x_i)` over the classes m (Crammer and Singer, 2002; hinge and dual
@@ -155,7 +157,7 @@ class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
     True
     """
 
-    _solvers = ("auto", "dual", "sgd")
+    _solvers = ("auto", "dual", "newton", "sgd")
 
     def __init__(
         self,

@@ -11,11 +11,11 @@ ask in step, so that one pass over the rows answers all of them.
 
 import numpy as np
 
-from svmosaic.couplings import Coupling
 from svmosaic.partitions.part import Evaluate, Move, Product, Slopes, answer, move
 from svmosaic.solvers import Control, Solution
 from svmosaic.solvers.certificates import Certificate
-from svmosaic.solvers.newton import FIRST_STEP, INNER_TOL, LARGEST_STEP, STEP_GROWTH, adapt_reach, arrow_solve
+from svmosaic.solvers.hessians import arrow_solve, crossed_solve, n_pairs_of
+from svmosaic.solvers.newton import FIRST_STEP, INNER_TOL, LARGEST_STEP, STEP_GROWTH, adapt_reach
 
 # A step length is taken as it is where the slope has shrunk to this share, else interpolated.
 SLOPE_TOL = 0.1
@@ -109,7 +109,7 @@ def _newton(job, n_features, one_tile, tol, max_iter, start, control):
             step *= STEP_GROWTH
             continue
         if curved == "pairs":
-            direction = _solve_crossed(hessians, coupling, residual)
+            direction = crossed_solve(hessians, coupling, residual)
         elif one_tile and curved == "tiles":
             direction = arrow_solve(hessians, coupling, residual)
         else:
@@ -132,19 +132,9 @@ def _newton(job, n_features, one_tile, tol, max_iter, start, control):
 def _form_of_hessian(coupling, size, one_tile):
     """The whole Hessian where it is small enough to travel, else the tiles' own matrices, else nothing."""
     n_tiles = coupling.n_tiles
-    if not one_tile and coupling.n_shared == 0 and n_tiles * (n_tiles + 1) // 2 * size**2 <= LARGEST_HESSIAN:
+    if not one_tile and coupling.n_shared == 0 and n_pairs_of(n_tiles) * size**2 <= LARGEST_HESSIAN:
         return "pairs"
     return "tiles" if n_tiles * size**2 <= LARGEST_HESSIAN else None
-
-
-def _solve_crossed(hessians, coupling, residual):
-    """The Newton direction from the matrices of all pairs of tiles, as one dense system."""
-    n_tiles, size = residual.shape
-    whole = np.empty((n_tiles, size, n_tiles, size))
-    for (s, t), block in zip(zip(*np.triu_indices(n_tiles), strict=True), hessians, strict=True):
-        whole[s, :, t], whole[t, :, s] = block, block.T
-    whole = coupling.own**2 * whole.reshape(1, residual.size, residual.size)
-    return arrow_solve(whole, Coupling.independent(1), residual.reshape(1, -1)).reshape(residual.shape)
 
 
 def _settled(residual, proximal, target) -> bool:

@@ -15,9 +15,7 @@ from svmosaic.explain import count_regions
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem
 from svmosaic.solvers.certificates import dual, margins, primal, weights_of
-
-# Rows whose pairs of tiles are sorted at a time.
-CROSSED_ROWS = 16_384
+from svmosaic.solvers.hessians import crossed_hessians
 
 
 def size_of(*values) -> int:
@@ -153,31 +151,9 @@ class Part:
         return design, row, tile, square
 
     def crossed_hessians(self, curvature, n_tiles, n_threads):
-        """The same for each pair of tiles (s <= t) that share a row, with code_rs code_rt in the place of code_r^2."""
+        """The same for each pair of tiles, with code_rs code_rt in the place of code_r^2."""
         rows = self._once("rows", lambda: Rows(self.X, self.bias))
-        left, right = np.triu_indices(self.tile.shape[1])
-        n_pairs, size = n_tiles * (n_tiles + 1) // 2, self.X.shape[1] + 1
-        out, part = np.zeros((n_pairs, size, size)), np.empty((n_pairs, size, size))
-        alive = np.flatnonzero(curvature)
-        for begin in range(0, len(alive), CROSSED_ROWS):
-            here = alive[begin : begin + CROSSED_ROWS]
-            tile, code = self.tile[here], np.ones(self.tile[here].shape) if self.code is None else self.code[here]
-            s, t = np.minimum(tile[:, left], tile[:, right]), np.maximum(tile[:, left], tile[:, right])
-            pair = (s * n_tiles - s * (s - 1) // 2 + t - s).ravel()
-            # Small integers are sorted in linear time.
-            order = np.argsort(pair.astype(np.int16) if n_pairs < 2**15 else pair, kind="stable")
-            weight = (curvature[here, None] * code[:, left] * code[:, right]).ravel()[order]
-            pair = np.ascontiguousarray(pair[order], dtype=np.int32)
-            row = here[order // len(left)]
-            index = (row if self.index is None else self.index[row]).astype(np.int32)
-            design = _core.Design(rows.core, pair[:, None], None, index, n_pairs)
-            for sign in (1, -1):  # the core takes roots of weights; some codes are negative
-                active = np.flatnonzero(sign * weight > 0).astype(np.int32)
-                if len(active):
-                    offsets = np.searchsorted(pair[active], np.arange(n_pairs + 1)).astype(np.int64)
-                    _core.tile_hessians(rows.core, design, active, offsets, np.abs(weight), part, n_threads)
-                    out += sign * part
-        return out
+        return crossed_hessians(rows, self.tile, self.code, self.index, curvature, n_tiles, n_threads)
 
     def _once(self, name, make):
         if name not in self.built:

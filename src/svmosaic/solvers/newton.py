@@ -11,18 +11,19 @@ rows where the clipping is idle enter the Hessian, which makes an iteration chea
 point method, and any dual point is a start, which an interior point method cannot use.
 
 The Hessian, for tiles :math:`W_k = \text{own}\,V_k + \sum_s U_{ks} V_s`, is an arrow: one (d+1) x (d+1) block
-a tile and a border of shared blocks, eliminated by its Schur complement.
+a tile and a border of shared blocks, eliminated by its Schur complement. Where rows belong to several tiles, which
+then must not share anything, there is a block for each pair of tiles, and one dense system.
 """
 
 from functools import partial
 
 import numpy as np
-from scipy.linalg import lapack
 
 from svmosaic import _core
 from svmosaic.solvers.certificates import Certificate, dual, margins, primal, weights_of
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import start_duals
+from svmosaic.solvers.hessians import arrow_solve, crossed_hessians, crossed_solve
 from svmosaic.solvers.problem import Problem
 from svmosaic.solvers.solution import Solution
 
@@ -51,8 +52,8 @@ MARGINS_ANEW = 8
 
 def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=None, **_) -> Solution:
     """Solve by (proximal) Newton steps to a duality gap of tol * P(0); parameters as `solve_dual_descent`."""
-    if not problem.one_tile_a_row:
-        raise ValueError("solver='newton' needs rows that belong to one tile each; use solver='dual'")
+    if not (problem.one_tile_a_row or problem.coupling.n_shared == 0):
+        raise ValueError("solver='newton' needs rows of one tile each, or tiles that share nothing; use solver='dual'")
     with np.errstate(over="ignore", invalid="ignore"):  # told below, where X is to blame
         solution = _descend(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control or alone())
     if not solution.converged:
@@ -63,12 +64,11 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=Non
 def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
     cost, squared = problem.cost, problem.squared
     target = tol * problem.primal_at_zero
-    tiles = _TileMembers(problem)
+    hessian = _Arrow(problem) if problem.one_tile_a_row else _Crossed(problem)
     start = _start(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control)
     weights, margin, center, step = start
     upper = None if squared else cost
     response, curvature, change, kept = (np.empty(problem.n_rows) for _ in range(4))
-    hessians = np.empty((problem.coupling.n_tiles, problem.shape[1], problem.shape[1]))
     best = None
     n_iter = 0
     reach = 0.0
@@ -97,9 +97,7 @@ def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
                 step *= STEP_GROWTH
                 np.copyto(center, response)
                 continue
-        members, offsets = tiles.active(curvature)
-        _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians, n_threads)
-        direction = arrow_solve(hessians, problem.coupling, residual)
+        direction = hessian.direction(curvature, residual, n_threads)
         if not np.isfinite(direction).all():  # the Hessian overflows float64
             return best
         _core.margins(problem.rows.core, problem.design, problem.y, direction, change, n_threads)
@@ -163,8 +161,9 @@ def _sampled(problem) -> Problem:
     )  # only the start depends on it
     pick += np.arange(0, SAMPLED_SHARE * n_groups, SAMPLED_SHARE, dtype=np.int32)
     return Problem(
-        problem.rows, problem.tile[pick], None, problem.coupling, problem.y[pick], SAMPLED_SHARE * problem.cost[pick],
-        problem.loss, pick if problem.index is None else problem.index[pick],
+        problem.rows, problem.tile[pick], None if problem.weight is None else problem.weight[pick], problem.coupling,
+        problem.y[pick], SAMPLED_SHARE * problem.cost[pick], problem.loss,
+        pick if problem.index is None else problem.index[pick],
     )  # fmt: skip
 
 
@@ -209,55 +208,15 @@ def _line_search(along, square, pull, tol) -> float:
     return low
 
 
-def arrow_solve(hessians, coupling, residual):
-    r"""The Newton direction: solve (I + B S B^T) p = -residual.
-
-    S holds one matrix a tile, and B maps tiles to blocks as the coupling does. With
-    :math:`M_k = (I + \text{own}^2 S_k)^{-1}`, eliminating a tile's own block leaves
-    :math:`U_{ks} U_{kt} (I - M_k) / \text{own}^2` on the shared blocks (s, t).
-    """
-    n_tiles, n_shared, own = coupling.n_tiles, coupling.n_shared, coupling.own
-    size = residual.shape[1]
-    direction = np.empty_like(residual)
-    eye = np.eye(size)
-    if n_shared == 0:
-        for k in range(n_tiles):
-            direction[k] = -_solve_positive(eye + own**2 * hessians[k], residual[k])
-        return direction
-    inverse = np.array([_solve_positive(eye + own**2 * s, eye) for s in hessians])
-    curvature = (eye - inverse) / own**2
-    shared = coupling.shared
-    schur = np.einsum("ks,kt,kij->sitj", shared, shared, curvature, optimize=True)
-    schur = schur.reshape(n_shared * size, n_shared * size) + np.eye(n_shared * size)
-    pulled = np.einsum("kij,kj->ki", curvature, residual[:n_tiles])
-    right = -residual[n_tiles:] + own * np.einsum("ks,ki->si", shared, pulled)
-    direction[n_tiles:] = _solve_positive(schur, right.ravel()).reshape(n_shared, size)
-    moved = shared @ direction[n_tiles:]
-    direction[:n_tiles] = -np.einsum("kij,kj->ki", inverse, residual[:n_tiles])
-    direction[:n_tiles] -= own * np.einsum("kij,kj->ki", curvature, moved)
-    return direction
-
-
-def _solve_positive(matrix, right):
-    """Cholesky solve; where rounding spoilt positive definiteness, with a larger and larger ridge.
-
-    NaN where no ridge helps: the matrix holds infinities.
-    """
-    ridge = 0.0
-    while ridge <= 1.0:
-        factor, info = lapack.dpotrf(matrix + ridge * np.diag(matrix.diagonal()) if ridge else matrix, lower=1)
-        if info == 0:
-            return lapack.dpotrs(factor, right, lower=1)[0]
-        ridge = max(10.0 * ridge, 1e-14)
-    return np.full_like(right, np.nan)
-
-
-class _TileMembers:
-    """The problem's rows sorted by tile, so that the active ones of each tile are found in one sweep."""
+class _Arrow:
+    """Of rows that belong to one tile each: they are kept sorted by tile, so that one sweep finds the active ones."""
 
     def __init__(self, problem):
-        n_tiles = problem.coupling.n_tiles
+        self.problem = problem
+        n_tiles, size = problem.coupling.n_tiles, problem.shape[1]
+        self.matrices = np.empty((n_tiles, size, size))
         self.members = np.empty(problem.n_rows, dtype=np.int32)
+        self.offsets = np.zeros(n_tiles + 1, dtype=np.int64)
         if n_tiles == 1:
             self.order, self.bounds = None, np.array([0, problem.n_rows], dtype=np.int64)
         else:
@@ -265,8 +224,25 @@ class _TileMembers:
             self.bounds = np.zeros(n_tiles + 1, dtype=np.int64)
             np.cumsum(np.bincount(problem.tile[:, 0], minlength=n_tiles), out=self.bounds[1:])
 
-    def active(self, curvature):
-        """Rows with some curvature, those of the first tile first, and where each tile's begin and end."""
-        offsets = np.zeros(len(self.bounds), dtype=np.int64)
-        n_active = _core.active_members(curvature, self.order, self.bounds, self.members, offsets)
-        return self.members[:n_active], offsets
+    def direction(self, curvature, residual, n_threads):
+        """Newton's direction, from the rows with some curvature."""
+        problem = self.problem
+        n_active = _core.active_members(curvature, self.order, self.bounds, self.members, self.offsets)
+        active = self.members[:n_active]
+        _core.tile_hessians(
+            problem.rows.core, problem.design, active, self.offsets, curvature, self.matrices, n_threads
+        )  # fmt: skip
+        return arrow_solve(self.matrices, problem.coupling, residual)
+
+
+class _Crossed:
+    """Of rows that belong to several tiles, which share no block."""
+
+    def __init__(self, problem):
+        self.problem = problem
+
+    def direction(self, curvature, residual, n_threads):
+        """Newton's direction, from the rows with some curvature."""
+        p = self.problem
+        matrices = crossed_hessians(p.rows, p.tile, p.weight, p.index, curvature, p.coupling.n_tiles, n_threads)
+        return crossed_solve(matrices, p.coupling, residual)

@@ -94,19 +94,6 @@ class Problem:
         tile = np.zeros((len(here), 1), dtype=np.int32)
         return Problem(self.rows, tile, None, coupling, self.y[here], self.cost[here], self.loss, index)
 
-    def expanded(self) -> "Problem":
-        """The same problem on the explicit matrix with n_blocks * (n_features + 1) columns: for small problems only."""
-        n_blocks, size = self.shape
-        block, coef = self.coupling.blocks(self.tile, self.weight)
-        x = self.rows.augmented(self.index)
-        matrix = np.zeros((self.n_rows, n_blocks, size))
-        for column in range(block.shape[1]):
-            scale = 1.0 if coef is None else coef[:, column, None]
-            matrix[np.arange(self.n_rows), block[:, column]] += scale * x
-        rows = Rows(matrix.reshape(self.n_rows, -1), 0.0)
-        tile = np.zeros((self.n_rows, 1), dtype=np.int32)
-        return Problem(rows, tile, None, Coupling.independent(1), self.y, self.cost, self.loss)
-
     @property
     def n_rows(self) -> int:
         return len(self.y)

@@ -12,6 +12,7 @@ from threadpoolctl import ThreadpoolController
 from svmosaic.solvers.certificates import Certificate, shortened
 from svmosaic.solvers.control import Control
 from svmosaic.solvers.dual_descent import solve_dual_descent
+from svmosaic.solvers.hessians import n_pairs_of
 from svmosaic.solvers.newton import solve_newton
 from svmosaic.solvers.sgd import solve_sgd
 from svmosaic.solvers.solution import Solution
@@ -22,11 +23,16 @@ SOLVERS = ("auto", "dual", "newton")  # those with a certificate
 # each row's features once a block, and pays for jumping to the row; a Newton step reads all rows about three
 # times and forms the Hessian from the third of the rows that is typically active.
 _READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.4, 70.0, 0.035, 0.1, 3e5
+# What a pair of tiles of a row adds to that: it is sorted by pair, and the row unpacked once more.
+_PAIR = 400.0
+# Bytes that the Hessian may take.
+_LARGEST_HESSIAN = 1e9
 # Newton's method ends on the squared hinge, piecewise quadratic, in a few steps; the hinge takes several of them for
 # each proximal step.
 _TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {"hinge": 10, "squared_hinge": 4}
-# Columns of an explicit matrix that Newton's method may be given where rows touch several tiles.
-_LARGEST_EXPANSION = 2000
+# Descent that has reached its limit is not handed to a Newton's method that should take longer than it did, unless it
+# is short.
+_SHORT = 2e9
 
 
 def solve(
@@ -40,9 +46,9 @@ def solve(
     ----------
     problems : list of Problem
     solver : {"auto", "dual", "newton", "sgd"}
-        "dual": coordinate descent. "newton": second order, for problems with one tile a row. "sgd": stochastic
-        gradient descent, without a certificate. "auto": dual or newton, whichever should be faster; descent that drags
-        on is handed to Newton's method, duals and all.
+        "dual": coordinate descent. "newton": second order, for problems with one tile a row, or with few tiles of few
+        features that share nothing. "sgd": stochastic gradient descent, without a certificate. "auto": dual or newton,
+        whichever should be faster; descent that drags on is handed to Newton's method, duals and all.
     tol : float
         Stop at a duality gap of tol times the objective at zero ("sgd": when five passes lower it by less).
     max_iter : int
@@ -123,28 +129,25 @@ def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solu
     if solver == "sgd":
         return solve_sgd(problem, tol=tol, max_iter=max_iter, options=sgd, **options)
     if solver == "newton":
+        if not problem.one_tile_a_row and _newton_memory(problem) > _LARGEST_HESSIAN:
+            raise ValueError(
+                f"solver='newton' would need {_newton_memory(problem) / 1e9:.1f} GB for the pairs of "
+                f"{problem.coupling.n_tiles} tiles of {problem.rows.n_features} features; use 'auto', or fewer tiles"
+            )
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
     epoch, newton = _epoch_cost(problem), _newton_cost(problem)
     if newton <= _TYPICAL_EPOCHS * epoch:
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
-    # Descent that drags on is handed over: after what Newton's method should cost twice over, or at the limit.
-    patience = min(max_iter, 2 * int(newton / epoch)) if np.isfinite(newton) else max_iter
+    # Descent that drags on is handed over: after what Newton's method should cost twice over (once where rows touch
+    # several tiles, which is hard on descent), or at the limit.
+    share = 2 if problem.one_tile_a_row else 1
+    patience = min(max_iter, share * int(newton / epoch)) if np.isfinite(newton) else max_iter
     descent = solve_dual_descent(problem, tol=tol, max_iter=patience, alpha=alpha, **options)
-    if descent.converged or options["control"].stopped or not (np.isfinite(newton) or _can_expand(problem)):
+    worthwhile = newton <= max(_SHORT, max_iter * epoch) or problem.one_tile_a_row
+    if descent.converged or options["control"].stopped or not (np.isfinite(newton) and worthwhile):
         return descent
-    if problem.one_tile_a_row:
-        second = solve_newton(problem, tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
-    else:
-        second = solve_newton(problem.expanded(), tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
-        weights = second.weights[0, :-1].reshape(problem.shape)
-        second = replace(second, certificate=replace(second.certificate, weights=weights))
+    second = solve_newton(problem, tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
     return second if second.gap <= descent.gap else descent
-
-
-def _can_expand(problem) -> bool:
-    """Whether a problem with several tiles a row is small enough for Newton's method on its explicit matrix."""
-    size = problem.shape[0] * problem.shape[1]
-    return size <= _LARGEST_EXPANSION and problem.n_rows * size <= _LARGEST_EXPANSION**2
 
 
 def _stored_per_row(problem) -> float:
@@ -156,18 +159,29 @@ def _epoch_cost(problem) -> float:
     return problem.n_rows * (_JUMP + _READ * width * _stored_per_row(problem))
 
 
+def _newton_memory(problem) -> float:
+    """Bytes of the Hessian and of what solves it."""
+    n_tiles, n_shared = problem.coupling.n_tiles, problem.coupling.n_shared
+    n_matrices = 3 * n_tiles + n_shared**2 if problem.one_tile_a_row else 2 * n_pairs_of(n_tiles) + 3 * n_tiles**2
+    return 8.0 * (problem.rows.n_features + 1) ** 2 * n_matrices
+
+
 def _newton_cost(problem) -> float:
     """Estimated cost of a solve, infinite where the method does not apply."""
-    if not problem.one_tile_a_row:
-        return np.inf
     size = problem.rows.n_features + 1
-    coupling = problem.coupling
-    memory = 8.0 * size**2 * (3 * coupling.n_tiles + coupling.n_shared**2)
-    if memory > 1e9:
+    coupling, n_tiles = problem.coupling, problem.coupling.n_tiles
+    if problem.one_tile_a_row:
+        width, hessian = 1 + coupling.n_shared, _HESSIAN * size**2
+        cholesky = _CHOLESKY * size**3 * (n_tiles / 3 + coupling.n_shared**3)
+    elif coupling.n_shared:
         return np.inf
-    width = 1 + coupling.n_shared
-    step = problem.n_rows * (3 * _READ * width * _stored_per_row(problem) + _HESSIAN * size**2 / 3 + _JUMP)
-    cholesky = _CHOLESKY * size**3 * (coupling.n_tiles / 3 + coupling.n_shared**3)
+    else:
+        width = problem.tile.shape[1]
+        hessian = n_pairs_of(width) * (_HESSIAN * size**2 + _PAIR)
+        cholesky = _CHOLESKY * (n_tiles * size) ** 3 / 3
+    if _newton_memory(problem) > _LARGEST_HESSIAN:
+        return np.inf
+    step = problem.n_rows * (3 * _READ * width * _stored_per_row(problem) + hessian / 3 + _JUMP)
     return _TYPICAL_STEPS[problem.loss] * (step + cholesky + _CALL)
 
 

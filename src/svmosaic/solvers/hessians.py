@@ -1,0 +1,113 @@
+"""The Hessians of the second-order solvers: how they are formed, and how their systems are solved.
+
+Rows that belong to one tile each make an arrow: one matrix a tile, and a border of the blocks that tiles share. Rows
+with codes c over several tiles make one matrix a pair of tiles: row r adds curvature_r c_rs c_rt (x_r, bias) (x_r,
+bias)^T to that of (s, t), and the system is a dense one, for few tiles of few features.
+"""
+
+import numpy as np
+from scipy.linalg import lapack
+
+from svmosaic import _core
+from svmosaic.couplings import Coupling
+
+# Rows whose pairs of tiles are sorted at a time.
+CROSSED_ROWS = 16_384
+
+
+def n_pairs_of(n_tiles: int) -> int:
+    return n_tiles * (n_tiles + 1) // 2
+
+
+def crossed_hessians(rows, tile, code, index, curvature, n_tiles, n_threads):
+    """The matrices of the pairs (s <= t), those of s = 0 first.
+
+    Parameters
+    ----------
+    rows : Rows
+    tile, code, index
+        As in `Problem`.
+    curvature : ndarray of shape (n_rows,)
+        Not negative.
+    n_tiles, n_threads : int
+
+    Returns
+    -------
+    ndarray of shape (n_tiles (n_tiles + 1) / 2, n_features + 1, n_features + 1)
+    """
+    left, right = np.triu_indices(tile.shape[1])
+    n_pairs, size = n_pairs_of(n_tiles), rows.n_features + 1
+    out, part = np.zeros((n_pairs, size, size)), np.empty((n_pairs, size, size))
+    alive = np.flatnonzero(curvature)
+    for begin in range(0, len(alive), CROSSED_ROWS):
+        here = alive[begin : begin + CROSSED_ROWS]
+        tiles, codes = tile[here], np.ones(tile[here].shape) if code is None else code[here]
+        s, t = np.minimum(tiles[:, left], tiles[:, right]), np.maximum(tiles[:, left], tiles[:, right])
+        pair = (s * n_tiles - s * (s - 1) // 2 + t - s).ravel()
+        # Small integers are sorted in linear time.
+        order = np.argsort(pair.astype(np.int16) if n_pairs < 2**15 else pair, kind="stable")
+        weight = (curvature[here, None] * codes[:, left] * codes[:, right]).ravel()[order]
+        pair = np.ascontiguousarray(pair[order], dtype=np.int32)
+        row = here[order // len(left)]
+        places = (row if index is None else index[row]).astype(np.int32)
+        design = _core.Design(rows.core, pair[:, None], None, places, n_pairs)
+        for sign in (1, -1):  # the core takes roots of weights; some codes are negative
+            active = np.flatnonzero(sign * weight > 0).astype(np.int32)
+            if len(active):
+                offsets = np.searchsorted(pair[active], np.arange(n_pairs + 1)).astype(np.int64)
+                _core.tile_hessians(rows.core, design, active, offsets, np.abs(weight), part, n_threads)
+                out += sign * part
+    return out
+
+
+def crossed_solve(hessians, coupling, residual):
+    """The Newton direction: solve (I + own^2 S) p = -residual with the matrices S of all pairs of tiles."""
+    n_tiles, size = residual.shape
+    whole = np.empty((n_tiles, size, n_tiles, size))
+    for (s, t), block in zip(zip(*np.triu_indices(n_tiles), strict=True), hessians, strict=True):
+        whole[s, :, t], whole[t, :, s] = block, block.T
+    whole = coupling.own**2 * whole.reshape(1, residual.size, residual.size)
+    return arrow_solve(whole, Coupling.independent(1), residual.reshape(1, -1)).reshape(residual.shape)
+
+
+def arrow_solve(hessians, coupling, residual):
+    r"""The Newton direction: solve (I + B S B^T) p = -residual.
+
+    S holds one matrix a tile, and B maps tiles to blocks as the coupling does. With
+    :math:`M_k = (I + \text{own}^2 S_k)^{-1}`, eliminating a tile's own block leaves
+    :math:`U_{ks} U_{kt} (I - M_k) / \text{own}^2` on the shared blocks (s, t).
+    """
+    n_tiles, n_shared, own = coupling.n_tiles, coupling.n_shared, coupling.own
+    size = residual.shape[1]
+    direction = np.empty_like(residual)
+    eye = np.eye(size)
+    if n_shared == 0:
+        for k in range(n_tiles):
+            direction[k] = -_solve_positive(eye + own**2 * hessians[k], residual[k])
+        return direction
+    inverse = np.array([_solve_positive(eye + own**2 * s, eye) for s in hessians])
+    curvature = (eye - inverse) / own**2
+    shared = coupling.shared
+    schur = np.einsum("ks,kt,kij->sitj", shared, shared, curvature, optimize=True)
+    schur = schur.reshape(n_shared * size, n_shared * size) + np.eye(n_shared * size)
+    pulled = np.einsum("kij,kj->ki", curvature, residual[:n_tiles])
+    right = -residual[n_tiles:] + own * np.einsum("ks,ki->si", shared, pulled)
+    direction[n_tiles:] = _solve_positive(schur, right.ravel()).reshape(n_shared, size)
+    moved = shared @ direction[n_tiles:]
+    direction[:n_tiles] = -np.einsum("kij,kj->ki", inverse, residual[:n_tiles])
+    direction[:n_tiles] -= own * np.einsum("kij,kj->ki", curvature, moved)
+    return direction
+
+
+def _solve_positive(matrix, right):
+    """Cholesky solve; where rounding spoilt positive definiteness, with a larger and larger ridge.
+
+    NaN where no ridge helps: the matrix holds infinities.
+    """
+    ridge = 0.0
+    while ridge <= 1.0:
+        factor, info = lapack.dpotrf(matrix + ridge * np.diag(matrix.diagonal()) if ridge else matrix, lower=1)
+        if info == 0:
+            return lapack.dpotrs(factor, right, lower=1)[0]
+        ridge = max(10.0 * ridge, 1e-14)
+    return np.full_like(right, np.nan)
