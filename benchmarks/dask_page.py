@@ -27,24 +27,21 @@ def cluster(records):
     groups = {}
     for record in records:
         groups.setdefault((record["data"], record["rows"], record["model"]), []).append(record)
-    columns = ("set", "rows", "model", "fits", "objective", "accuracy", "rounds", "seconds, 1 / 2 / 4")
+    columns = ("set", "rows", "model", "fits", "objective", "accuracy", "rounds")
     yield table(columns, [compared(*key, fits) for key, fits in groups.items()])
     outside = sum(record["difference"] > 1e-3 or points(record) > 0.2 for record in records)
     yield (
         f"{len(records)} fits, {outside} of them more than 0.001 from the local objective or more than 0.2 points from "
-        "its accuracy. Seconds are of the even partitions; all workers share the cores of this one machine, which had "
-        "other work to do: they tell what rounds cost, not what more machines would gain."
+        "its accuracy. All workers shared the cores of one busy machine: the seconds, which are stored too, tell little."
     )
 
 
 def compared(data, rows, model, fits):
     """The cells of a model on a set."""
     rounds = sorted(fit["rounds"] for fit in fits)
-    even = {fit["workers"]: fit["seconds"] for fit in fits if fit["partitions"] == "even"}
     return [
         data, f"{rows:,}", model, len(fits), f"{max(fit['difference'] for fit in fits):.1e}",
         f"{max(map(points, fits)):.2f}", f"{rounds[0]} to {rounds[-1]}",
-        " / ".join(f"{even[n]:.1f}" for n in sorted(even)),
     ]  # fmt: skip
 
 

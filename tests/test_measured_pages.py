@@ -5,6 +5,7 @@ from pages import script
 
 NAMES = (
     "auto_page",
+    "dask_page",
     "fusion_page",
     "learned_page",
     "local_page",
