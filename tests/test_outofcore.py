@@ -1,6 +1,7 @@
 """Fits and predictions from files: those of the rows in memory."""
 
 import doctest
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,20 @@ def test_memory_mapped_arrays(data, tmp_path):
     mapped = outofcore.fit(model, np.load(tmp_path / "X.npy", mmap_mode="r"), y, sample_weight=weight)
     for found in (by_path, mapped):
         assert_allclose(found.objective_, local.objective_, rtol=1e-5)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_pages_of_a_mapped_file_are_given_back(tmp_path):
+    def resident():
+        status = Path("/proc/self/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssFile"))
+
+    np.save(tmp_path / "X.npy", np.ones((200_000, 50), np.float32))  # 40 MB
+    source = open_source(tmp_path / "X.npy", chunk_rows=20_000)
+    before = resident()
+    for k in range(source.n_chunks):
+        assert source.rows(k).sum() == 20_000 * 50
+    assert resident() - before < 10_000  # kB
 
 
 def test_mixture_from_chunks(data):

@@ -1,5 +1,6 @@
 """Rows on disk, by chunks: Parquet files and memory-mapped arrays."""
 
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -71,13 +72,22 @@ class ArraySource:
         return Raw(self.rows(k), y, weight, f"rows {here.start} to {here.stop - 1}")
 
     def rows(self, k):
-        """A copy of a chunk, as float32 or float64; the pages it was read from may be dropped."""
+        """A copy of a chunk, as float32 or float64; the pages it was read from are dropped."""
         rows = self.X[self.bounds[k] : self.bounds[k + 1]]
-        return np.array(rows, dtype=rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64, order="C")
+        dtype = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
+        copy = np.array(rows, dtype=dtype, order="C", subok=False)
+        _drop_pages(self.X)
+        return copy
 
     def inputs(self, k):
         """What a fitted estimator is given."""
         return self.rows(k)
+
+
+def _drop_pages(array):
+    """Pages of a mapped file count as memory of the process until the system wants them for others: give them back."""
+    if isinstance(array, np.memmap) and array.mode == "r" and hasattr(mmap, "MADV_DONTNEED"):
+        array._mmap.madvise(mmap.MADV_DONTNEED)
 
 
 class ParquetSource:
