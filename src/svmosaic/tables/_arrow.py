@@ -29,8 +29,12 @@ def arrow_frames(path, rows, format, progress=None):
             return
         done, total = 0, dataset.count_rows() if progress is not None else 0
         waiting = []  # batches end where files and row groups do: put together what is short
-        # Read no further ahead than one batch: pyarrow would hold up to sixteen of each of four files.
-        for batch in dataset.to_batches(batch_size=rows, batch_readahead=1, fragment_readahead=1):
+        # Read no further ahead than one batch: pyarrow would hold up to sixteen of each of four files, and of Parquet all
+        # that a file has on disk.
+        options = pa.dataset.ParquetFragmentScanOptions(pre_buffer=False) if format == "parquet" else None
+        for batch in dataset.to_batches(
+            batch_size=rows, batch_readahead=1, fragment_readahead=1, fragment_scan_options=options
+        ):
             while batch.num_rows:
                 room = rows - sum(part.num_rows for part in waiting)
                 waiting.append(batch.slice(0, room))
