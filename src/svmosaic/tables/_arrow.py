@@ -29,8 +29,8 @@ def arrow_frames(path, rows, format, progress=None):
             return
         done, total = 0, dataset.count_rows() if progress is not None else 0
         waiting = []  # batches end where files and row groups do: put together what is short
-        # Read no further ahead than one batch: pyarrow would hold up to sixteen of each of four files, and all of a Parquet
-        # file that is being read.
+        # Read no further ahead than one batch: pyarrow would hold up to sixteen of each of four files, and buffer whole
+        # files of Parquet.
         options = pa.dataset.ParquetFragmentScanOptions(pre_buffer=False) if format == "parquet" else None
         for batch in dataset.to_batches(
             batch_size=rows, batch_readahead=1, fragment_readahead=1, fragment_scan_options=options
