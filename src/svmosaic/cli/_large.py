@@ -24,7 +24,7 @@ from svmosaic.tables import Table, TableError, format_of, name_of, read_chunks, 
 COPIES = 6
 # Shares of the memory: a chunk as it is read, with the copies made of it; and the values among which medians are found.
 CHUNK_SHARE, MEDIAN_SHARE = 1 / 16, 1 / 8
-MOST_CHUNK_BYTES = 64 << 20
+MOST_CHUNK_BYTES = 32 << 20
 SAMPLE_ROWS = (2000, 100_000)
 FAMILIES = {"linear": LinearSVC, "clustered": ClusteredSVC, "local": LocallyLinearSVC}
 
