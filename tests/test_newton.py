@@ -9,8 +9,9 @@ from problems import coupling_of, hard_problem
 from svmosaic import _core
 from svmosaic.couplings import Coupling
 from svmosaic.rows import Rows
-from svmosaic.solvers import Problem, newton, solve
+from svmosaic.solvers import Problem, hessians, newton, solve
 from svmosaic.solvers.certificates import certify
+from svmosaic.solvers.hessians import arrow_solve
 
 
 def positive_matrices(rng, n, size, rank):
@@ -28,7 +29,7 @@ def test_arrow_solve_equals_a_dense_solve(shape, n_tiles, rank):
     residual = rng.standard_normal((coupling.n_blocks, 4))
     matrix = reference.newton_matrix(hessians, coupling.own, coupling.shared)
     expected = np.linalg.solve(matrix, -residual.ravel())
-    assert_allclose(newton.arrow_solve(hessians, coupling, residual).ravel(), expected, rtol=1e-8, atol=1e-12)
+    assert_allclose(arrow_solve(hessians, coupling, residual).ravel(), expected, rtol=1e-8, atol=1e-12)
 
 
 def test_arrow_solve_of_independent_tiles_with_own_weight():
@@ -37,7 +38,7 @@ def test_arrow_solve_of_independent_tiles_with_own_weight():
     hessians, residual = positive_matrices(rng, 2, 3, 5), rng.standard_normal((2, 3))
     matrix = reference.newton_matrix(hessians, 3.0, coupling.shared)
     expected = np.linalg.solve(matrix, -residual.ravel())
-    assert_allclose(newton.arrow_solve(hessians, coupling, residual).ravel(), expected, rtol=1e-10)
+    assert_allclose(arrow_solve(hessians, coupling, residual).ravel(), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("shape", ["linear", "global", "groups"])
@@ -52,7 +53,7 @@ def test_hessian_is_the_derivative_of_the_gradient(shape):
         return point - Z.T @ (2.0 * problem.cost * slack * problem.y)
 
     curvature = np.where(problem.y * (Z @ v) < 1.0, 2.0 * problem.cost, 0.0)
-    members, offsets = newton._TileMembers(problem).active(curvature)
+    members, offsets = newton._Arrow(problem).active(curvature)
     hessians = np.empty((problem.coupling.n_tiles, problem.shape[1], problem.shape[1]))
     _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians)
     matrix = reference.newton_matrix(hessians, problem.coupling.own, problem.coupling.shared)
@@ -64,7 +65,7 @@ def test_hessian_is_the_derivative_of_the_gradient(shape):
 def test_active_members_are_sorted_by_tile():
     problem, _ = hard_problem(1, shape="global")
     curvature = np.random.RandomState(1).uniform(size=problem.n_rows) * (problem.cost > 0)
-    members, offsets = newton._TileMembers(problem).active(curvature)
+    members, offsets = newton._Arrow(problem).active(curvature)
     assert sorted(members) == list(np.flatnonzero(curvature))
     for k in range(problem.coupling.n_tiles):
         assert (problem.tile[members[offsets[k] : offsets[k + 1]], 0] == k).all()
@@ -97,9 +98,9 @@ def test_line_search_refuses_to_climb():
 
 def test_solve_positive_mends_rounding_and_gives_up_on_nan():
     singular = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-16]])
-    assert np.isfinite(newton._solve_positive(singular, np.ones(2))).all()
-    assert np.isnan(newton._solve_positive(np.full((2, 2), np.nan), np.ones(2))).all()
-    assert_allclose(newton._solve_positive(np.diag([2.0, 4.0]), np.ones(2)), [0.5, 0.25])
+    assert np.isfinite(hessians._solve_positive(singular, np.ones(2))).all()
+    assert np.isnan(hessians._solve_positive(np.full((2, 2), np.nan), np.ones(2))).all()
+    assert_allclose(hessians._solve_positive(np.diag([2.0, 4.0]), np.ones(2)), [0.5, 0.25])
 
 
 def test_reach_follows_the_step_length():

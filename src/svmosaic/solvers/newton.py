@@ -224,13 +224,17 @@ class _Arrow:
             self.bounds = np.zeros(n_tiles + 1, dtype=np.int64)
             np.cumsum(np.bincount(problem.tile[:, 0], minlength=n_tiles), out=self.bounds[1:])
 
+    def active(self, curvature):
+        """Rows with some curvature, those of the first tile first, and where each tile's begin and end."""
+        n_active = _core.active_members(curvature, self.order, self.bounds, self.members, self.offsets)
+        return self.members[:n_active], self.offsets
+
     def direction(self, curvature, residual, n_threads):
         """Newton's direction, from the rows with some curvature."""
         problem = self.problem
-        n_active = _core.active_members(curvature, self.order, self.bounds, self.members, self.offsets)
-        active = self.members[:n_active]
+        members, offsets = self.active(curvature)
         _core.tile_hessians(
-            problem.rows.core, problem.design, active, self.offsets, curvature, self.matrices, n_threads
+            problem.rows.core, problem.design, members, offsets, curvature, self.matrices, n_threads
         )  # fmt: skip
         return arrow_solve(self.matrices, problem.coupling, residual)
 
