@@ -96,6 +96,9 @@ def test_interrupt(solver, n_jobs, n_classes):
             id="all classes",
         ),
         pytest.param(
+            150_000, 30, f"LocallyLinearSVC(60, solver='newton', n_jobs=2, {ENDLESS})", False, id="pairs of tiles"
+        ),
+        pytest.param(
             20_000, 10, "MixtureSVC(20, tol=0.0, inner_tol=1e-9, max_iter=10**6, random_state=0)", False, id="EM"
         ),
         pytest.param(50_000, 20, "LearnedGateSVC(32, max_iter=10**6, random_state=0)", False, id="learnt gate"),

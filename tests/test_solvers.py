@@ -363,10 +363,10 @@ def test_auto_hands_codes_over_to_newton():
 
 
 def test_codes_too_large_for_newton_stay_with_descent(monkeypatch):
-    monkeypatch.setattr(sys.modules["svmosaic.solvers.solve"], "_LARGEST_HESSIAN", 100.0)
+    monkeypatch.setattr(sys.modules["svmosaic.solvers.solve"], "_LARGEST_SYSTEM", 31)
     problem, _ = hard_problem(3, shape="codes", n=3000)
     assert solve([problem], tol=1e-6, max_iter=20)[0].solver == "dual"
-    with pytest.raises(ValueError, match=r"would need \d.\d GB for the pairs of 4 tiles of 7 features"):
+    with pytest.raises(ValueError, match=r"at most 31 unknowns .* 4 tiles of 7 features and a bias have 32: use"):
         solve([problem], solver="newton")
 
 

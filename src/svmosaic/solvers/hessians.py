@@ -19,7 +19,7 @@ def n_pairs_of(n_tiles: int) -> int:
     return n_tiles * (n_tiles + 1) // 2
 
 
-def crossed_hessians(rows, tile, code, index, curvature, n_tiles, n_threads):
+def crossed_hessians(rows, tile, code, index, curvature, n_tiles, n_threads, check=None):
     """The matrices of the pairs (s <= t), those of s = 0 first.
 
     Parameters
@@ -30,6 +30,8 @@ def crossed_hessians(rows, tile, code, index, curvature, n_tiles, n_threads):
     curvature : ndarray of shape (n_rows,)
         Not negative.
     n_tiles, n_threads : int
+    check : callable, optional
+        Called now and then; may raise.
 
     Returns
     -------
@@ -40,6 +42,8 @@ def crossed_hessians(rows, tile, code, index, curvature, n_tiles, n_threads):
     out, part = np.zeros((n_pairs, size, size)), np.empty((n_pairs, size, size))
     alive = np.flatnonzero(curvature)
     for begin in range(0, len(alive), CROSSED_ROWS):
+        if check is not None:
+            check()
         here = alive[begin : begin + CROSSED_ROWS]
         tiles, codes = tile[here], np.ones(tile[here].shape) if code is None else code[here]
         s, t = np.minimum(tiles[:, left], tiles[:, right]), np.maximum(tiles[:, left], tiles[:, right])

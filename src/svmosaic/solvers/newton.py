@@ -64,7 +64,7 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=Non
 def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
     cost, squared = problem.cost, problem.squared
     target = tol * problem.primal_at_zero
-    hessian = _Arrow(problem) if problem.one_tile_a_row else _Crossed(problem)
+    hessian = _Arrow(problem) if problem.one_tile_a_row else _Crossed(problem, control)
     start = _start(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control)
     weights, margin, center, step = start
     upper = None if squared else cost
@@ -129,7 +129,7 @@ def _start(problem, alpha, **options):
     needs no duals: its steps are 2 * cost around zero, once and for all.
     """
     n_threads = options["n_threads"]
-    if alpha is None and problem.n_rows >= SAMPLED_FROM and problem.n_rows >= 10 * SAMPLED_SHARE * _n_weights(problem):
+    if alpha is None and problem.n_rows >= SAMPLED_FROM and problem.n_rows >= 10 * SAMPLED_SHARE * problem.n_weights:
         options |= {"tol": max(options["tol"], SAMPLE_TOL), "control": options["control"].unwatched()}
         weights = solve_newton(_sampled(problem), **options).weights
         margin = margins(problem, weights, n_threads)
@@ -146,11 +146,6 @@ def _start(problem, alpha, **options):
     if problem.squared:
         return weights, margin, None, 2.0
     return weights, margin, alpha, FIRST_STEP * STEP_GROWTH if warm else FIRST_STEP
-
-
-def _n_weights(problem) -> int:
-    n_blocks, size = problem.shape
-    return n_blocks * size
 
 
 def _sampled(problem) -> Problem:
@@ -242,11 +237,13 @@ class _Arrow:
 class _Crossed:
     """Of rows that belong to several tiles, which share no block."""
 
-    def __init__(self, problem):
-        self.problem = problem
+    def __init__(self, problem, control):
+        self.problem, self.control = problem, control
 
     def direction(self, curvature, residual, n_threads):
         """Newton's direction, from the rows with some curvature."""
         p = self.problem
-        matrices = crossed_hessians(p.rows, p.tile, p.weight, p.index, curvature, p.coupling.n_tiles, n_threads)
+        matrices = crossed_hessians(
+            p.rows, p.tile, p.weight, p.index, curvature, p.coupling.n_tiles, n_threads, self.control.check
+        )  # fmt: skip
         return crossed_solve(matrices, p.coupling, residual)

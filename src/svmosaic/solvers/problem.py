@@ -108,6 +108,11 @@ class Problem:
         return self.coupling.n_blocks, self.rows.n_features + 1
 
     @property
+    def n_weights(self) -> int:
+        n_blocks, size = self.shape
+        return n_blocks * size
+
+    @property
     def primal_at_zero(self) -> float:
         """The objective at V = 0, the yardstick of `tol`: sum_r c_r for either loss."""
         with np.errstate(over="ignore"):  # `solve` refuses infinity, and says why

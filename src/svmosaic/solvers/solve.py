@@ -25,8 +25,9 @@ SOLVERS = ("auto", "dual", "newton")  # those with a certificate
 _READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.4, 70.0, 0.035, 0.1, 3e5
 # What a pair of tiles of a row adds to that: it is sorted by pair, and the row unpacked once more.
 _PAIR = 400.0
-# Bytes that the Hessian may take.
-_LARGEST_HESSIAN = 1e9
+# Bytes that the Hessian of rows of one tile may take; unknowns of the dense system where rows touch several, which is
+# solved in a second at most: so long nobody is heard.
+_LARGEST_HESSIAN, _LARGEST_SYSTEM = 1e9, 3000
 # Newton's method ends on the squared hinge, piecewise quadratic, in a few steps; the hinge takes several of them for
 # each proximal step.
 _TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {"hinge": 10, "squared_hinge": 4}
@@ -129,10 +130,11 @@ def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solu
     if solver == "sgd":
         return solve_sgd(problem, tol=tol, max_iter=max_iter, options=sgd, **options)
     if solver == "newton":
-        if not problem.one_tile_a_row and _newton_memory(problem) > _LARGEST_HESSIAN:
+        if not problem.one_tile_a_row and problem.n_weights > _LARGEST_SYSTEM:
             raise ValueError(
-                f"solver='newton' would need {_newton_memory(problem) / 1e9:.1f} GB for the pairs of "
-                f"{problem.coupling.n_tiles} tiles of {problem.rows.n_features} features; use 'auto', or fewer tiles"
+                f"solver='newton' is for at most {_LARGEST_SYSTEM} unknowns where rows belong to several tiles; "
+                f"{problem.coupling.n_tiles} tiles of {problem.rows.n_features} features and a bias have "
+                f"{problem.n_weights}: use 'auto', or fewer tiles"
             )
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
     epoch, newton = _epoch_cost(problem), _newton_cost(problem)
@@ -159,27 +161,20 @@ def _epoch_cost(problem) -> float:
     return problem.n_rows * (_JUMP + _READ * width * _stored_per_row(problem))
 
 
-def _newton_memory(problem) -> float:
-    """Bytes of the Hessian and of what solves it."""
-    n_tiles, n_shared = problem.coupling.n_tiles, problem.coupling.n_shared
-    n_matrices = 3 * n_tiles + n_shared**2 if problem.one_tile_a_row else 2 * n_pairs_of(n_tiles) + 3 * n_tiles**2
-    return 8.0 * (problem.rows.n_features + 1) ** 2 * n_matrices
-
-
 def _newton_cost(problem) -> float:
     """Estimated cost of a solve, infinite where the method does not apply."""
     size = problem.rows.n_features + 1
-    coupling, n_tiles = problem.coupling, problem.coupling.n_tiles
+    n_tiles, n_shared = problem.coupling.n_tiles, problem.coupling.n_shared
     if problem.one_tile_a_row:
-        width, hessian = 1 + coupling.n_shared, _HESSIAN * size**2
-        cholesky = _CHOLESKY * size**3 * (n_tiles / 3 + coupling.n_shared**3)
-    elif coupling.n_shared:
-        return np.inf
+        possible = 8.0 * size**2 * (3 * n_tiles + n_shared**2) <= _LARGEST_HESSIAN
+        width, hessian = 1 + n_shared, _HESSIAN * size**2
+        cholesky = _CHOLESKY * size**3 * (n_tiles / 3 + n_shared**3)
     else:
+        possible = n_shared == 0 and problem.n_weights <= _LARGEST_SYSTEM
         width = problem.tile.shape[1]
         hessian = n_pairs_of(width) * (_HESSIAN * size**2 + _PAIR)
-        cholesky = _CHOLESKY * (n_tiles * size) ** 3 / 3
-    if _newton_memory(problem) > _LARGEST_HESSIAN:
+        cholesky = _CHOLESKY * problem.n_weights**3 / 3
+    if not possible:
         return np.inf
     step = problem.n_rows * (3 * _READ * width * _stored_per_row(problem) + hessian / 3 + _JUMP)
     return _TYPICAL_STEPS[problem.loss] * (step + cholesky + _CALL)
