@@ -62,7 +62,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         self
         """
         self._check_parameters()
-        self._fitting = Fitting(X, y, sample_weight, getattr(self, "max_time", None))
+        self._fitting = Fitting(getattr(self, "max_time", None), X, y, sample_weight)
         try:
             X, target = validate_training(self, X, y, sample_weight, self.class_weight)
             with self._fitting.called_back(self, self._n_solves() * target.n_outputs):

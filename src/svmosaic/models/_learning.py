@@ -1,7 +1,6 @@
 """The epochs of a learnt gate: schedule, hold-out, callbacks, time limit; and the fitted form of a learner."""
 
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -25,28 +24,6 @@ class Trace:
     stop_reason: str = "max_iter"
 
 
-class Watch:
-    """Calls back after each epoch, if there is anybody to call. The one place that speaks the callback API."""
-
-    def __init__(self, estimator, classes, context=None, **passed_on):
-        self.estimator = estimator
-        self.classes = classes
-        self.context = context
-        self.passed_on = passed_on
-
-    def __call__(self, learner) -> bool:
-        """Whether to stop."""
-        if self.context is None:
-            return False
-        task = self.context.subcontext(task_name="epoch")
-        task.call_on_fit_task_begin(estimator=self.estimator, **self.passed_on)
-        return task.call_on_fit_task_end(
-            estimator=self.estimator,
-            reconstruction_attributes=lambda: {"classes_": self.classes, "mosaic_": mosaic_of(learner)},
-            **self.passed_on,
-        )
-
-
 def batch_of(batch_size, n_rows) -> int:
     """Rows a step."""
     if batch_size is None:
@@ -54,13 +31,13 @@ def batch_of(batch_size, n_rows) -> int:
     return min(batch_size, n_rows)
 
 
-def learn(estimator, learner, X, target, held, rng, watch: Watch) -> Trace:
+def learn(estimator, learner, X, target, held, rng, fitting) -> Trace:
     """All epochs; with early stopping the learner ends as it was after its best one."""
-    began, trace = perf_counter(), Trace()
+    trace = Trace()
     n_rows, batch = X.shape[0], batch_of(estimator.batch_size, X.shape[0])
     n_batches = -(-n_rows // batch)
     n_steps = n_batches * estimator.max_iter
-    deadline = np.inf if estimator.max_time is None else began + estimator.max_time
+    deadline = np.inf if fitting.deadline is None else fitting.deadline
     best, best_epoch, kept = -np.inf, 0, None
     rows, name = Rows(X), type(estimator).__name__
     for epoch in range(estimator.max_iter):
@@ -82,7 +59,9 @@ def learn(estimator, learner, X, target, held, rng, watch: Watch) -> Trace:
         if estimator.verbose:
             score = f", validation {trace.validation_scores[-1]:.4f}" if trace.validation_scores else ""
             print(f"[{name}] epoch {epoch + 1}/{estimator.max_iter}: mean loss {loss:.6g}{score}")
-        stop = watch(learner)
+        stop = fitting.step(
+            estimator, "epoch", lambda: {"classes_": target.classes, "mosaic_": mosaic_of(learner)}
+        )  # fmt: skip
         if n_met < n_rows:
             trace.stop_reason = "max_time"
         elif stop:

@@ -3,7 +3,6 @@
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from time import perf_counter
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -20,6 +19,7 @@ from svmosaic.gates import DistanceGate, Responsibilities, place_centers
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._em import EM, Mixture
 from svmosaic.models._experts import Experts
+from svmosaic.models._progress import Fitting
 from svmosaic.models._whole import all_or_nothing
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import SOLVERS, Rows
@@ -147,17 +147,15 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         self._check_parameters()
         X_valid, target = validate_training(self, X, y, sample_weight, self.class_weight)
         rng = check_random_state(self.random_state)
-        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-        context = self._init_callback_context(max_subtasks=self.max_iter)
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-        held_out = None
-        if self.early_stopping:
-            X_valid, target, held_out = self._hold_out(X_valid, target, rng)
-        self._fit_mixture(X_valid, target, rng, _Watch(self, target, held_out, context, X, y, metadata))
-        self._warn_of_max_time()
-        codes = self.mosaic_.gate.code(X_valid, self.n_jobs)
-        self.region_counts_ = self._count_regions(X_valid, target.label, codes)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
+        fitting = Fitting(self.max_time, X, y, sample_weight)
+        with fitting.called_back(self, self.max_iter):
+            held_out = None
+            if self.early_stopping:
+                X_valid, target, held_out = self._hold_out(X_valid, target, rng)
+            self._fit_mixture(X_valid, target, rng, _Watch(self, target, fitting, held_out))
+            self._warn_of_max_time()
+            codes = self.mosaic_.gate.code(X_valid, self.n_jobs)
+            self.region_counts_ = self._count_regions(X_valid, target.label, codes)
         return self
 
     def _warn_of_max_time(self):
@@ -171,7 +169,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     def _fit_mixture(self, X, target, rng, watch):
         """Start, run EM, and keep its outcome."""
-        deadline = None if self.max_time is None else perf_counter() + self.max_time
+        deadline = watch.fitting.deadline
         data = TrainingData.of(X, target, self._bias(X, target.weight))
         watch.bias = data.bias
         # Per output: the losses of many outputs would drown the gate, and rows would be shared out by labels alone.
@@ -280,14 +278,13 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
 
 class _Watch:
-    """Looks at every iterate: validation, callbacks, a line of text. The one place that speaks the callback API."""
+    """Looks at every iterate: validation, callbacks, a line of text."""
 
-    def __init__(self, estimator, target, held_out=None, context=None, X=None, y=None, metadata=None):
+    def __init__(self, estimator, target, fitting, held_out=None):
         self.estimator = estimator
         self.target = target
+        self.fitting = fitting
         self.held_out = held_out
-        self.context = context
-        self.passed_on = {"X": X, "y": y, "metadata": metadata}
         self.bias = 1.0
         self.best = None
         self._best_at = 0
@@ -303,7 +300,7 @@ class _Watch:
                 f"({trace.effective_experts[-1]:.2f} effective){score}",
                 flush=True,
             )
-        if iteration > 0 and self._call_back(mixture):
+        if iteration > 0 and self.fitting.step(self.estimator, "EM iteration", lambda: self.fitted(mixture)):
             return "callback"
         if self.held_out is not None and iteration - self._best_at >= self.estimator.n_iter_no_change:
             return "early_stopping"
@@ -324,12 +321,3 @@ class _Watch:
         if self.best is None or score > max(trace.validation_score):
             self.best, self._best_at = mixture, iteration
         trace.validation_score.append(score)
-
-    def _call_back(self, mixture) -> bool:
-        if self.context is None:
-            return False
-        task = self.context.subcontext(task_name="EM iteration")
-        task.call_on_fit_task_begin(estimator=self.estimator, **self.passed_on)
-        return task.call_on_fit_task_end(
-            estimator=self.estimator, reconstruction_attributes=lambda: self.fitted(mixture), **self.passed_on
-        )

@@ -17,7 +17,7 @@ SECONDS_A_LINE = 0.2
 class Fitting:
     """One call of `fit`: its deadline, its callbacks, and the gate once there is one. Gone when the call returns."""
 
-    def __init__(self, X, y, sample_weight, max_time):
+    def __init__(self, max_time, X=None, y=None, sample_weight=None):
         self.deadline = None if max_time is None else perf_counter() + max_time
         self.passed_on = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
         self.context = self.gate = self.feature_map = None
@@ -36,6 +36,8 @@ class Fitting:
 
     def step(self, estimator, name, attributes=dict) -> bool:
         """A task, just done, of a fit that goes by steps of its own; whether a callback wants no more of them."""
+        if self.context is None:
+            return False
         task = self.context.subcontext(task_name=name)
         task.call_on_fit_task_begin(estimator=estimator, **self.passed_on)
         return task.call_on_fit_task_end(

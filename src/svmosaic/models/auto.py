@@ -141,7 +141,7 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
             cap=self.max_tiles, budget=self.time_budget, seed=seed, n_jobs=self.n_jobs,
             keep_scores=self.calibration is not None, say=self._say,
         )  # fmt: skip
-        fitting = Fitting(X, y, sample_weight, None)
+        fitting = Fitting(None, X, y, sample_weight)
         with fitting.called_back(self, None):
             self._choose_and_fit(X, target, search, fitting)
         return self

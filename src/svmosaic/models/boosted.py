@@ -184,7 +184,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
         self.classes_ = target.classes
         rng = check_random_state(self.random_state)
-        fitting = Fitting(X, y, sample_weight, self._time_of_a_fit())
+        fitting = Fitting(self._time_of_a_fit(), X, y, sample_weight)
         with fitting.called_back(self, self.n_estimators):
             self._boost(X, target, rng, fitting)
         self.calibration_ = None if self.calibration is None else self._calibrate(X, target, rng)

@@ -185,7 +185,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 "GaussianMixtureClassifier needs rows of positive sample_weight in every class, but there are none in "
                 f"{self.classes_[~present]!r}"
             )
-        fitting = Fitting(X, y, sample_weight, self.max_time)
+        fitting = Fitting(self.max_time, X, y, sample_weight)
         with fitting.called_back(self, None):
             growth = fit_mixture(
                 X[kept].astype(np.float64), label[kept], weight[kept], len(self.classes_), n_densities=self.n_densities,

@@ -14,7 +14,8 @@ from svmosaic.calibration import fit_calibration
 from svmosaic.couplings import Coupling
 from svmosaic.gates import place_centers, plant_tree, principal_components
 from svmosaic.models._base import BaseMosaicClassifier
-from svmosaic.models._learning import Watch, accuracy, batch_of, check_divergence, learn, mosaic_of, one_pass, still
+from svmosaic.models._learning import accuracy, batch_of, check_divergence, learn, mosaic_of, one_pass, still
+from svmosaic.models._progress import Fitting
 from svmosaic.models._whole import all_or_nothing
 from svmosaic.models.local_coding import code_gate
 from svmosaic.mosaic import Mosaic
@@ -202,15 +203,17 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         rows, target = validate_training(self, X, y, sample_weight, self.class_weight)
         rows = _single_precision(rows)
         rng = check_random_state(self.random_state)
-        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-        context = self._init_callback_context(max_subtasks=self.max_iter)
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+        fitting = Fitting(self.max_time, X, y, sample_weight)
+        with fitting.called_back(self, self.max_iter):
+            self._learn(rows, target, rng, fitting)
+        return self
+
+    def _learn(self, rows, target, rng, fitting):
         train, held = (rows, target), None
         if self.early_stopping or self.polish or self.calibration is not None:
             train, held = self._hold_out(rows, target, rng)
         learner = self._start(*train, rng)
-        watch = Watch(self, target.classes, context, X=X, y=y, metadata=metadata)
-        trace = learn(self, learner, *train, held, rng, watch)
+        trace = learn(self, learner, *train, held, rng, fitting)
         self.loss_curve_, self.validation_scores_ = trace.losses, trace.validation_scores
         self.n_iter_, self.stop_reason_ = len(trace.losses), trace.stop_reason
         if trace.stop_reason == "max_time":
@@ -219,7 +222,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
                 f"max_iter={self.max_iter}. Increase max_time or lower max_iter: the learning rate falls over all "
                 "epochs that are planned.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self.classes_ = target.classes
         self.mosaic_ = mosaic_of(learner)
@@ -229,8 +232,6 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         self._learner = learner
         self.calibration_ = self._calibrate_on(held)
         self.region_counts_ = self._count_regions(rows, target.label, self.mosaic_.gate.code(rows, self.n_jobs))
-        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict)
-        return self
 
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):

@@ -12,6 +12,7 @@ from svmosaic.gates import GaussianGate
 from svmosaic.gates.gaussian import COVARIANCES
 from svmosaic.gates.softmax_tree import within_variance
 from svmosaic.models._mixture_base import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier, _Watch
+from svmosaic.models._progress import Fitting
 
 # The floors that are tried on a hold-out, as shares of the mean variance of the features.
 FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -220,7 +221,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         )
         model.covariance_floor_, model.n_features_in_ = floor, self.n_features_in_
         # Not its own `fit`: the rows are validated already, and callbacks are for the final run.
-        BaseMixtureClassifier._fit_mixture(model, X[train], part, rng, _Watch(model, part))
+        BaseMixtureClassifier._fit_mixture(model, X[train], part, rng, _Watch(model, part, Fitting(model.max_time)))
         scores = model.mosaic_.decision_function(X[test], self.n_jobs)
         found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return float(np.average(found == target.label[test], weights=target.weight[test]))

@@ -62,7 +62,7 @@ def fit(estimator, partitions):
     """
     _check_supported(estimator)
     estimator._check_parameters()
-    fitting = Fitting(None, None, None, estimator.max_time)
+    fitting = Fitting(estimator.max_time)
     survey = _survey(estimator, partitions)
     estimator.n_features_in_ = survey.n_features
     if survey.names is not None:

@@ -57,7 +57,7 @@ def fit_mixture(estimator, partitions, survey, rng, fitting):
     partitions.advance(deal_cells, cells, n_outputs, bias)
     loop = PartitionEM(estimator, partitions, survey, tasks, label_weight, fitting)
     start = Bank(np.zeros((len(mass), n_outputs, survey.n_features + 1)), (tasks.start(len(mass)),) * n_outputs)
-    watch = _Watch(estimator, Target(survey.classes, np.empty(0, int), np.empty(0)))
+    watch = _Watch(estimator, Target(survey.classes, np.empty(0, int), np.empty(0)), fitting)
     watch.bias = bias
     mixture, trace = loop.run(Mixture(gate, loop.update(start, np.ones(len(mass), bool))), watch)
     for name, value in watch.fitted(mixture).items():
