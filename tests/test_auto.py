@@ -2,7 +2,6 @@
 
 import ctypes
 import pickle
-import shutil
 import subprocess
 
 import numpy as np
@@ -105,7 +104,6 @@ def test_onnx_scales_too(fitted, xor):
     assert_array_equal(label, fitted.predict(xor[0]))
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
 def test_c_scales_too(fitted, xor, tmp_path):
     X = xor[0].astype(np.float32)
     source, _ = fitted.to_c(tmp_path / "model.c")

@@ -1,5 +1,6 @@
 """ClusteredSVC and KMeansSVC: the paper's identities, the cells that go wrong, the partition."""
 
+import needs
 import numpy as np
 import pytest
 import reference
@@ -10,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_iris
 
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC
-from svmosaic.datasets import data_folder, load, make_xor
+from svmosaic.datasets import load, make_xor
 
 LOSSES = ["hinge", "squared_hinge"]
 EXACT = {"tol": 1e-10, "max_iter": 100_000, "random_state": 0}
@@ -188,7 +189,7 @@ def test_default_solver_converges_on_badly_scaled_data(loss):
 
 
 @pytest.mark.data
-@pytest.mark.skipif(data_folder() is None, reason="SVMOSAIC_DATA does not name the data folder")
+@needs.data
 def test_mnist_odd_even_with_eight_cells():
     """The paper's task, rows of unit norm: 97.14 printed there with C chosen; the defaults must reach 96."""
     mnist = load("mnist")

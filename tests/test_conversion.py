@@ -1,5 +1,6 @@
 """SVM to mixture and back: decision values reproduced, and the printed forms shown to fail."""
 
+import needs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,11 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from svmosaic import GaussianMixtureClassifier, mixture_to_svm, svm_to_mixture
-from svmosaic.datasets import data_folder, load
+from svmosaic.datasets import load
 from svmosaic.models import _densities
 from svmosaic.models._reduction import fit_coefficients, misfit, reduce_expansion
-
-needs_data = pytest.mark.skipif(data_folder() is None, reason="SVMOSAIC_DATA does not name a folder")
 
 
 def problem(n_classes=2, seed=0, n=300, weights=None):
@@ -61,7 +60,7 @@ def test_decision_values_are_reproduced(n_classes, C, seed):
     agree(svm.fit(X[:200], y[:200]), X[200:])
 
 
-@needs_data
+@needs.data
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["diabetes", "german", "heart", "vehicle"])
 def test_decision_values_are_reproduced_on_the_papers_sets(name):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 
+import needs
 import numpy as np
 import pytest
 import reference
@@ -264,7 +265,7 @@ def test_response_is_the_clipped_step():
     assert_allclose(_core.pull(center, sigma, upper, margin, change, 0.3), expected)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space the Linux way")
+@needs.linux
 def test_no_room_for_threads_is_not_fatal():
     """Where the system refuses another thread, the ones that run do all the work."""
     script = """

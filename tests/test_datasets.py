@@ -5,6 +5,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import needs
 import numpy as np
 import pytest
 import sklearn.datasets
@@ -357,7 +358,7 @@ def test_xor():
 
 
 @pytest.mark.data
-@pytest.mark.skipif(data_folder() is None, reason="SVMOSAIC_DATA does not name the data folder")
+@needs.data
 @pytest.mark.parametrize(
     "name", [n for n, entry in SETS.items() if not entry.generated and n not in ("mnist", "covtype")]
 )

@@ -4,10 +4,9 @@ import doctest
 import re
 from pathlib import Path
 
+import needs
 import pytest
 from pages import DOCS, blocks_of, examples_of, run_blocks
-
-from svmosaic.datasets import data_folder
 
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))
 # Run by a test of their own, with what they need.
@@ -20,7 +19,6 @@ ELSEWHERE = {
 
 
 HERE = [name for name in PAGES if name not in ELSEWHERE]
-NO_DATA = pytest.mark.skipif(data_folder() is None, reason="SVMOSAIC_DATA names no folder")
 
 
 @pytest.mark.parametrize("name", [name for name in HERE if examples_of(name)])
@@ -35,7 +33,7 @@ def test_examples_print_what_the_page_says(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=NO_DATA if "load_scene" in "".join(blocks_of(name)) else ())
+        pytest.param(name, marks=needs.data if "load_scene" in "".join(blocks_of(name)) else ())
         for name in HERE
         if blocks_of(name)
     ],

@@ -1,16 +1,15 @@
 """Experiments: descriptions that say what they mean, a store that loses nothing, a runner that does each thing once."""
 
 import json
-import sys
 from dataclasses import replace
 
+import needs
 import numpy as np
 import pytest
 from pages import run_blocks
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from svmosaic.datasets import data_folder
 from svmosaic.experiments import EXPERIMENTS, PAPERS, Cell, Experiment, Method, Store, Task, run
 from svmosaic.experiments.catalogue import select
 from svmosaic.experiments.describe import fingerprint
@@ -272,7 +271,7 @@ def test_a_bad_line_in_the_middle_is_an_error(tmp_path):
         Store(path)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="files are locked the POSIX way")
+@needs.posix
 def test_two_runs_cannot_write_at_once(tmp_path):
     path = tmp_path / "store.jsonl"
     with Store(path), pytest.raises(RuntimeError, match="another run"):
@@ -368,7 +367,7 @@ def test_the_page_on_experiments_runs(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.skipif(data_folder() is None, reason="SVMOSAIC_DATA names no folder")
+@needs.data
 @pytest.mark.parametrize(("task", "printed"), [("svmguide1", 79.13), ("USPS odd/even", 93.72)])
 def test_the_linear_rows_are_the_printed_ones(tmp_path, task, printed):
     (table,) = select(["csvm-table2"])

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -14,9 +15,8 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from svmosaic import FusedSVC, GaussianMixtureClassifier, mixture_to_svm, svm_to_mixture
-from svmosaic.datasets import data_folder, load, make_xor
+from svmosaic.datasets import load, make_xor
 
-needs_data = pytest.mark.skipif(data_folder() is None, reason="SVMOSAIC_DATA does not name a folder")
 # A gamma and a tolerance of its own: "scale" looks at the rows without their weights.
 FIXED = FusedSVC(SVC(gamma=0.1, tol=1e-12), GaussianMixtureClassifier(2, max_iter=1000), weight=0.5)
 CHOSEN = FusedSVC(SVC(), weight="auto", densities=(1, 2), cv=2)
@@ -103,7 +103,7 @@ def test_on_the_raw_scale_the_weight_does_nothing():
     assert moved["median"] > 0.02
 
 
-@needs_data
+@needs.data
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["diabetes", "german", "heart", "vehicle"])
 def test_identities_on_the_papers_sets(name):

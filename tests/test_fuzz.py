@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import fuzzing
+import needs
 import pytest
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="its clock is a POSIX timer"),
+    needs.posix,
     pytest.mark.filterwarnings("ignore"),
 ]
 

@@ -7,6 +7,7 @@ import textwrap
 import threading
 import time
 
+import needs
 import numpy as np
 import pytest
 import test_properties_estimators as properties
@@ -76,7 +77,7 @@ def interrupt(script, wait=0.5):
         child.stdout.close()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+@needs.posix
 @pytest.mark.parametrize(
     ("solver", "n_jobs", "n_classes"), [("dual", 1, 2), ("dual", 2, 5), ("newton", 1, 400), ("newton", 2, 400)]
 )
@@ -84,7 +85,7 @@ def test_interrupt(solver, n_jobs, n_classes):
     interrupt(SCRIPT.format(solver=solver, n_jobs=n_jobs, n_classes=n_classes))
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+@needs.posix
 @pytest.mark.parametrize(
     ("n", "d", "model", "predict"),
     [
@@ -136,7 +137,7 @@ STREAM = """
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+@needs.posix
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupt_of_a_batch(n_jobs):
     """The model stays what it was, and the next batch goes on from the rows that were met."""
@@ -167,7 +168,7 @@ FOLDS = "self.C, self.tol, self.max_iter = 1e8, 1e-12, 10**9"
 EXPERTS = "arguments[0].experts.options |= dict(tol=1e-14, max_iter=10**9, solver='dual')"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+@needs.posix
 @pytest.mark.parametrize(
     ("base", "stage", "slow", "settings"),
     [
@@ -209,12 +210,12 @@ TUNE = """
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+@needs.posix
 def test_interrupt_of_a_grid_search():
     interrupt(GRID)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+@needs.posix
 def test_interrupt_of_the_command_tune(tmp_path):
     """The file that was there stays, and no other appears."""
     interrupt(TUNE.format(folder=str(tmp_path)), wait=1.5)

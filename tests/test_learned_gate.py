@@ -7,6 +7,7 @@ import textwrap
 import time
 from time import perf_counter
 
+import needs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -517,7 +518,7 @@ INTERRUPTED = """
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT the POSIX way")
+@needs.posix
 def test_an_interrupt_is_heard_between_batches():
     child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(INTERRUPTED)], stdout=subprocess.PIPE, text=True)
     try:

@@ -1,5 +1,6 @@
 """Mixture of linear SVMs: its limits, its pruning, and what the printed gate does."""
 
+import needs
 import numpy as np
 import pytest
 from chosen import chosen_setting
@@ -12,9 +13,8 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
 from svmosaic import KMeansSVC, LinearSVC, MixtureSVC
-from svmosaic.datasets import data_folder, load, make_circle_in_square, make_two_spirals, make_xor
+from svmosaic.datasets import load, make_circle_in_square, make_two_spirals, make_xor
 
-needs_data = pytest.mark.skipif(data_folder() is None, reason="SVMOSAIC_DATA names no folder")
 TIGHT = {"inner_tol": 1e-10, "inner_max_iter": 100_000}
 
 
@@ -177,7 +177,7 @@ BARS = {"svmguide1": 0.855, "ijcnn1": 0.970, "usps": 0.965, "mnist38": 0.989}
 
 @pytest.mark.slow
 @pytest.mark.data
-@needs_data
+@needs.data
 @pytest.mark.parametrize("name", BARS)
 def test_accuracy_on_real_data(name):
     data = load("mnist" if name == "mnist38" else name)

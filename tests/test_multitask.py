@@ -1,5 +1,6 @@
 """LSVM-MTL: the Gaussian gate, the groups, and the limits of both."""
 
+import needs
 import numpy as np
 import pytest
 from chosen import chosen_setting
@@ -12,11 +13,9 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler, normalize
 
 from svmosaic import LinearSVC, MixtureSVC, MultiTaskMixtureSVC
-from svmosaic.datasets import data_folder, load, make_two_sines, make_xor
+from svmosaic.datasets import load, make_two_sines, make_xor
 from svmosaic.gates import GaussianGate, Responsibilities
 from svmosaic.solvers import Rows
-
-needs_data = pytest.mark.skipif(data_folder() is None, reason="SVMOSAIC_DATA names no folder")
 
 
 def soft_shares(rng, n, n_experts, weight):
@@ -178,7 +177,7 @@ BARS = {"ijcnn1": 0.968, "svmguide1": 0.880, "pendigits": 0.983, "satimage": 0.8
 
 @pytest.mark.slow
 @pytest.mark.data
-@needs_data
+@needs.data
 @pytest.mark.parametrize("name", BARS)
 def test_accuracy_on_real_data(name):
     data = load(name)

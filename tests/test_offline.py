@@ -4,7 +4,7 @@ import subprocess
 import sys
 import textwrap
 
-import pytest
+import needs
 
 BLOCKED = """
     import socket, sys
@@ -69,7 +69,7 @@ FULL = """
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="limits file sizes the POSIX way")
+@needs.posix
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     """Wherever in the file the room ends: in the first array, in the middle, in the directory at the end."""
     found = run(FULL.format(first=100, last=9000), cwd=tmp_path)

@@ -1,9 +1,9 @@
 """Fits and predictions from files: those of the rows in memory."""
 
 import doctest
-import sys
 from pathlib import Path
 
+import needs
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,7 +69,7 @@ def test_memory_mapped_arrays(data, tmp_path):
         assert_allclose(found.objective_, local.objective_, rtol=1e-5)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@needs.linux
 def test_pages_of_a_mapped_file_are_given_back(tmp_path):
     def resident():
         status = Path("/proc/self/status").read_text()

@@ -2,11 +2,11 @@
 
 import multiprocessing
 import os
-import sys
 import threading
 import time
 import warnings
 
+import needs
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
@@ -26,7 +26,6 @@ MODELS = [
     MixtureSVC(3, max_iter=3, random_state=0),
 ]
 each = pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
-posix = pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -122,7 +121,7 @@ def _fit_in_child(queue, model):
     queue.put(_fit_and_score(model))
 
 
-@posix
+@needs.posix
 @each
 def test_fit_after_fork(model):
     """No lock or pool of the parent is missed in the child."""
@@ -143,7 +142,7 @@ def test_fit_after_fork(model):
         child.kill()
 
 
-@posix
+@needs.posix
 def test_fork_while_another_thread_fits():
     stop = threading.Event()
 
@@ -191,7 +190,7 @@ def _threads_in_fit(n_jobs):
     return seen[0] - before - 1
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
+@needs.linux
 def test_no_more_threads_than_asked_for():
     """n_jobs counts all threads, ours and the caller's; None is one; within joblib's threads, one."""
     assert _threads_in_fit(None) == 0
