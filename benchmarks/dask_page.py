@@ -32,7 +32,7 @@ def cluster(records):
     outside = sum(record["difference"] > 1e-3 or points(record) > 0.2 for record in records)
     yield (
         f"{len(records)} fits, {outside} of them more than 0.001 from the local objective or more than 0.2 points from "
-        "its accuracy. All workers shared the cores of a busy machine: the seconds, which are stored too, tell little."
+        "its accuracy. All workers share the cores of one machine: the seconds, which are stored too, tell little."
     )
 
 

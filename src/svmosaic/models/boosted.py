@@ -229,8 +229,9 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
             warn_if_unconverged(rounds.solved, self.max_iter, type(self).__name__)
             return
         warnings.warn(
-            f"{type(self).__name__}: boosting stopped after max_time={self.max_time} s, with {len(rounds.weights)} of "
-            f"n_estimators={self.n_estimators} rounds. Increase max_time, or lower n_estimators.",
+            f"{type(self).__name__}: boosting stopped after {self._time_of_a_fit():.3g} s of max_time={self.max_time}, "
+            f"with {len(rounds.weights)} of n_estimators={self.n_estimators} rounds. Increase max_time, or lower "
+            "n_estimators.",
             ConvergenceWarning,
             stacklevel=6,
         )
@@ -242,7 +243,9 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
             fixed = {"calibration": None, "class_weight": None, "random_state": rng.randint(2**31 - 1),
                      "max_time": self._time_of_a_fit()}  # fmt: skip
             part = type(self)(**self.get_params() | fewer | fixed)
-            part.fit(X[kept], self.classes_[target.label[kept]], weight[kept])
+            with warnings.catch_warnings():  # the fit to all rows has told
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                part.fit(X[kept], self.classes_[target.label[kept]], weight[kept])
             return part.decision_function(X).reshape(len(weight), -1)
 
         return cross_fit(self.calibration, target, votes_without, rng)
