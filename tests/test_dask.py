@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from everything import ESTIMATORS
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -182,6 +183,46 @@ def test_joblib_backend(client, data):
     assert_array_equal(alone.coef_, clone(model).fit(X, y).coef_)
 
 
+# Small enough that all of them together take seconds; the names that are not here need nothing.
+QUICK = {
+    "BoostedLinearSVC": {"n_estimators": 3},
+    "FusedSVC": {"densities": (1, 2), "cv": 2},
+    "HierarchicalMixtureSVC": {"branching": (2, 2), "max_iter": 3},
+    "KMeansSVC": {"n_clusters": 3},
+    "ClusteredSVC": {"n_clusters": 3},
+    "LearnedGateSVC": {"n_tiles": 4, "max_iter": 3},
+    "LocalCodingSVC": {"n_anchors": 8},
+    "LocallyLinearSVC": {"n_anchors": 8},
+    "MixtureSVC": {"n_experts": 3, "max_iter": 3},
+    "MosaicClassifier": {"time_budget": None, "max_tiles": 4},
+    "MultiTaskMixtureSVC": {"n_experts": 3, "max_iter": 3, "covariance_floor": 0.1},
+    "NeighborsSVC": {"n_neighbors": 10},
+}
+
+
+def assert_all_work_under(data, backend, **options):
+    """Every estimator with `n_jobs` as it is in memory, fitted here and fitted on the workers."""
+    X, y, _ = data
+    kinds = [kind for kind in ESTIMATORS if "n_jobs" in kind().get_params()]
+    assert len(kinds) > 10
+    models = [kind(**QUICK.get(kind.__name__, {})) for kind in kinds]
+    models = [m.set_params(**{"random_state": 0} if "random_state" in m.get_params() else {}) for m in models]
+    expected = [clone(model).fit(X, y).decision_function(X[:50]) for model in models]
+    with joblib.parallel_config(backend, **options):
+        here = [clone(model).set_params(n_jobs=2).fit(X, y).decision_function(X[:50]) for model in models]
+        fitted = joblib.Parallel(n_jobs=2)(joblib.delayed(clone(model).fit)(X, y) for model in models)
+    there = [model.decision_function(X[:50]) for model in fitted]
+    for model, alone, *others in zip(models, expected, here, there, strict=True):
+        for other in others:
+            assert_allclose(other, alone, rtol=1e-12, err_msg=type(model).__name__)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_estimator_under_the_joblib_backend(client, data):
+    assert_all_work_under(data, "dask", client=client)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_joblib_backend_ray(data):
     ray = pytest.importorskip("ray", reason="ray is an extra of its own: pip install 'svmosaic[ray]'")
     from ray.util.joblib import register_ray
@@ -196,6 +237,7 @@ def test_joblib_backend_ray(data):
         with joblib.parallel_config("ray"):
             found = GridSearchCV(model, grid, cv=2, n_jobs=2).fit(X, y)
             workers = joblib.Parallel(n_jobs=2)(joblib.delayed(os.getpid)() for _ in range(4))
+        assert_all_work_under(data, "ray")
     finally:
         ray.shutdown()
     assert os.getpid() not in workers
