@@ -21,8 +21,8 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
 from svmosaic import KMeansSVC, MixtureSVC
+from svmosaic.bench.trials import machine
 from svmosaic.datasets import load, make_two_spirals
-from svmosaic.experiments.trials import machine
 
 RESULTS = Path(__file__).parent / "results" / "mixtures.json"
 C = 100.0

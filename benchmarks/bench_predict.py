@@ -53,8 +53,8 @@ from svmosaic import (
     NeighborsSVC,
     svm_to_mixture,
 )
+from svmosaic.bench.trials import machine
 from svmosaic.datasets import Dataset, data_folder, load
-from svmosaic.experiments.trials import machine
 from svmosaic.gates import GaussianGate, ProjectedGate
 from svmosaic.gates.softmax_tree import SoftmaxTree
 

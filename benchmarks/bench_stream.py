@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.linear_model import SGDClassifier
 
 from svmosaic import LocallyLinearSVC
-from svmosaic.experiments.trials import machine
+from svmosaic.bench.trials import machine
 
 N_FEATURES, N_REGIONS, BATCH = 50, 20, 20_000
 RESULTS = Path(__file__).parent / "results" / "stream.json"

@@ -21,7 +21,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from svmosaic.experiments.trials import machine
+from svmosaic.bench.trials import machine
 
 RESULTS = Path(__file__).parent / "results"
 

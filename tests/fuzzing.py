@@ -246,7 +246,7 @@ class Tables:
     }
 
     def __init__(self, folder):
-        from svmosaic.tables import TableError, read_chunks, read_table
+        from svmosaic.tabular.formats import TableError, read_chunks, read_table
 
         self.read_table, self.read_chunks, self.refusals = read_table, read_chunks, (TableError,)
         held = io.BytesIO()

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from svmosaic import GaussianMixtureClassifier
 from svmosaic.datasets import make_xor
-from svmosaic.models._mixture_em import bounded, stages
+from svmosaic.densities.growth import bounded, stages
 
 EXACT = {"tol": 1e-12, "max_iter": 5000, "random_state": 0}
 KINDS = [(c, p) for c in ("spherical", "diag", "full") for p in ("all", "class", "none")]

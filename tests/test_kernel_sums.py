@@ -7,8 +7,8 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from svmosaic import GaussianMixtureClassifier, _core
-from svmosaic.kernel_predictor import log_sums
-from svmosaic.models._densities import kernel_sums, log_kernel_sums
+from svmosaic.densities.kernel_predictor import log_sums
+from svmosaic.densities.kernel_sums import kernel_sums, log_kernel_sums
 
 
 def problem(n_centers, n_features=4, n_rows=70, far=0.0, seed=0):

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 
 from svmosaic.cli import main
 from svmosaic.cli._io import memory_size
-from svmosaic.preparation import build_preparation, count_texts, kinds_of, to_input
-from svmosaic.survey import survey
-from svmosaic.trained import open_model
+from svmosaic.tabular.preparation import build_preparation, count_texts, kinds_of, to_input
+from svmosaic.tabular.survey import survey
+from svmosaic.tabular.trained_model import open_model
 
 TINY = ["--memory", "100kB"]
 

@@ -22,8 +22,8 @@ from svmosaic.datasets import make_banana
 from svmosaic.export._tree import paths
 from svmosaic.export.c import to_c
 from svmosaic.gates import ProjectedGate, TreeGate, plant_tree, principal_components
+from svmosaic.learner.gate_learner import HARD, SOFT, GateLearner, hardening, one_cycle
 from svmosaic.rows import Rows
-from svmosaic.solvers.learner import HARD, SOFT, GateLearner, hardening, one_cycle
 
 BETA1 = 0.9  # of Adam, in the core
 

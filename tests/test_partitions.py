@@ -163,7 +163,7 @@ def test_mixture_searches_its_floor(data):
 @pytest.mark.parametrize("rows_per_expert", [None, 100])
 def test_mixture_starts_where_the_local_one_does(data, monkeypatch, rows_per_expert):
     """The search for the floor and k-means look at the same samples, also where a partition holds one class."""
-    monkeypatch.setattr("svmosaic.models.multitask.SEARCH_ROWS", 150)
+    monkeypatch.setattr("svmosaic.models.multitask_mixture.SEARCH_ROWS", 150)
     X, y, weight = data
     order = np.argsort(y, kind="stable")
     X, y, weight = X[order], y[order], weight[order]

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from svmosaic import tables
-from svmosaic.tables import TableError, find_column, read_chunks, read_table
+from svmosaic.tabular import formats as tables
+from svmosaic.tabular.formats import TableError, find_column, read_chunks, read_table
 
 FRAME = pd.DataFrame(
     {

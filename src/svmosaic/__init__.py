@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from svmosaic._lazy import lazy
 
 if TYPE_CHECKING:
+    from svmosaic.densities import FusedSVC, GaussianMixtureClassifier, mixture_to_svm, svm_to_mixture
     from svmosaic.models import (
         BoostedLinearSVC,
         ClusteredSVC,
-        FusedSVC,
-        GaussianMixtureClassifier,
         HierarchicalMixtureSVC,
         KMeansSVC,
         LearnedGateSVC,
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
         MosaicClassifier,
         MultiTaskMixtureSVC,
         NeighborsSVC,
-        mixture_to_svm,
-        svm_to_mixture,
     )
 
 __all__ = [
@@ -45,5 +42,11 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
+_DENSITIES = ("FusedSVC", "GaussianMixtureClassifier", "mixture_to_svm", "svm_to_mixture")
 # A pickled predictor needs numpy and the core, not scikit-learn.
-__getattr__, __dir__ = lazy(globals(), dict.fromkeys(__all__, "svmosaic.models") | {"load": "svmosaic.export.files"})
+__getattr__, __dir__ = lazy(
+    globals(),
+    dict.fromkeys(__all__, "svmosaic.models")
+    | dict.fromkeys(_DENSITIES, "svmosaic.densities")
+    | {"load": "svmosaic.export.files"},
+)

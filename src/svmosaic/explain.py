@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from svmosaic.maps.scaling import Scaling
 from svmosaic.mosaic import linked
-from svmosaic.scaling import Scaling
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy import sparse
 
 from svmosaic import _core
+from svmosaic.maps import FeatureMap, Scaling
 from svmosaic.predictor import Predictor
 from svmosaic.rows import Rows
-from svmosaic.scaling import Scaling
 
 LINKS = ("identity", "vote", "posterior")
 
@@ -22,28 +21,6 @@ def linked(margins, link):
         return margins
     in_favour, against = np.exp(-np.maximum(0.0, 1.0 - margins)), np.exp(-np.maximum(0.0, 1.0 + margins))
     return (in_favour - against) / (1.0 if link == "vote" else in_favour + against)
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureMap:
-    """A fitted transformer in front of the tiles, and whether the gate looks through it too.
-
-    Attributes
-    ----------
-    transformer : fitted transformer
-    code_space : {"input", "features"}
-    """
-
-    transformer: Any
-    code_space: str
-
-    def rows(self, X):
-        """Rows for the gate and rows for the tiles."""
-        features = self.transformer.transform(X)
-        features = features.tocsr() if sparse.issparse(features) else np.ascontiguousarray(features)
-        if features.dtype not in (np.float32, np.float64):
-            features = features.astype(np.float64)
-        return (X if self.code_space == "input" else features), features
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ This module needs numpy and the core only; so does unpickling a `Predictor` whos
 import numpy as np
 
 from svmosaic import _core
+from svmosaic.maps.scaling import Scaling
 from svmosaic.packing import pack_gate
-from svmosaic.scaling import Scaling
 
 _SCORERS = {np.dtype(np.float32): _core.ScorerF32, np.dtype(np.float64): _core.ScorerF64}
 

@@ -12,7 +12,7 @@ from time import perf_counter
 
 import numpy as np
 
-from svmosaic.tables import FORMATS, STDIN
+from svmosaic.tabular.formats import FORMATS, STDIN
 
 
 def add_table_options(parser):

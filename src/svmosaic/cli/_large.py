@@ -13,12 +13,12 @@ from sklearn.pipeline import Pipeline
 from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC, MosaicClassifier, MultiTaskMixtureSVC, outofcore
 from svmosaic.cli._io import is_stdin, read_options
 from svmosaic.cli._training import check_classes, common_parameters, for_judging, write_model
+from svmosaic.maps.scaling import Scaling
 from svmosaic.partitions.fit import SUPPORTED
 from svmosaic.partitions.part import Raw
-from svmosaic.preparation import TEXT, clean_labels, kinds_of, to_input
-from svmosaic.scaling import Scaling
-from svmosaic.survey import survey
-from svmosaic.tables import Table, TableError, format_of, name_of, read_chunks, size_in_memory
+from svmosaic.tabular.formats import Table, TableError, format_of, name_of, read_chunks, size_in_memory
+from svmosaic.tabular.preparation import TEXT, clean_labels, kinds_of, to_input
+from svmosaic.tabular.survey import survey
 
 # Training in memory takes the table, its numbers, the part that is trained on, and prepared rows of both.
 COPIES = 6
@@ -288,7 +288,7 @@ class _Job:
         """The estimator; for --model auto, the best on a sample of those that can be fitted to rows on disk."""
         if kind is not MosaicClassifier:
             return _Choice(kind(**parameters))
-        from svmosaic.models._search import Candidate, scalings_of
+        from svmosaic.models._model_search import Candidate, scalings_of
 
         with self.bar.step("choosing a model on a sample", seconds):
             rows = found.preparation.transform(found.sample)

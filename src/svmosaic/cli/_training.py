@@ -12,9 +12,9 @@ from sklearn.pipeline import Pipeline
 
 from svmosaic import LinearSVC, __version__
 from svmosaic.cli._io import add_output_options, add_table_options, listening, read_options, say
-from svmosaic.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
-from svmosaic.tables import Table, TableError, read_table
-from svmosaic.trained import TrainedModel
+from svmosaic.tabular.formats import Table, TableError, read_table
+from svmosaic.tabular.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
+from svmosaic.tabular.trained_model import TrainedModel
 
 
 def add_training_arguments(parser):

@@ -36,8 +36,8 @@ def add_arguments(parser):
 
 def run(options):
     """Measure every model on every set; print, write, draw."""
-    from svmosaic.experiments.peers import Setting, choose
-    from svmosaic.experiments.trials import business, machine
+    from svmosaic.bench.peers import Setting, choose
+    from svmosaic.bench.trials import business, machine
 
     if options.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
@@ -77,11 +77,11 @@ def _max_rows(options):
 
 
 def _load(name, options):
+    from svmosaic.bench.trials import table_data
     from svmosaic.datasets import load
-    from svmosaic.experiments.trials import table_data
 
     if Path(name).suffix and Path(name).exists():
-        from svmosaic.tables import format_of, read_table
+        from svmosaic.tabular.formats import format_of, read_table
 
         if options.label is None and format_of(name) not in ("libsvm", "npz"):
             raise ValueError(f"{name} is a table: name its label column with --label")
@@ -91,8 +91,8 @@ def _load(name, options):
 
 
 def _run_set(name, peers, setting, options):
+    from svmosaic.bench.trials import Skipped, measure, subset
     from svmosaic.display.tradeoff import pareto_front
-    from svmosaic.experiments.trials import Skipped, measure, subset
 
     data = subset(_load(name, options), _max_rows(options), options.seed)
     data = _with_whole_labels(data)

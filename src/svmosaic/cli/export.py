@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from svmosaic.cli._io import add_output_options, check_output, say, written
-from svmosaic.trained import open_model
+from svmosaic.tabular.trained_model import open_model
 
 
 def add_arguments(parser):

@@ -4,8 +4,8 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic.cli._io import add_output_options, check_output, say, written
-from svmosaic.tables import TableError, read_chunks
-from svmosaic.trained import open_model
+from svmosaic.tabular.formats import TableError, read_chunks
+from svmosaic.tabular.trained_model import open_model
 
 
 def add_arguments(parser):

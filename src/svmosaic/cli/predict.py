@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say, written
-from svmosaic.tables import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
-from svmosaic.trained import open_model
+from svmosaic.tabular.formats import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
+from svmosaic.tabular.trained_model import open_model
 
 # Numbers that the explanations of a batch of rows may take at once.
 EXPLAINED_AT_ONCE = 4_000_000

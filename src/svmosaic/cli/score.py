@@ -4,9 +4,9 @@ import numpy as np
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, say
-from svmosaic.preparation import clean_labels
-from svmosaic.tables import TableError, find_column, is_npy, name_of
-from svmosaic.trained import open_model
+from svmosaic.tabular.formats import TableError, find_column, is_npy, name_of
+from svmosaic.tabular.preparation import clean_labels
+from svmosaic.tabular.trained_model import open_model
 
 
 def add_arguments(parser):

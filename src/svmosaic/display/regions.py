@@ -5,7 +5,7 @@ from scipy import sparse
 
 from svmosaic.display._fitted import Fitted, Plane, anchors_of
 from svmosaic.display._pyplot import MARKERS, class_colours, pyplot
-from svmosaic.scaling import Scaling
+from svmosaic.maps.scaling import Scaling
 
 
 class RegionDisplay:

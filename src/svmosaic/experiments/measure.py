@@ -14,7 +14,7 @@ from svmosaic.experiments.describe import Cell, Tuning
 from svmosaic.experiments.methods import build, size_of
 from svmosaic.experiments.pictures import PICTURES
 from svmosaic.experiments.tasks import draw, prepared, read, rows_of
-from svmosaic.models._path import PATH_PARAMETERS, fit_path, has_path
+from svmosaic.models._regularization_path import PATH_PARAMETERS, fit_path, has_path
 
 FOLDS = 5
 

@@ -8,8 +8,8 @@ from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.pipeline import make_pipeline
 
 import svmosaic
+from svmosaic.densities.one_vs_rest import OneVsRestMachine
 from svmosaic.experiments.describe import Method
-from svmosaic.models._one_vs_rest import OneVsRestMachine
 
 # Megabytes of kernel values that scikit-learn's SVM keeps; its default of 200 is for smaller sets.
 CACHE = 1000

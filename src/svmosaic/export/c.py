@@ -11,7 +11,7 @@ from svmosaic.export._c_calibrations import CALIBRATIONS
 from svmosaic.export._c_tables import CExportError, array, number
 from svmosaic.export._reasons import NO_TILES
 from svmosaic.export._tree import choice_in_c
-from svmosaic.scaling import Scaling
+from svmosaic.maps.scaling import Scaling
 
 
 def to_c(estimator, path, *, name=None):

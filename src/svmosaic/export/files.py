@@ -27,6 +27,14 @@ TRUSTED = (
     "svmosaic.calibration.Posterior",
     "svmosaic.calibration.Sigmoid",
     "svmosaic.calibration.Temperature",
+    "svmosaic.densities.blend.Blend",
+    "svmosaic.densities.blend.Reduction",
+    "svmosaic.densities.conversion.ConvertedMixture",
+    "svmosaic.densities.conversion.ConvertedSVM",
+    "svmosaic.densities.fused.FusedSVC",
+    "svmosaic.densities.gaussian_mixture.GaussianMixtureClassifier",
+    "svmosaic.densities.growth.Densities",
+    "svmosaic.densities.one_vs_rest.OneVsRestMachine",
     "svmosaic.gates.cells.SingleCell",
     "svmosaic.gates.distance.DistanceGate",
     "svmosaic.gates.gaussian.GaussianGate",
@@ -34,32 +42,46 @@ TRUSTED = (
     "svmosaic.gates.projected.ProjectedGate",
     "svmosaic.gates.rbf.RBFGate",
     "svmosaic.gates.tree.TreeGate",
-    "svmosaic.models._blend.Blend",
-    "svmosaic.models._blend.Reduction",
-    "svmosaic.models._mixture_em.Densities",
-    "svmosaic.models._one_vs_rest.OneVsRestMachine",
-    "svmosaic.models.auto.MosaicClassifier",
-    "svmosaic.models.boosted.BoostedLinearSVC",
+    "svmosaic.learner.gate_learner.GateLearner",
+    "svmosaic.maps.scaling.Scaling",
+    "svmosaic.maps.transformer.FeatureMap",
+    "svmosaic.models.boosted_linear.BoostedLinearSVC",
     "svmosaic.models.clustered.ClusteredSVC",
     "svmosaic.models.clustered.KMeansSVC",
-    "svmosaic.models.conversion.ConvertedMixture",
-    "svmosaic.models.conversion.ConvertedSVM",
-    "svmosaic.models.fusion.FusedSVC",
-    "svmosaic.models.gaussian_mixture.GaussianMixtureClassifier",
-    "svmosaic.models.hierarchical.HierarchicalMixtureSVC",
+    "svmosaic.models.hierarchical_mixture.HierarchicalMixtureSVC",
     "svmosaic.models.learned_gate.LearnedGateSVC",
     "svmosaic.models.linear.LinearSVC",
-    "svmosaic.models.local_coding.LocallyLinearSVC",
-    "svmosaic.models.local_coordinates.LocalCodingSVC",
+    "svmosaic.models.local_coding.LocalCodingSVC",
+    "svmosaic.models.locally_linear.LocallyLinearSVC",
     "svmosaic.models.mixture.MixtureSVC",
-    "svmosaic.models.multitask.MultiTaskMixtureSVC",
+    "svmosaic.models.mosaic_classifier.MosaicClassifier",
+    "svmosaic.models.multitask_mixture.MultiTaskMixtureSVC",
     "svmosaic.models.neighbors.NeighborsSVC",
-    "svmosaic.mosaic.FeatureMap",
     "svmosaic.mosaic.Mosaic",
-    "svmosaic.scaling.Scaling",
-    "svmosaic.solvers.learner.GateLearner",
-    "svmosaic.trained.TrainedModel",
+    "svmosaic.tabular.trained_model.TrainedModel",
 )
+
+# Where files of earlier versions say that a type lives, and where it lives now.
+MOVED = {
+    "svmosaic.models._blend.Blend": "svmosaic.densities.blend",
+    "svmosaic.models._blend.Reduction": "svmosaic.densities.blend",
+    "svmosaic.models._mixture_em.Densities": "svmosaic.densities.growth",
+    "svmosaic.models._one_vs_rest.OneVsRestMachine": "svmosaic.densities.one_vs_rest",
+    "svmosaic.models.auto.MosaicClassifier": "svmosaic.models.mosaic_classifier",
+    "svmosaic.models.boosted.BoostedLinearSVC": "svmosaic.models.boosted_linear",
+    "svmosaic.models.conversion.ConvertedMixture": "svmosaic.densities.conversion",
+    "svmosaic.models.conversion.ConvertedSVM": "svmosaic.densities.conversion",
+    "svmosaic.models.fusion.FusedSVC": "svmosaic.densities.fused",
+    "svmosaic.models.gaussian_mixture.GaussianMixtureClassifier": "svmosaic.densities.gaussian_mixture",
+    "svmosaic.models.hierarchical.HierarchicalMixtureSVC": "svmosaic.models.hierarchical_mixture",
+    "svmosaic.models.local_coding.LocallyLinearSVC": "svmosaic.models.locally_linear",
+    "svmosaic.models.local_coordinates.LocalCodingSVC": "svmosaic.models.local_coding",
+    "svmosaic.models.multitask.MultiTaskMixtureSVC": "svmosaic.models.multitask_mixture",
+    "svmosaic.mosaic.FeatureMap": "svmosaic.maps.transformer",
+    "svmosaic.scaling.Scaling": "svmosaic.maps.scaling",
+    "svmosaic.solvers.learner.GateLearner": "svmosaic.learner.gate_learner",
+    "svmosaic.trained.TrainedModel": "svmosaic.tabular.trained_model",
+}
 
 
 class ModelFileError(ValueError):
@@ -126,6 +148,7 @@ def load(path):
     data = path.read_bytes()  # once: what is checked is what is opened, whatever becomes of the file meanwhile
     _check_archive(path, data)
     try:
+        data = _with_moved_types(data)
         held = skops.io.get_untrusted_types(data=data)
         unknown = [name for name in held if name not in TRUSTED]
     except Exception as error:
@@ -180,6 +203,32 @@ def _check_archive(path, data):
             f"{path} was written by svmosaic {version} in format {written}, newer than the format {FORMAT} of this "
             f"version ({svmosaic.__version__}): upgrade svmosaic to open it"
         )
+
+
+def _with_moved_types(data):
+    """The archive with the types of earlier versions under the names of this one."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+    schema = json.loads(entries["schema.json"])
+    if not _rename_types(schema):
+        return data
+    entries["schema.json"] = json.dumps(schema).encode()
+    renamed = io.BytesIO()
+    with zipfile.ZipFile(renamed, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return renamed.getvalue()
+
+
+def _rename_types(node) -> bool:
+    """Bring the types in a node of the description, and below, up to date; whether there were any to bring."""
+    moved = False
+    if isinstance(node, dict):
+        now = MOVED.get(f"{node.get('__module__')}.{node.get('__class__')}")
+        if now is not None:
+            node["__module__"], moved = now, True
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    return any([_rename_types(child) for child in children]) or moved
 
 
 def _unknown_types(data):

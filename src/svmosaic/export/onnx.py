@@ -16,7 +16,7 @@ import svmosaic
 from svmosaic.export import _onnx_mixtures as mixtures
 from svmosaic.export._reasons import NO_TILES
 from svmosaic.export._tree import leaves_in_graph
-from svmosaic.scaling import Scaling
+from svmosaic.maps.scaling import Scaling
 
 # ReduceSum with axes as an input came with 13; runtimes from 2021 on know 15.
 OPSET = 15

@@ -1,32 +1,25 @@
-"""The estimators, one paper a file. A file is imported when one of its names is asked for."""
+"""The estimators, one family per file. A file is imported when one of its names is asked for."""
 
 from typing import TYPE_CHECKING
 
 from svmosaic._lazy import lazy
 
 if TYPE_CHECKING:
-    from svmosaic.models.auto import MosaicClassifier
-    from svmosaic.models.boosted import BoostedLinearSVC
+    from svmosaic.models.boosted_linear import BoostedLinearSVC
     from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
-    from svmosaic.models.conversion import ConvertedMixture, ConvertedSVM, mixture_to_svm, svm_to_mixture
-    from svmosaic.models.fusion import FusedSVC
-    from svmosaic.models.gaussian_mixture import GaussianMixtureClassifier
-    from svmosaic.models.hierarchical import HierarchicalMixtureSVC
+    from svmosaic.models.hierarchical_mixture import HierarchicalMixtureSVC
     from svmosaic.models.learned_gate import LearnedGateSVC
     from svmosaic.models.linear import LinearSVC
-    from svmosaic.models.local_coding import LocallyLinearSVC
-    from svmosaic.models.local_coordinates import LocalCodingSVC
+    from svmosaic.models.local_coding import LocalCodingSVC
+    from svmosaic.models.locally_linear import LocallyLinearSVC
     from svmosaic.models.mixture import MixtureSVC
-    from svmosaic.models.multitask import MultiTaskMixtureSVC
+    from svmosaic.models.mosaic_classifier import MosaicClassifier
+    from svmosaic.models.multitask_mixture import MultiTaskMixtureSVC
     from svmosaic.models.neighbors import NeighborsSVC
 
 __all__ = [
     "BoostedLinearSVC",
     "ClusteredSVC",
-    "ConvertedMixture",
-    "ConvertedSVM",
-    "FusedSVC",
-    "GaussianMixtureClassifier",
     "HierarchicalMixtureSVC",
     "KMeansSVC",
     "LearnedGateSVC",
@@ -37,29 +30,20 @@ __all__ = [
     "MosaicClassifier",
     "MultiTaskMixtureSVC",
     "NeighborsSVC",
-    "mixture_to_svm",
-    "svm_to_mixture",
 ]
 
-# Where each name is: a newcomer's estimator should not wait for all the others.
 _PLACES = {
-    "MosaicClassifier": "auto",
-    "BoostedLinearSVC": "boosted",
+    "BoostedLinearSVC": "boosted_linear",
     "ClusteredSVC": "clustered",
+    "HierarchicalMixtureSVC": "hierarchical_mixture",
     "KMeansSVC": "clustered",
-    "ConvertedMixture": "conversion",
-    "ConvertedSVM": "conversion",
-    "mixture_to_svm": "conversion",
-    "svm_to_mixture": "conversion",
-    "FusedSVC": "fusion",
-    "GaussianMixtureClassifier": "gaussian_mixture",
-    "HierarchicalMixtureSVC": "hierarchical",
     "LearnedGateSVC": "learned_gate",
     "LinearSVC": "linear",
-    "LocallyLinearSVC": "local_coding",
-    "LocalCodingSVC": "local_coordinates",
+    "LocalCodingSVC": "local_coding",
+    "LocallyLinearSVC": "locally_linear",
     "MixtureSVC": "mixture",
-    "MultiTaskMixtureSVC": "multitask",
+    "MosaicClassifier": "mosaic_classifier",
+    "MultiTaskMixtureSVC": "multitask_mixture",
     "NeighborsSVC": "neighbors",
 }
 

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import cross_fit
 from svmosaic.explain import count_regions, explain, regions_table
+from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Fitting
-from svmosaic.models._whole import all_or_nothing
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, row_blocks
 from svmosaic.solvers import SOLVERS, Control, Problem, solve, warn_if_unconverged

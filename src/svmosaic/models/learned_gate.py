@@ -13,14 +13,14 @@ from svmosaic._validation import check_choice, check_real, validate_batch, valid
 from svmosaic.calibration import fit_calibration
 from svmosaic.couplings import Coupling
 from svmosaic.gates import place_centers, plant_tree, principal_components
+from svmosaic.learner.gate_learner import GateLearner
+from svmosaic.learner.loop import accuracy, batch_of, check_divergence, learn, mosaic_of, one_pass, still
+from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
-from svmosaic.models._learning import accuracy, batch_of, check_divergence, learn, mosaic_of, one_pass, still
 from svmosaic.models._progress import Fitting
-from svmosaic.models._whole import all_or_nothing
-from svmosaic.models.local_coding import code_gate
+from svmosaic.models.locally_linear import code_gate
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import Problem, Rows, solve, warn_if_unconverged
-from svmosaic.solvers.learner import GateLearner
 
 GATES = ("anchors", "tree")
 # Epochs of the solver that polishes.

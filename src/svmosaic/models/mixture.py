@@ -4,7 +4,7 @@ from svmosaic._validation import check_choice, check_real
 from svmosaic.couplings import ClusteredTasks
 from svmosaic.gates import RBFGate
 from svmosaic.gates.softmax_tree import scale_of
-from svmosaic.models._mixture_base import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier
+from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier
 
 GATES = ("normalised", "paper")
 

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic import _core
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import cross_fit
+from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import LOSSES
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
-from svmosaic.models._whole import all_or_nothing
 from svmosaic.rows import Rows
 
 # Queries whose neighbours are looked up at a time: bounds the memory, and lets an interrupt through.

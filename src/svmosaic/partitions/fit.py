@@ -11,7 +11,7 @@ from svmosaic.gates import DistanceGate, SingleCell
 from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
 from svmosaic.models._base import _tiles_of
 from svmosaic.models._progress import Fitting
-from svmosaic.models.local_coding import code_gate
+from svmosaic.models.locally_linear import code_gate
 from svmosaic.partitions.mixture import fit_mixture
 from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import (

@@ -1,8 +1,8 @@
 """EM of `MultiTaskMixtureSVC` over partitions: the E-step where the rows are, the M-step from sums.
 
-The loop, its stop rules and its steps back are those of the local model (`svmosaic.models._em.EM`). Responsibilities
-and duals stay with the rows. The Gaussians come from sums of q (x, 1)(x, 1)^T, the experts from the optimiser of all
-models.
+The loop, its stop rules and its steps back are those of the local model (`EM` in `svmosaic.models._em_loop`).
+Responsibilities and duals stay with the rows. The Gaussians come from sums of q (x, 1)(x, 1)^T, the experts from the
+optimizer of all models.
 """
 
 from dataclasses import dataclass, replace
@@ -15,9 +15,9 @@ from svmosaic.couplings import Coupling
 from svmosaic.couplings.clustered import penalty
 from svmosaic.gates import DistanceGate, GaussianGate, Responsibilities
 from svmosaic.gates.gaussian import moments
-from svmosaic.models._em import EM, Mixture
+from svmosaic.models._em_loop import EM, Mixture
 from svmosaic.models._experts import Bank, improved, total_gap
-from svmosaic.models._mixture_base import TrainingData, _Watch
+from svmosaic.models._mixture_classifier import TrainingData, _Watch
 from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import Job
 from svmosaic.partitions.placement import place, take

@@ -1,0 +1,1 @@
+"""`svmosaic bench`: our models and their peers, timed in one run."""

@@ -1,0 +1,370 @@
+"""An RBF SVM and a Gaussian mixture classifier blended into one (Deselaers, Heigold and Ney, ICPR 2008)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, check_cv
+from sklearn.svm import SVC, NuSVC
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from svmosaic._validation import (
+    NO_WEIGHT,
+    Target,
+    check_choice,
+    check_real,
+    check_weight,
+    require_two_classes,
+    validate,
+)
+from svmosaic.calibration import cross_fit
+from svmosaic.densities.blend import Blend, Reduction
+from svmosaic.densities.conversion import mixture_to_svm, svm_to_mixture
+from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
+from svmosaic.densities.one_vs_rest import OneVsRestMachine
+from svmosaic.models._all_or_nothing import all_or_nothing
+from svmosaic.models._export import ExportMixin
+from svmosaic.models._probabilities import ProbabilityMixin
+
+SCALES = ("median", "raw")
+
+# The search of svm=None: C, and gamma in units of 1 / (n_features * variance of X).
+_COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
+_WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
+
+
+class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
+    r"""A support vector machine and a Gaussian mixture, fused into one classifier.
+
+    Class k has the score
+
+    .. math:: w \, f_k(x) + (1 - w) \, \rho \, p(k) \, p(x | k)
+
+    with f the decision values of an RBF SVM (one-vs-rest for more than two classes), which are those of a Gaussian
+    mixture (`svm_to_mixture`), p the densities of a `GaussianMixtureClassifier`, w the `weight` of the SVM and
+    :math:`\rho` a factor that brings both to one scale. For two classes the decision value is the difference of the two
+    scores. An insurance rather than an improvement: beside a well-tuned SVM the mixture adds nothing beyond noise, but
+    it limits the damage of a bad one, and the other way round.
+
+    Parameters
+    ----------
+    svm : classifier or None, default=None
+        An RBF `SVC` or `NuSVC`, taken one-vs-rest where there are more than two classes, or anything else that
+        `svm_to_mixture` can read once fitted. None: an `SVC` with C and gamma chosen by cross-validation from 25 pairs.
+    mixture : GaussianMixtureClassifier or None, default=None
+        None: diagonal covariances pooled over all densities; their number is chosen from `densities` where `weight` is
+        "auto", else one a class.
+    weight : float in [0, 1] or "auto", default="auto"
+        Of the SVM: 1 is the SVM alone and 0 the mixture alone, exactly. "auto": chosen by cross-validated accuracy
+        among 0, 0.1, ..., 1. The better part alone is taken unless a blend beats it by half a standard error.
+    scale : {"median", "raw"}, default="median"
+        "median": :math:`\rho` makes the training medians of the two parts' leads equal, a lead being the difference
+        between a row's best and second-best class score. "raw": both parts as normalised mixtures, as printed in the
+        paper. They then differ by many orders of magnitude, and `weight` does next to nothing.
+    max_densities : int or None, default=None
+        Largest number of densities that the SVM is reduced to, see `svm_to_mixture`; what it costs is in `reduction_`.
+        The densities of the mixture are extra.
+    densities : sequence of int, default=(1, 2, 4, 8, 16, 32)
+        Numbers of densities a class to choose from, where `mixture` is None and `weight` "auto".
+    cv : int or splitter, default=5
+        For all cross-validation. At most the rows of the smallest class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns scores into probabilities; see `LinearSVC`. Fitted to scores of rows held out in five
+        folds, for which both parts are fitted again. None: no `predict_proba`.
+    n_jobs : int or None, default=None
+        Processes for the cross-validation, and threads in prediction.
+    random_state : int, RandomState or None, default=None
+        For the folds, the splits of the mixture and the clusters of `max_densities`.
+    verbose : int, default=0
+        1 prints what was chosen.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    calibration_ : Temperature, Sigmoid, Isotonic or None
+    weight_ : float
+        The weight in use.
+    svm_ : classifier
+        The fitted SVM.
+    svm_mixture_ : ConvertedMixture
+        The SVM as a mixture, reduced if `max_densities` says so.
+    mixture_ : GaussianMixtureClassifier
+        The fitted mixture.
+    log_ratio_ : float
+        The logarithm of :math:`\rho`.
+    weights_ : ndarray
+        What `weight="auto"` chose from.
+    densities_ : ndarray
+        What `weight="auto"` chose from.
+    cv_accuracy_ : ndarray of shape (n_densities, n_weights)
+        Cross-validated accuracies, where `weight` is "auto".
+    reduction_ : Reduction
+        Where `max_densities` is given.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    Notes
+    -----
+    Rows that the mixture takes for unlabelled (see its `unlabelled`) help to fit it and are hidden from the SVM.
+
+    References
+    ----------
+    T. Deselaers, G. Heigold and H. Ney, SVMs, Gaussian Mixtures, and their Generative/Discriminative Fusion, ICPR 2008.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> from svmosaic import FusedSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> bad = SVC(C=1000, gamma=1000)
+    >>> model = FusedSVC(bad, densities=(1, 2), random_state=0).fit(X[:200], y[:200])
+    >>> bool(model.score(X[200:], y[200:]) > bad.fit(X[:200], y[:200]).score(X[200:], y[200:]))
+    True
+    """
+
+    def __init__(
+        self,
+        svm=None,
+        mixture=None,
+        *,
+        weight="auto",
+        scale="median",
+        max_densities=None,
+        densities=(1, 2, 4, 8, 16, 32),
+        cv=5,
+        calibration=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.svm = svm
+        self.mixture = mixture
+        self.weight = weight
+        self.scale = scale
+        self.max_densities = max_densities
+        self.densities = densities
+        self.cv = cv
+        self.calibration = calibration
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X, y, sample_weight=None):
+        """Fit both parts, their scale and, where asked, their weight.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Passed to both parts.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, y = validate(self, X, y, accept_sparse=False)
+        check_classification_targets(y)
+        sample_weight = check_weight(sample_weight, X)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        mixture = GaussianMixtureClassifier() if self.mixture is None else self.mixture
+        mixture = clone(mixture).set_params(random_state=seed, n_jobs=self.n_jobs)
+        known = ~unlabelled_rows(y, mixture.unlabelled)
+        kept = sample_weight > 0
+        if not kept.any():
+            raise ValueError(NO_WEIGHT)
+        self.classes_ = np.unique(y[known & kept])
+        require_two_classes(self, np.unique(y[known]), self.classes_)
+        data = _Data(X[known & kept], y[known & kept], sample_weight[known & kept],
+                     X[~known & kept], y[~known & kept], sample_weight[~known & kept])  # fmt: skip
+        svm = self._choose_svm(data, seed)
+        choosing = isinstance(self.weight, str)
+        self.weights_ = np.linspace(0, 1, 11) if choosing else np.array([float(self.weight)])
+        several = choosing and self.mixture is None
+        self.densities_ = np.array(self.densities if several else [mixture.n_densities])
+        chosen, self.weight_ = self.densities_[0], self.weights_[0]
+        if choosing or self.max_densities is not None:
+            folds = self._cross_validate(svm, mixture, data, seed)
+            if choosing:
+                self.cv_accuracy_ = sum(fold.correct for fold in folds) / data.weight.sum()
+                chosen, self.weight_ = self._best(len(data.y))
+        self.svm_ = _fitted(svm, data.X, data.y, data.weight)
+        full = svm_to_mixture(self.svm_)
+        self.svm_mixture_ = self._reduce(full, data.X, seed)
+        self.mixture_ = data.fit_mixture(mixture.set_params(n_densities=int(chosen)), slice(None))
+        self._blend = Blend.fit(self.svm_mixture_, self.mixture_, data.X, data.weight, self.scale)
+        self.log_ratio_ = self._blend.log_ratio
+        self.calibration_ = None if self.calibration is None else self._calibrate(svm, mixture, data, seed)
+        if self.max_densities is not None:
+            shares = [sum(getattr(fold, name) for fold in folds) / data.weight.sum()
+                      for name in ("full", "reduced", "agreement")]  # fmt: skip
+            self.reduction_ = Reduction(len(full.centers), len(self.svm_mixture_.centers), *map(float, shares))
+        if self.verbose:
+            print(f"[FusedSVC] weight {self.weight_:.2g} for the SVM with {len(self.svm_mixture_.centers)} densities, "
+                  f"{self.mixture_.n_densities_.tolist()} densities in the mixture")  # fmt: skip
+        return self
+
+    def decision_function(self, X):
+        """Blended scores in units of the SVM's decision values; at weight 0 the mixture's own, log-densities.
+
+        Of shape (n_samples,) for two classes, else (n_samples, n_classes).
+        """
+        check_is_fitted(self)
+        X = validate(self, X, accept_sparse=False, reset=False)
+        return self._blend.decision_function(X, self.weight_, self.n_jobs)
+
+    def predictor(self):
+        """A `KernelPredictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+
+        Returns
+        -------
+        KernelPredictor
+        """
+        check_is_fitted(self)
+        return self._blend.predictor(self.weight_, self.calibration_)
+
+    def _check_parameters(self):
+        if self.weight != "auto":
+            if isinstance(self.weight, str):
+                raise ValueError(f"weight must be a number in [0, 1] or 'auto', got {self.weight!r}")
+            check_real("weight", self.weight, at_least=0, at_most=1)
+        check_choice("scale", self.scale, SCALES)
+        self._check_calibration()
+        check_real("max_densities", self.max_densities, at_least=1, integer=True, optional=True)
+        for n in self.densities:
+            check_real("each of densities", n, at_least=1, integer=True)
+        if len(self.densities) == 0:
+            raise ValueError("densities must name at least one number of densities")
+        if self.mixture is not None and not isinstance(self.mixture, GaussianMixtureClassifier):
+            raise TypeError(f"mixture must be None or a GaussianMixtureClassifier, got {type(self.mixture).__name__}")
+
+    def _folds(self, y, seed):
+        if not isinstance(self.cv, (int, np.integer)):
+            return check_cv(self.cv, y, classifier=True)
+        smallest = int(np.unique(y, return_counts=True)[1].min())
+        if min(self.cv, smallest) < 2:
+            raise ValueError(
+                f"cross-validation needs cv >= 2 and two rows of each class, got cv={self.cv} and a class with "
+                f"{smallest} sample(s); give an svm and a number as weight to do without it"
+            )
+        return StratifiedKFold(min(self.cv, smallest), shuffle=True, random_state=seed)
+
+    def _choose_svm(self, data, seed):
+        """The SVM to fit, as an unfitted estimator."""
+        if self.svm is not None:
+            plain = isinstance(self.svm, (SVC, NuSVC))
+            return OneVsRestMachine(clone(self.svm)) if plain and len(self.classes_) > 2 else clone(self.svm)
+        spread = float(np.average((data.X - data.X.mean(axis=0)) ** 2)) * data.X.shape[1]
+        unit = 1.0 / spread if spread > 0 else 1.0
+        grid = {"estimator__C": _COSTS, "estimator__gamma": [width * unit for width in _WIDTHS]}
+        search = GridSearchCV(
+            OneVsRestMachine(SVC()), grid, cv=self._folds(data.y, seed), n_jobs=self.n_jobs, refit=False
+        )
+        search.fit(data.X, data.y, sample_weight=data.weight)
+        best = OneVsRestMachine(SVC()).set_params(**search.best_params_)
+        return best.estimator if len(self.classes_) == 2 else best
+
+    def _cross_validate(self, svm, mixture, data, seed):
+        splits = list(self._folds(data.y, seed).split(data.X, data.y))
+        return Parallel(n_jobs=self.n_jobs)(
+            delayed(self._score_fold)(svm, mixture, data, train, test, seed) for train, test in splits
+        )
+
+    def _score_fold(self, svm, mixture, data, train, test, seed):
+        """Sums of the weights of the test rows that each candidate gets right."""
+        rows, labels, weight = data.X[train], data.y[train], data.weight[train]
+        full = svm_to_mixture(_fitted(clone(svm), rows, labels, weight))
+        reduced = self._reduce(full, rows, seed)
+        X, y, right = data.X[test], data.y[test], data.weight[test]
+        values = reduced.decision_function(X)
+        correct = np.zeros((len(self.densities_), len(self.weights_)))
+        if isinstance(self.weight, str):
+            for a, n in enumerate(self.densities_):
+                part = data.fit_mixture(clone(mixture).set_params(n_densities=int(n)), train)
+                blend = Blend.fit(reduced, part, rows, weight, self.scale)
+                scaled, alone = blend.scaled_densities(X), part.decision_function(X)
+                for b, w in enumerate(self.weights_):
+                    # Weight 0 through the logarithms, as in prediction: there densities cannot underflow to a tie.
+                    score = alone if w == 0 else w * values + (1 - w) * scaled
+                    winner = (score > 0).astype(int) if score.ndim == 1 else score.argmax(axis=1)
+                    correct[a, b] = right @ (self.classes_[winner] == y)
+        with_all, with_few = full.predict(X), reduced.predict(X)
+        return _Fold(correct, right @ (with_all == y), right @ (with_few == y), right @ (with_all == with_few))
+
+    def _calibrate(self, svm, mixture, data, seed):
+        """Probabilities from scores of rows that neither part has seen; how the parts were chosen stays."""
+        label = np.searchsorted(self.classes_, data.y)
+        target = Target(self.classes_, label, data.weight, data.weight)
+
+        def scores_without(weight):
+            kept = weight > 0
+            rows, part = data.X[kept], data.fit_mixture(clone(mixture), kept)
+            fitted = svm_to_mixture(_fitted(clone(svm), rows, data.y[kept], data.weight[kept]))
+            blend = Blend.fit(self._reduce(fitted, rows, seed), part, rows, data.weight[kept], self.scale)
+            return blend.decision_function(data.X, self.weight_, self.n_jobs).reshape(len(weight), -1)
+
+        return cross_fit(self.calibration, target, scores_without, np.random.RandomState(seed))
+
+    def _reduce(self, full, X, seed):
+        if self.max_densities is None:
+            return full
+        return svm_to_mixture(mixture_to_svm(full), max_densities=self.max_densities, X=X, random_state=seed)
+
+    def _best(self, n_rows):
+        """The number of densities and the weight to use."""
+        accuracy, best = self.cv_accuracy_, self.cv_accuracy_.max()
+        # The table holds dozens of blends, and the best of them is partly luck: one has to earn its place.
+        needed = best - 0.5 * np.sqrt(best * (1 - best) / n_rows)
+        ends = (self.weights_ == 0) | (self.weights_ == 1)
+        part = accuracy[:, ends].max()
+        enough = (accuracy >= part - 1e-12) & ends if part >= needed else accuracy >= best - 1e-12
+        # np.argmin takes the first: of equals the fewest densities, as they are in the order given.
+        a, b = np.nonzero(enough)
+        pick = np.argmin(np.abs(self.weights_[b] - 0.5))
+        return self.densities_[a[pick]], self.weights_[b[pick]]
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Labelled rows, and apart from them the unlabelled ones."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    X_unlabelled: np.ndarray
+    y_unlabelled: np.ndarray
+    weight_unlabelled: np.ndarray
+
+    def fit_mixture(self, mixture, rows):
+        """Fit the mixture on some of the labelled rows and all unlabelled ones."""
+        return mixture.fit(
+            np.concatenate([self.X[rows], self.X_unlabelled]),
+            np.concatenate([self.y[rows], self.y_unlabelled]),
+            np.concatenate([self.weight[rows], self.weight_unlabelled]),
+        )
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """Weights of the test rows that were right, for every candidate, for the full SVM and for the reduced one."""
+
+    correct: np.ndarray
+    full: float
+    reduced: float
+    agreement: float
+
+
+def _fitted(svm, X, y, sample_weight):
+    if has_fit_parameter(svm, "sample_weight"):
+        return svm.fit(X, y, sample_weight=sample_weight)
+    if (sample_weight != sample_weight[0]).any():
+        raise ValueError(
+            f"{type(svm).__name__} takes no sample_weight: give a plain SVC, or weights that are all equal"
+        )
+    return svm.fit(X, y)

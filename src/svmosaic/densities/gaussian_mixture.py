@@ -1,0 +1,364 @@
+"""Gaussian mixture density classifier (the generative part of Deselaers, Heigold and Ney, ICPR 2008)."""
+
+import warnings
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, require_two_classes, validate
+from svmosaic.densities.growth import COVARIANCES, POOLINGS, fit_mixture
+from svmosaic.densities.kernel_predictor import KernelPredictor
+from svmosaic.models._all_or_nothing import all_or_nothing
+from svmosaic.models._export import ExportMixin
+from svmosaic.models._progress import Fitting
+
+
+class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMixin, BaseEstimator):
+    r"""Bayes' rule over one Gaussian mixture a class, each grown by splitting.
+
+    .. math:: p(k) \, p(x | k) = p(k) \sum_i p(i | k) \, \mathcal N(x; \mu_{ki}, \Sigma_{ki})
+
+    predicts the class k for which this is largest. EM maximises the joint log-likelihood
+
+    .. math:: \sum_{n \text{ labelled}} s_n \log p(y_n) \, p(x_n | y_n)
+              + \sum_{n \text{ unlabelled}} s_n \log \sum_k p(k) \, p(x_n | k)
+
+    with the sample weights s (1 if not given), over covariances bounded from below. Every class starts as one
+    Gaussian; all densities are split in two and re-estimated on the labelled rows until there are `n_densities`;
+    densities that hold too few rows are deleted; then the unlabelled rows join.
+
+    scikit-learn's `GaussianMixture` could re-estimate the special case of one covariance a density (or one full
+    covariance a class), all rows labelled and of equal weight; there the two agree. It takes no `sample_weight` and no
+    labels, pools no covariance over several mixtures and deletes nothing, so the EM here is our own throughout.
+
+    Parameters
+    ----------
+    n_densities : int, default=1
+        Densities a class. Fewer are left where some were deleted, see `n_densities_`.
+    covariance : {"spherical", "diag", "full"}, default="diag"
+        One variance for all features, one a feature, or a matrix.
+    pooling : {"all", "class", "none"}, default="all"
+        What shares a covariance: all densities of all classes, the densities of a class, or nothing.
+    floor : float, default=1e-3
+        Smallest variance, as a share of the feature's variance over all rows ("diag"), of the mean variance
+        ("spherical"), or the smallest eigenvalue of a covariance of the features so scaled ("full").
+    min_count : float, default=2.0
+        Densities that hold less than this sum of sample weights are deleted; the heaviest of a class always stays.
+    split_step : float, default=0.5
+        The two halves of a density start at its mean plus and minus this many of its standard deviations, along a
+        random diagonal.
+    tol : float, default=1e-3
+        EM stops when the mean log-likelihood rises by less than this in a step.
+    max_iter : int, default=100
+        Largest number of EM steps after each split.
+    max_time : float or None, default=None
+        No EM step is begun after this many seconds. The densities are those of that moment, maybe fewer than were
+        asked for and without the unlabelled rows, and a warning says so.
+    priors : array-like of shape (n_classes,) or None, default=None
+        The p(k), in the order of the sorted labels. None: estimated.
+    unlabelled : object, default=-1
+        The label of rows without one: they join the EM with all classes possible. It is taken for an ordinary class
+        where fewer than two other labels remain, so that classes -1 and 1 stay usable. None: every row is labelled.
+        Rows with string labels are all labelled unless a string is given here. To let unlabelled rows count for less,
+        give them a smaller `sample_weight`.
+    n_jobs : int or None, default=None
+        Threads in prediction, over rows. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        For the directions of the splits.
+    verbose : int, default=0
+        1 prints the log-likelihood and the number of densities after each EM step.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    class_prior_ : ndarray of shape (n_classes,)
+    means_ : ndarray of shape (m, n_features)
+        Means of the densities of all classes.
+    owner_ : ndarray of int, shape (m,)
+        Position in `classes_` of each density's class.
+    weights_ : ndarray of shape (m,)
+        p(k) p(i|k); they sum to one.
+    covariances_ : ndarray of shape (g,), (g, n_features) or (g, n_features, n_features)
+    covariance_group_ : ndarray of int, shape (m,)
+        Which of the g covariances each density has.
+    n_densities_ : ndarray of int, shape (n_classes,)
+    log_likelihood_ : float
+        The mean of the log-likelihood above over the rows.
+    log_likelihood_path_ : list of list of float
+        Its values, one list from each split or deletion to the next. Within a list it never falls.
+    n_iter_ : int
+        EM steps of all stages.
+    stop_reason_ : {"tol", "max_iter", "max_time", "callback"}
+        Why EM stopped, in the last stage it came to.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    References
+    ----------
+    T. Deselaers, G. Heigold and H. Ney, SVMs, Gaussian Mixtures, and their Generative/Discriminative Fusion, ICPR 2008.
+
+    Examples
+    --------
+    >>> from svmosaic import GaussianMixtureClassifier
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> model = GaussianMixtureClassifier(n_densities=2, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    >>> few = y.copy()
+    >>> few[20:] = -1  # all other rows are unlabelled
+    >>> model = GaussianMixtureClassifier(n_densities=2, random_state=0).fit(X, few)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    def __init__(
+        self,
+        n_densities=1,
+        *,
+        covariance="diag",
+        pooling="all",
+        floor=1e-3,
+        min_count=2.0,
+        split_step=0.5,
+        tol=1e-3,
+        max_iter=100,
+        priors=None,
+        unlabelled=-1,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+        max_time=None,
+    ):
+        self.n_densities = n_densities
+        self.covariance = covariance
+        self.pooling = pooling
+        self.floor = floor
+        self.min_count = min_count
+        self.split_step = split_step
+        self.tol = tol
+        self.max_iter = max_iter
+        self.priors = priors
+        self.unlabelled = unlabelled
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.max_time = max_time
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Grow the mixtures.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels; `unlabelled` marks rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight k counts as k copies of it.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, y = validate(self, X, y, accept_sparse=False)
+        check_classification_targets(y)
+        weight = check_weight(sample_weight, X)
+        known = ~unlabelled_rows(y, self.unlabelled)
+        self.classes_ = np.unique(y[known])
+        label = np.where(known, np.searchsorted(self.classes_, np.where(known, y, self.classes_[0])), -1)
+        kept = weight > 0
+        if not kept.any():
+            raise ValueError(NO_WEIGHT)
+        present = np.bincount(label[kept & known], minlength=len(self.classes_)) > 0
+        require_two_classes(self, self.classes_, self.classes_[present])
+        if not present.all():
+            raise ValueError(
+                "GaussianMixtureClassifier needs rows of positive sample_weight in every class, but there are none in "
+                f"{self.classes_[~present]!r}"
+            )
+        fitting = Fitting(self.max_time, X, y, sample_weight)
+        with fitting.called_back(self, None):
+            growth = fit_mixture(
+                X[kept].astype(np.float64), label[kept], weight[kept], len(self.classes_), n_densities=self.n_densities,
+                kind=self.covariance, pooling=self.pooling, floor=self.floor, min_count=self.min_count,
+                step=self.split_step, tol=self.tol, max_iter=self.max_iter, priors=self._checked_priors(),
+                rng=check_random_state(self.random_state),
+                watch=lambda growth, densities: self._watch(growth, densities, fitting),
+            )  # fmt: skip
+            self._densities = growth.densities
+            self.log_likelihood_path_ = [path for path in growth.path if path]
+            self.log_likelihood_ = self.log_likelihood_path_[-1][-1]
+            self.n_iter_ = growth.n_iter
+            self.stop_reason_ = growth.stop_reason
+        self._warn_of_limits()
+        return self
+
+    def _warn_of_limits(self):
+        if self.stop_reason_ == "max_iter":
+            message = (
+                f"stopped after max_iter={self.max_iter} EM steps while its mean log-likelihood still rose by more "
+                f"than tol={self.tol} a step; raise max_iter or tol"
+            )
+        elif self.stop_reason_ == "max_time":
+            message = (
+                f"stopped after max_time={self.max_time} s and {self.n_iter_} EM steps, with {self.n_densities_.max()} "
+                f"of n_densities={self.n_densities} densities a class; raise max_time or tol"
+            )
+        else:
+            return
+        warnings.warn(f"GaussianMixtureClassifier {message}", ConvergenceWarning, stacklevel=5)
+
+    def _watch(self, growth, densities, fitting) -> str | None:
+        """A line of text and the callbacks of an EM step; the reason to stop, if there is one."""
+        if self.verbose:
+            print(
+                f"[GaussianMixtureClassifier] EM step {growth.n_iter}: mean log-likelihood {growth.path[-1][-1]:.6g}, "
+                f"{len(growth.densities.means)} densities",
+                flush=True,
+            )
+        if fitting.step(self, "EM step", lambda: {"_densities": densities()}):
+            return "callback"
+        return "max_time" if fitting.late else None
+
+    @property
+    def means_(self):
+        return self._densities.means
+
+    @property
+    def owner_(self):
+        return self._densities.owner
+
+    @property
+    def weights_(self):
+        return np.exp(self._densities.log_weight)
+
+    @property
+    def covariances_(self):
+        return self._densities.covariance
+
+    @property
+    def covariance_group_(self):
+        return self._densities.group
+
+    @property
+    def n_densities_(self):
+        return np.bincount(self.owner_, minlength=len(self.classes_))
+
+    @property
+    def class_prior_(self):
+        return np.bincount(self.owner_, self.weights_, minlength=len(self.classes_))
+
+    def predict_joint_log_proba(self, X):
+        """log p(k) p(x|k), of shape (n_samples, n_classes)."""
+        check_is_fitted(self)
+        X = validate(self, X, accept_sparse=False, reset=False)
+        return self._densities.class_log_joint(X, self.n_jobs)
+
+    def decision_function(self, X):
+        """log p(1|x) - log p(0|x) of shape (n_samples,) for two classes, else log p(k) p(x|k) of all classes."""
+        joint = self.predict_joint_log_proba(X)
+        return joint[:, 1] - joint[:, 0] if joint.shape[1] == 2 else joint
+
+    def predict(self, X):
+        """The most probable class."""
+        joint = self.predict_joint_log_proba(X)
+        return self.classes_[joint.argmax(axis=1)]
+
+    def predict_log_proba(self, X):
+        """log p(k|x), of shape (n_samples, n_classes)."""
+        joint = self.predict_joint_log_proba(X)
+        # From the largest: beside values of -1e17 the logarithm of their number would be lost. Rows so far away that
+        # all densities are zero in the log domain too are shared out evenly.
+        top = joint.max(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            joint = np.where(np.isfinite(top), joint - top, 0.0)
+        return joint - logsumexp(joint, axis=1, keepdims=True)
+
+    def predict_proba(self, X):
+        """p(k|x), of shape (n_samples, n_classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predictor(self):
+        """A `KernelPredictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+
+        Returns
+        -------
+        KernelPredictor
+        """
+        check_is_fitted(self)
+        densities = self._densities.packed()
+        return KernelPredictor(self.classes_, self.n_features_in_, densities=densities, posterior=True)
+
+    def score_samples(self, X):
+        """log p(x), of shape (n_samples,)."""
+        return logsumexp(self.predict_joint_log_proba(X), axis=1)
+
+    def sample(self, n_samples=1, *, random_state=None):
+        """Rows drawn from the mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,)
+            The class each row was drawn from.
+        """
+        check_is_fitted(self)
+        check_real("n_samples", n_samples, at_least=1, integer=True)
+        rng = check_random_state(random_state)
+        weights = self.weights_
+        which = rng.choice(len(weights), size=n_samples, p=weights / weights.sum())
+        noise = rng.standard_normal((n_samples, self.means_.shape[1]))
+        covariance, group = self.covariances_, self.covariance_group_[which]
+        if covariance.ndim == 1:
+            noise *= np.sqrt(covariance[group])[:, None]
+        elif covariance.ndim == 2:
+            noise *= np.sqrt(covariance[group])
+        else:
+            for g, factor in enumerate(np.linalg.cholesky(covariance)):
+                noise[group == g] = noise[group == g] @ factor.T
+        return self.means_[which] + noise, self.classes_[self.owner_[which]]
+
+    def _check_parameters(self):
+        check_real("n_densities", self.n_densities, at_least=1, integer=True)
+        check_choice("covariance", self.covariance, COVARIANCES)
+        check_choice("pooling", self.pooling, POOLINGS)
+        check_real("floor", self.floor, above=0)
+        check_real("min_count", self.min_count, at_least=0)
+        check_real("split_step", self.split_step, above=0)
+        check_real("tol", self.tol, at_least=0)
+        check_real("max_iter", self.max_iter, at_least=1, integer=True)
+        check_real("max_time", self.max_time, above=0, optional=True)
+
+    def _checked_priors(self):
+        if self.priors is None:
+            return None
+        priors = np.asarray(self.priors, dtype=np.float64)
+        if priors.shape != self.classes_.shape or not (priors > 0).all() or not np.isclose(priors.sum(), 1.0):
+            raise ValueError(
+                f"priors must be {len(self.classes_)} positive numbers that sum to one, one for each of the labels "
+                f"{self.classes_!r}, got {self.priors!r}"
+            )
+        return priors / priors.sum()
+
+
+def unlabelled_rows(y, mark):
+    """Which rows carry the mark for "no label"; none where the mark must be a class."""
+    y = np.asarray(y)
+    if mark is None or (isinstance(mark, str) != (y.dtype.kind in "OUS")):
+        return np.zeros(len(y), dtype=bool)
+    found = y == mark
+    return found if len(np.unique(y[~found])) >= 2 else np.zeros(len(y), dtype=bool)

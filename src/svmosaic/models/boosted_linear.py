@@ -1,0 +1,356 @@
+"""AdaBoost of linear SVMs: the baseline that the mixture papers compare with."""
+
+import warnings
+from importlib import import_module
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
+from svmosaic.calibration import N_FOLDS, cross_fit
+from svmosaic.models._all_or_nothing import all_or_nothing
+from svmosaic.models._base import LOSSES
+from svmosaic.models._boosting import Rounds, winners_of
+from svmosaic.models._probabilities import ProbabilityMixin
+from svmosaic.models._progress import Fitting
+from svmosaic.solvers import SOLVERS, warn_if_unconverged
+
+
+class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, BaseEstimator):
+    r"""AdaBoost (SAMME) of linear SVMs, with early stop.
+
+    Round m fits a linear SVM to the rows weighted by :math:`D_m`, which starts as the sample weights :math:`s` and
+    always sums to what they do. For two classes it minimises over w (bias included)
+
+    .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i D_m(i) \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle)
+
+    (one against the rest for K > 2). Of its answers :math:`h_m`, with the weighted share :math:`e_m` of wrong ones,
+
+    .. math:: a_m = \nu \left( \log \frac{1 - e_m}{e_m} + \log (K - 1) \right) , \qquad
+              D_{m+1}(i) \propto D_m(i) \exp(a_m [h_m(x_i) \ne y_i])
+
+    with :math:`\nu` the `learning_rate`, and the answer of all is the class with the largest
+    :math:`\sum_m a_m [h_m(x) = c]`. One round is `LinearSVC`.
+
+    Boosting stops where an SVM makes no error on the training rows, which is the last then, or does no better than
+    chance, :math:`e_m \ge 1 - 1/K`, which is left out. Votes are signs, as in the papers: margins added up would be one
+    linear function again. A sum of signs of hyperplanes is not linear in regions that a gate could name, so this model
+    has no `mosaic_` to be exported or drawn; a prediction costs one product with each of the SVMs.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Largest number of rounds.
+    C : float, default=1.0
+        Weight of the losses.
+    learning_rate : float, default=1.0
+        Multiplies the weight of each vote.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    early_stopping : bool, default=False
+        Hold out a part of the rows, stop when it is no longer answered better, and keep the rounds up to the best.
+    validation_fraction : float, default=0.1
+        Share of the rows held out.
+    n_iter_no_change : int, default=10
+        Rounds without a better answer after which to stop.
+    solver : {"auto", "dual", "newton"}, default="auto"
+        As in `LinearSVC`.
+    tol : float, default=1e-4
+        Each SVM stops when its duality gap is below `tol` times its objective at zero.
+    max_iter : int, default=1000
+        Largest number of epochs or steps for each SVM.
+    fit_intercept : bool, default=True
+    intercept_scaling : float, default=1.0
+        The constant :math:`\beta` appended to each row for the bias, which is penalised like the other weights.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies the first weights of each class.
+    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` turns votes into probabilities; see `LinearSVC`. Fitted to the votes of as many rounds on
+        rows held out in five folds, which costs five more fits. None: no `predict_proba`.
+    n_jobs : int or None, default=None
+        Threads, over classes. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Chooses the rows held out, and orders the coordinates of descent.
+    verbose : int, default=0
+        1 prints the error and the weight of each round.
+    max_time : float or None, default=None
+        Near this many seconds the SVM in work is cut short, and no other is begun; a warning says so. Where there is a
+        `calibration`, boosting and the five fits of its folds get a sixth of it each.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (n_rounds, 1 or n_classes, n_features)
+    intercept_ : ndarray of shape (n_rounds, 1 or n_classes)
+    estimator_weights_ : ndarray of shape (n_rounds,)
+        The weight :math:`a_m` of each vote.
+    estimator_errors_ : ndarray of shape (n_rounds,)
+        The weighted error :math:`e_m` of each SVM.
+    n_estimators_ : int
+        Rounds kept.
+    stop_reason_ : {"n_estimators", "perfect", "chance", "validation", "max_time", "callback"}
+        Why boosting stopped.
+    validation_scores_ : ndarray or None
+        Accuracy on the rows held out after each round, with `early_stopping`.
+    dual_gap_ : ndarray of shape (n_rounds, 1 or n_classes)
+        The certificate of each SVM.
+    n_iter_ : int
+        Most epochs or steps that an SVM took.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    Notes
+    -----
+    The first SVM is kept with weight 1 where it does no better than chance, with a warning: there is nothing to boost.
+    A weighted error below machine precision counts as that in :math:`a_m`.
+
+    References
+    ----------
+    Y. Freund and R. E. Schapire, A Decision-Theoretic Generalization of On-Line Learning, JCSS 55, 1997.
+    J. Zhu, H. Zou, S. Rosset and T. Hastie, Multi-class AdaBoost, Statistics and Its Interface 2, 2009.
+
+    Examples
+    --------
+    >>> from svmosaic import BoostedLinearSVC
+    >>> from svmosaic.datasets import make_circle_in_square
+    >>> X, y = make_circle_in_square(random_state=0)
+    >>> one = BoostedLinearSVC(1, random_state=0).fit(X, y).score(X, y)
+    >>> bool(BoostedLinearSVC(100, random_state=0).fit(X, y).score(X, y) > one + 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        n_estimators=100,
+        *,
+        C=1.0,
+        learning_rate=1.0,
+        loss="hinge",
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        solver="auto",
+        tol=1e-4,
+        max_iter=1000,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        class_weight=None,
+        calibration=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+        max_time=None,
+    ):
+        self.n_estimators = n_estimators
+        self.C = C
+        self.learning_rate = learning_rate
+        self.loss = loss
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.calibration = calibration
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.max_time = max_time
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Boost until a rule stops it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            The first weights of the rows. A row of weight k counts as k copies of it.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        self.classes_ = target.classes
+        rng = check_random_state(self.random_state)
+        fitting = Fitting(self._time_of_a_fit(), X, y, sample_weight)
+        with fitting.called_back(self, self.n_estimators):
+            self._boost(X, target, rng, fitting)
+        self.calibration_ = None if self.calibration is None else self._calibrate(X, target, rng)
+        return self
+
+    def _boost(self, X, target, rng, fitting):
+        train, held = self._hold_out(target.label, rng)
+        rounds = Rounds(self, X[train], target, train, rng, fitting)
+        votes = np.zeros((len(held), len(self.classes_)))
+        scores = []
+        self.stop_reason_ = "n_estimators"
+        while len(rounds.weights) < self.n_estimators:
+            before, reason = len(rounds.weights), rounds.boost()
+            if len(held) and len(scores) < len(rounds.weights):
+                winners = winners_of(X[held], rounds.coef[-1][None], rounds.intercept[-1][None])
+                votes[np.arange(len(held)), winners[:, 0]] += rounds.weights[-1]
+                right = votes.argmax(axis=1) == target.label[held]
+                scores.append(float(np.average(right, weights=target.weight[held])))
+                if reason is None and len(scores) - 1 - int(np.argmax(scores)) >= self.n_iter_no_change:
+                    reason = "validation"
+            kept = len(rounds.weights)  # a round that is no better than chance is not
+            if kept > before and fitting.step(self, "round", lambda kept=kept: _attributes(rounds, kept)):
+                reason = reason or "callback"
+            if fitting.late and reason in (None, "chance"):  # an SVM cut short may do no better than chance
+                reason = "max_time"
+            if reason is not None:
+                self.stop_reason_ = reason
+                break
+        self._warn_of_limits(rounds)
+        kept = int(np.argmax(scores)) + 1 if scores else len(rounds.weights)
+        vars(self).update(_attributes(rounds, kept))
+        self.validation_scores_ = np.array(scores) if len(held) else None
+        self.n_iter_ = rounds.n_iter
+
+    def _time_of_a_fit(self):
+        if self.max_time is None or self.calibration is None:
+            return self.max_time
+        return self.max_time / (N_FOLDS + 1)
+
+    def _warn_of_limits(self, rounds):
+        if self.stop_reason_ != "max_time":
+            warn_if_unconverged(rounds.solved, self.max_iter, type(self).__name__)
+            return
+        warnings.warn(
+            f"{type(self).__name__}: boosting stopped after {self._time_of_a_fit():.3g} s of max_time={self.max_time}, "
+            f"with {len(rounds.weights)} of n_estimators={self.n_estimators} rounds. Increase max_time, or lower "
+            "n_estimators.",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+
+    def _calibrate(self, X, target, rng):
+        def votes_without(weight):
+            kept = np.flatnonzero(weight > 0)
+            fewer = {"n_estimators": self.n_estimators_, "early_stopping": False, "verbose": 0}
+            fixed = {"calibration": None, "class_weight": None, "random_state": rng.randint(2**31 - 1),
+                     "max_time": self._time_of_a_fit()}  # fmt: skip
+            part = type(self)(**self.get_params() | fewer | fixed)
+            with warnings.catch_warnings():  # the fit to all rows has told
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                part.fit(X[kept], self.classes_[target.label[kept]], weight[kept])
+            return part.decision_function(X).reshape(len(weight), -1)
+
+        return cross_fit(self.calibration, target, votes_without, rng)
+
+    def decision_function(self, X):
+        r"""The vote, between -1 and 1: :math:`\sum_m a_m h_m(x) / \sum_m a_m` with signs h for two classes.
+
+        For K > 2 of shape (n_samples, n_classes): a vote counts 1 for its class and -1 / (K - 1) for each other one.
+        """
+        *_, last = self.staged_decision_function(X, first=None)
+        return last
+
+    def staged_decision_function(self, X, *, first=1):
+        """Votes after `first` rounds, after one more, and so on to the last (only the last for None).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        first : int or None, default=1
+
+        Yields
+        ------
+        ndarray, as `decision_function` gives it
+        """
+        check_is_fitted(self)
+        X = validate_rows(self, X)
+        winners = winners_of(X, self.coef_, self.intercept_)
+        n_classes = len(self.classes_)
+        rows = np.arange(len(winners))
+        votes = np.zeros((len(winners), n_classes))
+        total = 0.0
+        for m, weight in enumerate(self.estimator_weights_):
+            votes[rows, winners[:, m]] += weight
+            total += weight
+            if m + 1 >= (self.n_estimators_ if first is None else first):
+                # 1 for the class voted for, -1 / (K - 1) for the others: they sum to zero.
+                share = (votes / total * n_classes - 1) / (n_classes - 1)
+                yield share[:, 1] if n_classes == 2 else share
+
+    def staged_predict(self, X):
+        """Answers after the first round, the second, and so on, by their votes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+        """
+        for scores in self.staged_decision_function(X):
+            yield self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def save(self, path):
+        """Write the model to a file that `svmosaic.load` opens without running anything in it.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self)
+        import_module("svmosaic.export.files").save(self, path)
+
+    def _check_parameters(self):
+        self._check_calibration()
+        check_real("n_estimators", self.n_estimators, at_least=1, integer=True)
+        check_real("C", self.C, above=0)
+        check_real("learning_rate", self.learning_rate, above=0)
+        check_choice("loss", self.loss, LOSSES)
+        if not isinstance(self.early_stopping, (bool, np.bool_)):
+            raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
+        check_real("validation_fraction", self.validation_fraction, above=0, at_most=0.9)
+        check_real("n_iter_no_change", self.n_iter_no_change, at_least=1, integer=True)
+        check_choice("solver", self.solver, SOLVERS)
+        check_real("tol", self.tol, above=0)
+        check_real("max_iter", self.max_iter, at_least=1, integer=True)
+        check_real("max_time", self.max_time, above=0, optional=True)
+        check_real("intercept_scaling", self.intercept_scaling, above=0)
+
+    def _hold_out(self, label, rng):
+        """Rows to boost on, and rows held out."""
+        everything = np.arange(len(label))
+        if not self.early_stopping:
+            return everything, everything[:0]
+        counts = np.unique(label, return_counts=True)[1]
+        n_held = int(np.ceil(self.validation_fraction * len(label)))
+        if counts.min() < 2 or n_held < len(counts) or len(label) - n_held < len(counts):
+            raise ValueError(
+                f"early_stopping=True holds out validation_fraction={self.validation_fraction} of {len(label)} rows, "
+                f"which leaves too few of {len(counts)} classes; give more rows or set early_stopping=False"
+            )
+        split = StratifiedShuffleSplit(1, test_size=n_held, random_state=rng.randint(2**31 - 1))
+        train, held = next(split.split(label, label))
+        return np.sort(train), np.sort(held)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _attributes(rounds, kept) -> dict:
+    """What the first rounds are as fitted attributes."""
+    return {
+        "coef_": np.stack(rounds.coef[:kept]), "intercept_": np.stack(rounds.intercept[:kept]),
+        "estimator_weights_": np.array(rounds.weights[:kept]), "estimator_errors_": np.array(rounds.errors[:kept]),
+        "dual_gap_": np.array(rounds.gaps[:kept]), "n_estimators_": kept, "calibration_": None,
+    }  # fmt: skip

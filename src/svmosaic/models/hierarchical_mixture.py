@@ -1,0 +1,132 @@
+"""Hierarchical mixture of linear SVMs (Fu, Robles-Kelly and Zhou, IEEE TNN 2010, section III-E)."""
+
+from collections.abc import Sequence
+
+from svmosaic._validation import check_real
+from svmosaic.gates import HierarchicalGate, Responsibilities
+from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS
+from svmosaic.models.mixture import GATE_PARAMETERS, SoftmaxMixture
+
+
+class HierarchicalMixtureSVC(SoftmaxMixture):
+    __doc__ = rf"""Mixture of linear SVMs under a tree of gates.
+
+    The weight of expert j, a leaf of the tree, is the product of the softmaxes on the way down to it,
+
+    .. math:: g_j(x) = \prod_{{a \in \text{{path}}(j)}} \frac{{\xi_a e^{{-\tau_a \lVert x - v_a \rVert^2}}}}
+              {{\sum_{{b \text{{ sibling of }} a}} \xi_b e^{{-\tau_b \lVert x - v_b \rVert^2}}}} ,
+
+    for any number of levels; objective and prediction are those of `MixtureSVC`. EM works on the joint
+    responsibilities of the leaves: those of an inner node are the sums over the leaves below it. The pruning prior
+    acts at each level; a leaf is removed with the nodes above it that are left without children.
+
+    Parameters
+    ----------
+    branching : sequence of int, default=(4, 5)
+        Children of each node, level by level: (4, 5) has four nodes with five experts each. Fewer are used where a
+        cell has fewer distinct rows.
+    {GATE_PARAMETERS}{EM_PARAMETERS.format(label_weight=1.0, max_iter=30, tol="1e-4", rows_per_expert=256)}
+    Attributes
+    ----------
+    {EM_ATTRIBUTES}node_centers_ : ndarray of shape (n_nodes, n_features)
+        The centroids of all nodes, level by level.
+    parent_ : ndarray of shape (n_nodes,)
+        The node above each node, -1 at the top.
+    mixing_ : ndarray of shape (n_nodes,)
+        The coefficients xi, which sum to 1 among siblings.
+
+    References
+    ----------
+    Z. Fu, A. Robles-Kelly and J. Zhou, Mixing Linear SVMs for Nonlinear Classification, IEEE Transactions on Neural
+    Networks 21 (12), 2010.
+
+    Examples
+    --------
+    >>> from svmosaic import HierarchicalMixtureSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> model = HierarchicalMixtureSVC(branching=(2, 2), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        branching=(4, 5),
+        *,
+        C=1.0,
+        tau="scale",
+        nu="scale",
+        gate="normalised",
+        gate_iter=10,
+        label_weight=1.0,
+        max_iter=30,
+        tol=1e-4,
+        max_time=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        solver="auto",
+        inner_tol=1e-3,
+        inner_max_iter=1000,
+        rows_per_expert=256,
+        kmeans_iter=10,
+        fit_intercept=True,
+        intercept_scaling="scale",
+        class_weight=None,
+        calibration=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.branching = branching
+        self.C = C
+        self.tau = tau
+        self.nu = nu
+        self.gate = gate
+        self.gate_iter = gate_iter
+        self.label_weight = label_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.solver = solver
+        self.inner_tol = inner_tol
+        self.inner_max_iter = inner_max_iter
+        self.rows_per_expert = rows_per_expert
+        self.kmeans_iter = kmeans_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.calibration = calibration
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def node_centers_(self):
+        return self.mosaic_.gate.centers
+
+    @property
+    def parent_(self):
+        return self.mosaic_.gate.parent
+
+    @property
+    def mixing_(self):
+        return self.mosaic_.gate.prior
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if not isinstance(self.branching, Sequence) or isinstance(self.branching, str) or not self.branching:
+            raise ValueError(f"branching must be a sequence of one integer a level, got {self.branching!r}")
+        for level, n_children in enumerate(self.branching):
+            check_real(f"branching[{level}]", n_children, at_least=1, integer=True)
+
+    def _start_gate(self, data, rng):
+        gate, tile = HierarchicalGate.from_rows(
+            data.X, data.weight, self.branching, tau=None if self.tau == "scale" else self.tau, rng=rng,
+            inside=self.gate == "normalised", rows_per_center=self.rows_per_expert, max_iter=self.kmeans_iter,
+        )  # fmt: skip
+        return gate, Responsibilities.hard(tile, data.weight, gate.n_tiles)

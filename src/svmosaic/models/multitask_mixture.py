@@ -1,0 +1,245 @@
+"""Linear SVMs under a Gaussian mixture, tied by clustered multi-task learning (Mao et al., CIKM 2014)."""
+
+import warnings
+
+import numpy as np
+from scipy import sparse
+
+from svmosaic._validation import check_choice, check_real
+from svmosaic.couplings import ClusteredTasks
+from svmosaic.couplings.clustered import GROUPS
+from svmosaic.gates import GaussianGate
+from svmosaic.gates.gaussian import COVARIANCES
+from svmosaic.gates.softmax_tree import within_variance
+from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier, _Watch
+from svmosaic.models._progress import Fitting
+
+# The floors that are tried on a hold-out, as shares of the mean variance of the features.
+FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+# The search looks at no more rows and iterations than this, and at so many hold-outs.
+SEARCH_ROWS, SEARCH_ITER, SEARCH_SPLITS = 10_000, 10, 2
+
+
+class MultiTaskMixtureSVC(BaseMixtureClassifier):
+    __doc__ = rf"""LSVM-MTL: a Gaussian mixture with a linear SVM each, and SVMs that form groups.
+
+    Maximises over mixing coefficients :math:`\pi`, Gaussians and experts w (biases included)
+
+    .. math:: \sum_i s_i \log \sum_j \pi_j N(x_i; \mu_j, \Sigma_j) \, e^{{-\frac{{\rho}}{{m}} \sum_c \max(0,
+              1 - y_{{ic}} \langle w_{{jc}}, (x_i, \beta_0) \rangle)}} - \frac{{1}}{{m}} \sum_c \Omega(W_c) , \qquad
+              \Omega(W) = \alpha \sum_g \sum_{{j \in g}} \lVert w_j - \bar w_g \rVert^2 + \beta \lVert W \rVert^2
+
+    or the convex relaxation of :math:`\Omega` (see `ClusteredTasks`), and predicts by the vote
+    :math:`\sum_j p(j \mid x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the hinge h. There is
+    m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under one gate, each
+    output with groups of its own.
+
+    Parameters
+    ----------
+    n_experts : int, default=14
+    groups : {{"relaxed", "hard"}} or None, default="relaxed"
+        How the experts are tied. "relaxed": the convex relaxation of Zhou, Chen and Ye. "hard": k-means on the
+        experts' weights, alternated. None: not at all, the penalty is :math:`\beta \lVert W \rVert^2`.
+    n_groups : "auto" or int, default="auto"
+        "auto": 5, or as many as n_features and n_experts - 1 allow: with as many groups as the weights have dimensions
+        or as there are experts, the relaxation says nothing.
+    alpha : float, default=0.1
+        Weight of the variance within groups.
+    beta : float, default=0.1
+        Weight of the squared norm; :math:`\beta = \rho / (2C)` for the C of a linear SVM.
+    covariance : {{"full", "diag", "isotropic"}}, default="full"
+    covariance_floor : "auto" or float, default="auto"
+        Smallest eigenvalue of a covariance, as a share of the mean variance of the features; the most sensitive
+        setting. "auto": the largest of {FLOORS} within one standard error of the best on two hold-outs of a
+        quarter of the rows, from short runs on at most {SEARCH_ROWS} rows without groups.
+    {EM_PARAMETERS.format(label_weight=5.0, max_iter=20, tol="1e-4", rows_per_expert=None)}
+    Attributes
+    ----------
+    {EM_ATTRIBUTES}means_ : ndarray of shape (n_experts, n_features)
+    covariances_ : ndarray of shape (n_experts, n_features, n_features), (.., n_features) or (.., 1)
+    mixing_ : ndarray of shape (n_experts,)
+    covariance_floor_ : float
+        The share that was used.
+    floor_scores_ : dict
+        Accuracy of each floor on the hold-out, with "auto".
+    task_groups_ : ndarray of shape (1 or n_classes, n_experts)
+        The group of each expert.
+    coupling_ : ndarray of shape (1 or n_classes, n_experts, n_experts)
+        The matrix M of the relaxation, or the projection on the groups.
+
+    References
+    ----------
+    X. Mao, O. Wu, W. Hu and P. O'Donovan, Nonlinear Classification via Linear SVMs and Multi-Task Learning, CIKM 2014.
+    J. Zhou, J. Chen and J. Ye, Clustered Multi-Task Learning via Alternating Structure Optimization, NIPS 2011.
+
+    Examples
+    --------
+    >>> from svmosaic import MultiTaskMixtureSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> X, y = make_xor(random_state=0)
+    >>> model = MultiTaskMixtureSVC(n_experts=4, n_groups=2, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    def __init__(
+        self,
+        n_experts=14,
+        *,
+        groups="relaxed",
+        n_groups="auto",
+        alpha=0.1,
+        beta=0.1,
+        covariance="full",
+        covariance_floor="auto",
+        label_weight=5.0,
+        max_iter=20,
+        tol=1e-4,
+        max_time=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        solver="auto",
+        inner_tol=1e-3,
+        inner_max_iter=1000,
+        rows_per_expert=None,
+        kmeans_iter=10,
+        fit_intercept=True,
+        intercept_scaling="scale",
+        class_weight=None,
+        calibration=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_experts = n_experts
+        self.groups = groups
+        self.n_groups = n_groups
+        self.alpha = alpha
+        self.beta = beta
+        self.covariance = covariance
+        self.covariance_floor = covariance_floor
+        self.label_weight = label_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.solver = solver
+        self.inner_tol = inner_tol
+        self.inner_max_iter = inner_max_iter
+        self.rows_per_expert = rows_per_expert
+        self.kmeans_iter = kmeans_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.calibration = calibration
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def means_(self):
+        return self.mosaic_.gate.means
+
+    @property
+    def covariances_(self):
+        return self.mosaic_.gate.covariances
+
+    @property
+    def mixing_(self):
+        return self.mosaic_.gate.prior
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_real("n_experts", self.n_experts, at_least=1, integer=True)
+        if self.n_groups != "auto":
+            check_real("n_groups", self.n_groups, at_least=1, integer=True)
+        check_real("alpha", self.alpha, above=0)
+        check_real("beta", self.beta, above=0)
+        check_choice("covariance", self.covariance, COVARIANCES)
+        if self.groups is not None:
+            check_choice("groups", self.groups, GROUPS)
+        if self.covariance_floor != "auto":
+            check_real("covariance_floor", self.covariance_floor, above=0)
+
+    def _fit_mixture(self, X, target, rng, watch):
+        if sparse.issparse(X):
+            raise ValueError(
+                "Sparse input is not supported: the Gaussian gate needs dense rows. Use X.toarray(), or MixtureSVC."
+            )
+        if self.groups == "relaxed" and self.n_groups != "auto" and self.n_groups > X.shape[1]:
+            warnings.warn(
+                f"n_groups={self.n_groups} leaves the relaxed groups without effect: the experts' weights have only "
+                f"{X.shape[1] + 1} dimensions. Use fewer groups, groups='hard' or groups=None.",
+                stacklevel=4,
+            )
+        if self.covariance_floor == "auto":
+            self.covariance_floor_ = self._search_floor(X.shape[0], lambda rows: (X[rows], target.take(rows)), rng)
+        else:
+            self.covariance_floor_ = float(self.covariance_floor)
+        mixture = super()._fit_mixture(X, target, rng, watch)
+        tasks, couplings = self._tasks(target.n_outputs), mixture.bank.couplings
+        self.coupling_ = np.array([tasks.matrix(coupling) for coupling in couplings])
+        self.task_groups_ = np.array([tasks.labels(coupling) for coupling in couplings])
+        return mixture
+
+    def _search_floor(self, n_rows, take, rng) -> float:
+        """The largest floor, hence the smoothest gate, within one standard error of the best on hold-outs.
+
+        `take(rows)` gives the rows at these places and their `Target`.
+        """
+        scores: dict[float, list[float]] = {floor: [] for floor in FLOORS}
+        for _ in range(SEARCH_SPLITS):
+            chosen = rng.permutation(n_rows)[: SEARCH_ROWS + SEARCH_ROWS // 3]
+            n_test = len(chosen) // 4
+            test, train = np.arange(n_test), np.arange(n_test, len(chosen))
+            X, target = take(np.concatenate([chosen[:n_test], np.sort(chosen[n_test:])]))
+            if n_test == 0 or len(np.unique(target.label[train])) < len(target.classes):
+                return 1e-3  # too few rows to tell
+            seed = rng.randint(2**31 - 1)
+            for floor in FLOORS:
+                scores[floor].append(self._score_floor(floor, X, target, train, test, np.random.RandomState(seed)))
+        self.floor_scores_ = {floor: float(np.mean(found)) for floor, found in scores.items()}
+        best = max(self.floor_scores_.values())
+        enough = best - np.sqrt(best * (1.0 - best) / (SEARCH_SPLITS * n_test))
+        return max(floor for floor in FLOORS if self.floor_scores_[floor] >= enough)
+
+    def _score_floor(self, floor, X, target, train, test, rng) -> float:
+        """Accuracy on the rows `test` of a model of this floor from the rows `train`."""
+        part = target.take(train)
+        model = type(self)(**self.get_params(deep=False)).set_params(
+            covariance_floor=floor,
+            max_iter=min(self.max_iter, SEARCH_ITER),
+            # All of the search may take half of the time.
+            max_time=None if self.max_time is None else 0.5 * self.max_time / (SEARCH_SPLITS * len(FLOORS)),
+            early_stopping=False,
+            verbose=0,
+            groups=None,
+            calibration=None,
+        )
+        model.covariance_floor_, model.n_features_in_ = floor, self.n_features_in_
+        # Not its own `fit`: the rows are validated already, and callbacks are for the final run.
+        BaseMixtureClassifier._fit_mixture(model, X[train], part, rng, _Watch(model, part, Fitting(model.max_time)))
+        scores = model.mosaic_.decision_function(X[test], self.n_jobs)
+        found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return float(np.average(found == target.label[test], weights=target.weight[test]))
+
+    def _tasks(self, n_outputs):
+        n_groups = self.n_groups
+        if n_groups == "auto":
+            n_groups = max(1, min(5, self.n_features_in_, self.n_experts - 1))
+        return ClusteredTasks(self.groups, n_groups, self.alpha / n_outputs, self.beta / n_outputs)
+
+    def _start_gate(self, data, rng):
+        _, shares = self._place(data, rng, self.n_experts)
+        mean = np.average(data.X, axis=0, weights=data.weight)
+        variance = within_variance(data.X, mean[None, :], data.weight) / data.X.shape[1]
+        floor = self.covariance_floor_ * (variance if variance > 0 else 1.0)
+        return GaussianGate.from_shares(data.gate_rows, shares, floor=floor, covariance=self.covariance), shares
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags

@@ -1,0 +1,1 @@
+"""Tables: reading them, preparing their columns, and the model file that carries the preparation along."""

@@ -1,0 +1,198 @@
+"""A model together with all that its rows need: what `svmosaic train` writes and the other commands read."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from svmosaic.explain import count_regions, explain, regions_table
+from svmosaic.export.files import ModelFileError, load, save
+from svmosaic.tabular.formats import Table, TableError, to_csr
+from svmosaic.tabular.preparation import NUMBER, TEXT, prepared_names, to_input
+
+SAMPLE_ROWS = 2000
+
+
+@dataclass(eq=False)
+class TrainedModel:
+    """A fitted pipeline, the columns it was fitted to, and how well it did.
+
+    Attributes
+    ----------
+    pipeline : Pipeline
+        Steps "prepare" and "classify".
+    feature_names : ndarray of str
+        Columns of the training table, label excluded.
+    kinds : list of str
+        "number" or "text" for each.
+    sparse : bool
+        Whether rows are sparse, from a LIBSVM file: columns then go by place, and those left out are zero.
+    label : str or None
+    facts : dict
+        Numbers and names for people: rows, held-out scores, the file's name and more.
+    sample : dict
+        Up to 2,000 training rows as they were read, and their labels; see `sample_rows`.
+    """
+
+    pipeline: Any
+    feature_names: np.ndarray
+    kinds: list
+    sparse: bool
+    label: str | None
+    facts: dict = field(default_factory=dict)
+    sample: dict = field(default_factory=dict)
+
+    @property
+    def classes(self):
+        """The classes, sorted."""
+        return self.estimator.classes_
+
+    @property
+    def estimator(self):
+        """The classifier, which sees prepared rows."""
+        return self.pipeline.steps[-1][1]
+
+    @property
+    def text_columns(self) -> list[str]:
+        """Columns to be read as text, the label among them where classes are text."""
+        columns = [str(n) for n, kind in zip(self.feature_names, self.kinds, strict=True) if kind == TEXT]
+        return columns + ([self.label] if self.label is not None and self.classes.dtype.kind == "U" else [])
+
+    @property
+    def prepared_names(self) -> list[str]:
+        """Names of the features that the classifier sees."""
+        return prepared_names(self.pipeline.steps[0][1], self.feature_names)
+
+    def rows(self, X, name="the table", first_row=0):
+        """Rows of a table as the pipeline takes them, their columns checked.
+
+        Parameters
+        ----------
+        X : Table, DataFrame, ndarray or sparse matrix
+        name : str
+            What to call the table in an error.
+        first_row : int
+            Rows of the table before these, for the same purpose.
+        """
+        names = None
+        if isinstance(X, Table):
+            X, names = X.X, X.feature_names
+        if sparse.issparse(X) or self.sparse:
+            return self._sparse_rows(X, name)
+        if not isinstance(X, pd.DataFrame):
+            X = pd.DataFrame(X, columns=names or [f"x{f}" for f in range(X.shape[1])])
+        missing = [n for n in self.feature_names if n not in X.columns]
+        if missing:
+            raise TableError(
+                f"the model was trained on columns {_list(self.feature_names)}; {name} lacks {_list(missing)}"
+            )
+        return to_input(X, [str(n) for n in self.feature_names], self.kinds, first_row)
+
+    def _sparse_rows(self, X, name):
+        if not (sparse.issparse(X) and self.sparse):
+            kind = "sparse rows (LIBSVM)" if self.sparse else f"columns {_list(self.feature_names)}"
+            raise TableError(
+                f"the model was trained on {kind}, and {name} holds {'sparse' if not self.sparse else 'dense'} rows"
+            )
+        n_features = len(self.feature_names)
+        if X.shape[1] > n_features:
+            raise TableError(f"the model was trained on {n_features} features; {name} has {X.shape[1]}")
+        X = to_csr(X)
+        return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+
+    def predict(self, X, name="the table"):
+        """Classes of the rows of a table."""
+        return self.pipeline.predict(self.rows(X, name))
+
+    def predict_proba(self, X, name="the table"):
+        """Probabilities of the classes, where the model was calibrated."""
+        self.check_calibrated()
+        return self.pipeline.predict_proba(self.rows(X, name))
+
+    def check_calibrated(self):
+        """Raise unless there are probabilities."""
+        if getattr(self.estimator, "calibration_", None) is None:
+            remedy = "--calibration temperature" if "calibration" in self.estimator.get_params() else "--model auto"
+            raise ModelFileError(f"this {type(self.estimator).__name__} has no probabilities: train with {remedy}")
+
+    def prepared(self, X, name="the table"):
+        """Rows as the classifier sees them."""
+        return self.pipeline[:-1].transform(self.rows(X, name))
+
+    def explain(self, X, name="the table"):
+        """An `Explanation` of a few rows, with the names of the prepared features."""
+        rows = self.prepared(X, name)
+        return explain(self.estimator.mosaic_, rows, self.classes, self.prepared_names)
+
+    def regions(self):
+        """One line a tile: a `Table` of columns, on the training rows, or on the sample where no more is known."""
+        mosaic, counts = self.estimator.mosaic_, getattr(self.estimator, "region_counts_", None)
+        if counts is None:
+            X, y = self.sample_rows()
+            rows = self.prepared(X)
+            correct = self.estimator.predict(rows) == y
+            codes = mosaic.gate.code(rows, None)
+            counts = count_regions(codes, mosaic.n_tiles, np.searchsorted(self.classes, y), len(self.classes), correct)
+        return regions_table(mosaic, counts, self.classes, self.prepared_names)
+
+    def keep_sample(self, X, y, seed=0):
+        """Remember up to 2,000 rows of a table as they were read, and their labels."""
+        rng = np.random.default_rng(seed)
+        n_rows = X.shape[0]
+        chosen = np.sort(rng.choice(n_rows, min(n_rows, SAMPLE_ROWS), replace=False))
+        if isinstance(X, pd.DataFrame):
+            # Plain arrays, which is what a model file holds: numbers, text, and which text is missing.
+            rows = to_input(X.iloc[chosen], [str(n) for n in self.feature_names], self.kinds)
+            rows = pd.DataFrame(rows, columns=list(self.feature_names))
+            text = rows.iloc[:, [kind == TEXT for kind in self.kinds]].to_numpy(dtype=str)
+            parts = {
+                "numbers": rows.iloc[:, [kind == NUMBER for kind in self.kinds]].to_numpy(np.float64),
+                "text": text,
+            }
+        elif sparse.issparse(X):
+            rows = to_csr(X[chosen])
+            parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+        else:
+            parts = {"rows": X[chosen]}
+        self.sample = {**parts, "labels": np.asarray(y)[chosen]}
+
+    def sample_rows(self):
+        """The rows and labels that were kept, as a table would give them."""
+        if "rows" in self.sample:
+            return self.sample["rows"], self.sample["labels"]
+        if "indptr" in self.sample:
+            parts = tuple(self.sample[key] for key in ("data", "indices", "indptr"))
+            shape = (len(self.sample["labels"]), len(self.feature_names))
+            return sparse.csr_array(parts, shape=shape), self.sample["labels"]
+        columns, places = {}, {NUMBER: 0, TEXT: 0}
+        for name, kind in zip(self.feature_names, self.kinds, strict=True):
+            part = self.sample["numbers" if kind == NUMBER else "text"][:, places[kind]]
+            columns[str(name)] = part if kind == NUMBER else np.where(part == "", np.nan, part.astype(object))
+            places[kind] += 1
+        return pd.DataFrame(columns), self.sample["labels"]
+
+    def save(self, path):
+        """Write the model to a file, whole or not at all."""
+        save(self, path)
+
+
+def open_model(path) -> TrainedModel:
+    """The model in a file of `svmosaic train`."""
+    try:
+        model = load(path)
+    except FileNotFoundError:
+        raise ModelFileError(f"there is no file {path}") from None
+    except OSError as error:
+        raise ModelFileError(f"{path} could not be read: {error.strerror or error}") from error
+    if not isinstance(model, TrainedModel):
+        raise ModelFileError(
+            f"{path} holds a {type(model).__name__} without its columns, saved from Python: open it with svmosaic.load"
+        )
+    return model
+
+
+def _list(names):
+    shown = [str(name) for name in names[:10]]
+    return ", ".join(shown) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
