@@ -37,6 +37,7 @@ LAYERS = [
     "rows",
     "_core",
     "_lazy",
+    "atomic",
 ]
 # The public names, which the top of the list uses as a user does, and which only name the models.
 PUBLIC = "svmosaic"
