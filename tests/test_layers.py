@@ -25,6 +25,7 @@ LAYERS = [
     "learner",
     "explain",
     "calibration",
+    "blending",
     "mosaic",
     "predictor",
     "maps",

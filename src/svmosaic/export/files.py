@@ -41,6 +41,8 @@ TRUSTED = (
     "svmosaic.gates.hierarchical.HierarchicalGate",
     "svmosaic.gates.projected.ProjectedGate",
     "svmosaic.gates.rbf.RBFGate",
+    "svmosaic.gates.scaled.ScaledGate",
+    "svmosaic.gates.several.SeveralGates",
     "svmosaic.gates.tree.TreeGate",
     "svmosaic.learner.gate_learner.GateLearner",
     "svmosaic.maps.scaling.Scaling",
