@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from svmosaic.gates import SeveralGates
 from svmosaic.maps.scaling import Scaling
 from svmosaic.mosaic import linked
 
@@ -204,11 +205,12 @@ def names_of(mosaic, feature_names):
 
 
 def count_regions(codes, n_tiles, label, n_classes, correct):
-    """Rows, rows of each class, and rows classified rightly, by the tile with the largest weight.
+    """Rows, rows of each class, and rows classified correctly, by the tile with the largest weight.
 
     Parameters
     ----------
-    codes : (tile, weight) of shape (n_rows, width)
+    codes : (tile, weight) of shape (n_rows, width), or a list of such pairs, one per gate
+        With several gates a row counts once for each of them.
     n_tiles : int
     label : ndarray of int, places of the classes
     n_classes : int
@@ -218,6 +220,9 @@ def count_regions(codes, n_tiles, label, n_classes, correct):
     -------
     dict of ndarray: "classes" of shape (n_tiles, n_classes), "correct" of shape (n_tiles,)
     """
+    if isinstance(codes, list):
+        parts = [count_regions(part, n_tiles, label, n_classes, correct) for part in codes]
+        return {name: sum(part[name] for part in parts) for name in parts[0]}
     tile, weight = codes
     home = tile[:, 0] if weight is None else tile[np.arange(len(tile)), np.argmax(weight, axis=1)]
     counts = np.bincount(home.astype(np.int64) * n_classes + label, minlength=n_tiles * n_classes)
@@ -242,6 +247,7 @@ def regions_table(mosaic, counts, classes, feature_names=None, top=3) -> Table:
     at_least_one = np.maximum(n_rows, 1)
     columns = {
         "tile": np.arange(mosaic.n_tiles),
+        **({"gate": mosaic.gate.gate_of_tile} if isinstance(mosaic.gate, SeveralGates) else {}),
         "rows": n_rows,
         "majority": np.array([str(c) for c in classes])[counts["classes"].argmax(axis=1)],
         "accuracy": np.where(n_rows > 0, counts["correct"] / at_least_one, np.nan),

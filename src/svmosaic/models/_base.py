@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import cross_fit
 from svmosaic.explain import count_regions, explain, regions_table
+from svmosaic.gates import SeveralGates
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
@@ -131,7 +132,8 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
     def regions_(self):
         """What each tile is about, on the training data: a `Table` with one line a tile.
 
-        A row counts for the tile that its gate gives most weight to. Columns: rows, the most frequent class, accuracy,
+        A row counts for the tile that its gate gives most weight to; with several gates once for each gate, which a
+        column names. Columns: rows, the most frequent class, accuracy,
         the share of each class, and the features with the largest weights (standardise the features if these are to be
         compared). `to_frame()` gives a pandas DataFrame.
         """
@@ -229,6 +231,8 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         """Counts for `regions_`: one pass of scoring."""
         scores = self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs)
         correct = self._winners(scores) == label
+        if isinstance(self.mosaic_.gate, SeveralGates):
+            codes = self.mosaic_.gate.split(codes)
         return count_regions(codes, self.mosaic_.n_tiles, label, len(self.classes_), correct)
 
     def _report(self, solutions, coupling=None):
