@@ -33,6 +33,7 @@ LAYERS = [
     "gates",
     "datasets",
     "_validation",
+    "heads",
     "packing",
     "rows",
     "_core",
