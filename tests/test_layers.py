@@ -34,6 +34,7 @@ LAYERS = [
     "gates",
     "datasets",
     "_validation",
+    "heads",
     "packing",
     "rows",
     "_core",

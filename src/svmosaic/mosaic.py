@@ -87,7 +87,7 @@ class Mosaic:
         self._scorer(rows.dtype).score_codes(rows.core, tile, weight, out, effective_n_jobs(n_jobs))
         return out
 
-    def compile(self, classes=None, calibration=None):
+    def compile(self, classes=None, calibration=None, *, head=None):
         """A `Predictor` of these parameters, for many small calls.
 
         Parameters
@@ -96,8 +96,10 @@ class Mosaic:
             What `predict` answers with; the places of the outputs if not given.
         calibration : Calibration, optional
             For probabilities.
+        head : Head, optional
+            Turns scores into answers; `Classify(classes, calibration)` if not given.
         """
-        return Predictor(self, classes, calibration)
+        return Predictor(self, classes, calibration, head=head)
 
     @property
     def _fused(self) -> bool:

@@ -5,6 +5,7 @@ from scipy import sparse
 
 from svmosaic.atomic import write_text
 from svmosaic.cli._io import add_output_options, check_file, say
+from svmosaic.heads import head_of
 from svmosaic.tabular.formats import TableError, read_chunks
 from svmosaic.tabular.trained_model import open_model
 
@@ -95,7 +96,7 @@ def _row(model, options):
         best = np.argsort(-share, kind="stable")[:5]
         lines.append("probabilities: " + ", ".join(f"{model.classes[c]} {share[c]:.1%}" for c in best))
     # For two classes there is one score, positive for the second; otherwise the score of the class that won.
-    output = 0 if len(model.classes) == 2 else int(np.searchsorted(model.classes, predicted))
+    output = head_of(model.estimator).output_of(int(np.searchsorted(model.classes, predicted)))
     facts["score_of"] = account.output_names[output]
     facts["score"] = account.decision[0, output]
     order = np.argsort(-np.abs(account.votes[0, :, output]), kind="stable")

@@ -97,6 +97,7 @@ def _kept(table, options, name):
 def _because(model, rows, predicted, top):
     """For each row: tiles with their weights, and features with what they add in favour of the prediction."""
     from svmosaic.explain import explain
+    from svmosaic.heads import head_of
 
     prepared = model.pipeline[:-1].transform(rows)
     mosaic = getattr(model.estimator, "mosaic_", None)
@@ -108,7 +109,7 @@ def _because(model, rows, predicted, top):
     tiles, features = [], []
     place = np.searchsorted(model.classes, predicted)
     for start in range(0, prepared.shape[0], batch):
-        account = explain(mosaic, prepared[start : start + batch], model.classes, names)
+        account = explain(mosaic, prepared[start : start + batch], head_of(model.estimator), names)
         weight = account.weight if account.link == "identity" else np.abs(account.votes).sum(axis=2)
         # With the vote link a score is no sum over features: those of the tile that decided.
         if account.link == "identity":
