@@ -24,13 +24,13 @@ ROOMS = [
     "models",
     "learner",
     "export",
-    "explain calibration mosaic predictor",
+    "explain calibration blending mosaic predictor",
     "maps",
     "solvers",
     "couplings",
     "gates",
     "datasets",
-    "_validation packing rows registry _core _lazy _version",
+    "_validation heads packing rows registry atomic _core _lazy _version",
 ]
 LAYERS = [name for room in ROOMS for name in room.split()]
 # The public names, which the top of the list uses as a user does, and which only name the models.

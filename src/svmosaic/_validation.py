@@ -9,6 +9,8 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from svmosaic.heads import Classify
+
 DTYPES = [np.float64, np.float32]
 NO_WEIGHT = "sample_weight (times class_weight) is zero for every row: there is nothing to fit"
 
@@ -59,9 +61,14 @@ class Target:
     sample_weight: np.ndarray | None = None
 
     @property
+    def head(self) -> Classify:
+        """What scores for these classes mean, as long as nothing is calibrated."""
+        return Classify(self.classes)
+
+    @property
     def n_outputs(self) -> int:
-        """One for two classes, else one a class (one-vs-rest)."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
+        """One for two classes, else one per class (one-vs-rest)."""
+        return self.head.n_outputs
 
     def take(self, rows) -> "Target":
         """The target of some of the rows."""
@@ -70,8 +77,7 @@ class Target:
 
     def signs(self, output):
         """+1 and -1 of the rows for one output, as int8."""
-        positive = 1 if self.n_outputs == 1 else output
-        return np.where(self.label == positive, 1, -1).astype(np.int8)
+        return self.head.signs(self.label, output)
 
 
 def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **check):

@@ -43,6 +43,8 @@ _TYPES = {
         "svmosaic.gates.hierarchical.HierarchicalGate",
         "svmosaic.gates.projected.ProjectedGate",
         "svmosaic.gates.rbf.RBFGate",
+        "svmosaic.gates.scaled.ScaledGate",
+        "svmosaic.gates.several.SeveralGates",
         "svmosaic.gates.split_tree.SplitTreeGate",
     ),
     "map": (

@@ -3,7 +3,9 @@
 import numpy as np
 from scipy import sparse
 
-from svmosaic.cli._io import add_output_options, check_output, say, written
+from svmosaic.atomic import write_text
+from svmosaic.cli._io import add_output_options, check_file, say
+from svmosaic.heads import head_of
 from svmosaic.tabular.formats import TableError, read_chunks
 from svmosaic.tabular.trained_model import open_model
 
@@ -25,7 +27,7 @@ def add_arguments(parser):
 def run(options):
     """Print what is asked for."""
     if options.html is not None:
-        check_output(options.html)
+        check_file(options.html, [options.model, options.data])
     if options.data is not None and options.row is None:
         raise ValueError("--data needs --row, which says which of its rows to explain")
     model = open_model(options.model)
@@ -94,7 +96,7 @@ def _row(model, options):
         best = np.argsort(-share, kind="stable")[:5]
         lines.append("probabilities: " + ", ".join(f"{model.classes[c]} {share[c]:.1%}" for c in best))
     # For two classes there is one score, positive for the second; otherwise the score of the class that won.
-    output = 0 if len(model.classes) == 2 else int(np.searchsorted(model.classes, predicted))
+    output = head_of(model.estimator).output_of(int(np.searchsorted(model.classes, predicted)))
     facts["score_of"] = account.output_names[output]
     facts["score"] = account.decision[0, output]
     order = np.argsort(-np.abs(account.votes[0, :, output]), kind="stable")
@@ -157,5 +159,4 @@ def _report(model, options):
         model.estimator, model.prepared(X), y, feature_names=model.prepared_names,
         class_names=[str(c) for c in model.classes], title=title,
     )  # fmt: skip
-    with written(options.html) as path:
-        path.write_text(page, encoding="utf-8")
+    write_text(options.html, page)

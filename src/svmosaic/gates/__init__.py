@@ -9,6 +9,8 @@ from svmosaic.gates.projected import ProjectedGate, principal_components
 from svmosaic.gates.protocol import CoreGate, Gate, PlacedGate
 from svmosaic.gates.rbf import RBFGate
 from svmosaic.gates.responsibilities import Responsibilities
+from svmosaic.gates.scaled import ScaledGate
+from svmosaic.gates.several import SeveralGates
 from svmosaic.gates.split_tree import SplitTreeGate, plant_tree
 
 __all__ = [
@@ -22,6 +24,8 @@ __all__ = [
     "ProjectedGate",
     "RBFGate",
     "Responsibilities",
+    "ScaledGate",
+    "SeveralGates",
     "SingleCell",
     "SplitTreeGate",
     "place_centers",

@@ -5,6 +5,7 @@ from sklearn.utils.metaestimators import available_if
 
 from svmosaic._validation import check_choice
 from svmosaic.calibration import METHODS
+from svmosaic.heads import head_of, in_columns
 
 CALIBRATION_PARAMETER = """calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
@@ -32,7 +33,7 @@ class ProbabilityMixin:
     def predict(self, X):
         """The class with the largest score, or, with a calibration, the largest probability."""
         scores = self.decision_function(X)  # first: NotFittedError, not AttributeError
-        return self.classes_[self._winners(scores.reshape(len(scores), -1))]
+        return head_of(self).answers(in_columns(scores))
 
     @available_if(_has_calibration)
     def predict_proba(self, X):
@@ -47,13 +48,7 @@ class ProbabilityMixin:
             raise NotFittedError(
                 f"this {type(self).__name__} was fitted without calibration; fit it again to have probabilities"
             )
-        return self.calibration_.probabilities(scores.reshape(len(scores), -1))
-
-    def _winners(self, scores):
-        """Places of the classes that win, from scores of shape (n_samples, n_outputs)."""
-        if getattr(self, "calibration_", None) is not None:
-            return self.calibration_.probabilities(scores).argmax(axis=1)
-        return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return head_of(self).probabilities(in_columns(scores))
 
     def _check_calibration(self):
         if getattr(self, "calibration", None) is not None:

@@ -223,8 +223,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         # Not its own `fit`: the rows are validated already, and callbacks are for the final run.
         BaseMixtureClassifier._fit_mixture(model, X[train], part, rng, _Watch(model, part, Fitting(model.max_time)))
         scores = model.mosaic_.decision_function(X[test], self.n_jobs)
-        found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return float(np.average(found == target.label[test], weights=target.weight[test]))
+        return target.head.accuracy(scores, target.label[test], target.weight[test])
 
     def _tasks(self, n_outputs):
         n_groups = self.n_groups

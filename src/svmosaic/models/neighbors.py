@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic import _core
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import cross_fit
+from svmosaic.heads import head_of, in_columns
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import LOSSES
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
-from svmosaic.rows import Rows
+from svmosaic.rows import Rows, bias_of
 
 # Queries whose neighbours are looked up at a time: bounds the memory, and lets an interrupt through.
 QUERIES_AT_ONCE = 4096
@@ -177,7 +178,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
             part = clone(self).set_params(calibration=None, class_weight=None, random_state=self._seed, verbose=0)
             part.fit(X[kept], target.classes[target.label[kept]], weight[kept])
             scores = np.empty((len(weight), target.n_outputs))
-            scores[~kept] = part.decision_function(X[~kept]).reshape(-1, target.n_outputs)
+            scores[~kept] = in_columns(part.decision_function(X[~kept]))
             return scores
 
         return cross_fit(self.calibration, target, scores_without, rng)
@@ -195,12 +196,12 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
         X = _stored_as(validate_rows(self, X), self._rows)
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        bias = bias_of(self.fit_intercept, self.intercept_scaling)
         n_classes, n_queries = len(self.classes_), X.shape[0]
         rows = Rows(self._rows, bias)
         cost, squared_norms = self.C * self._weight, self._squared_norms + bias**2
         seed = np.random.SeedSequence(self._seed).generate_state(4, np.uint64)
-        scores = np.empty((n_queries, 1 if n_classes == 2 else n_classes))
+        scores = np.empty((n_queries, head_of(self).n_outputs))
         reports = []
         for begin in range(0, n_queries, QUERIES_AT_ONCE):
             queries = X[begin : begin + QUERIES_AT_ONCE]
@@ -215,7 +216,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
                 )
             )  # fmt: skip
         self._report(reports, n_queries)
-        return scores.ravel() if n_classes == 2 else scores
+        return head_of(self).shaped(scores)
 
     def _report(self, reports, n_queries):
         n_problems, n_late = sum(r[0] for r in reports), sum(r[1] for r in reports)

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.export.files import ModelFileError, load, save
+from svmosaic.heads import head_of
 from svmosaic.tabular.formats import Table, TableError, to_csr
 from svmosaic.tabular.preparation import NUMBER, TEXT, prepared_names, to_input
 
@@ -124,18 +125,18 @@ class TrainedModel:
     def explain(self, X, name="the table"):
         """An `Explanation` of a few rows, with the names of the prepared features."""
         rows = self.prepared(X, name)
-        return explain(self.estimator.mosaic_, rows, self.classes, self.prepared_names)
+        return explain(self.estimator.mosaic_, rows, head_of(self.estimator), self.prepared_names)
 
     def regions(self):
-        """One line a tile: a `Table` of columns, on the training rows, or on the sample where no more is known."""
-        mosaic, counts = self.estimator.mosaic_, getattr(self.estimator, "region_counts_", None)
+        """One line per tile: a `Table` of columns, on the training rows, or on the sample where no more is known."""
+        mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
+        counts = getattr(self.estimator, "region_counts_", None)
         if counts is None:
             X, y = self.sample_rows()
             rows = self.prepared(X)
-            correct = self.estimator.predict(rows) == y
-            codes = mosaic.gate.code(rows, None)
-            counts = count_regions(codes, mosaic.n_tiles, np.searchsorted(self.classes, y), len(self.classes), correct)
-        return regions_table(mosaic, counts, self.classes, self.prepared_names)
+            label, found = (np.searchsorted(self.classes, values) for values in (y, self.estimator.predict(rows)))
+            counts = count_regions(mosaic, head, mosaic.gate.code(rows, None), label, found)
+        return regions_table(mosaic, counts, head, self.prepared_names)
 
     def keep_sample(self, X, y, seed=0):
         """Remember up to 2,000 rows of a table as they were read, and their labels."""

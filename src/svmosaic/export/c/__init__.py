@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from svmosaic.atomic import write_text
 from svmosaic.export.c.tables import CExportError
 from svmosaic.export.c.target import CTarget
 from svmosaic.export.visitor import write
@@ -41,6 +42,7 @@ def to_c(estimator, path, *, name=None):
         raise CExportError(f"name must be a C identifier, got {name!r}")
     header = source.with_suffix(".h")
     text, head = write(estimator, CTarget(name, header.name), explain=None)
-    source.write_text(text)
-    header.write_text(head)
+    # The header first: a source without its header would not compile.
+    write_text(header, head)
+    write_text(source, text)
     return source, header

@@ -5,12 +5,12 @@ Needs the extra `onnx`.
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 
 from svmosaic import registry
 from svmosaic._version import __version__
+from svmosaic.atomic import write_bytes
 from svmosaic.export.onnx.graph import OPSET, Graph
 from svmosaic.export.onnx.preparation import input_names
 from svmosaic.export.onnx.target import OnnxExportError, OnnxTarget, labels_of
@@ -63,7 +63,7 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
     else:
         proto = _assembled(whole, target, *write(estimator, target, explain=explain))
     if path is not None:
-        Path(path).write_bytes(proto.SerializeToString())
+        write_bytes(path, proto.SerializeToString())
     return proto
 
 
