@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from svmosaic.gates import SeveralGates
 from svmosaic.heads import Head
 from svmosaic.maps.scaling import Scaling
 from svmosaic.mosaic import linked
@@ -205,6 +206,24 @@ def names_of(mosaic, feature_names):
     return [str(name) for name in feature_names]
 
 
+def count_regions(mosaic, head: Head, codes, target, found) -> dict:
+    """Sums over the rows of each tile; with several gates a row counts once for each of them.
+
+    Parameters
+    ----------
+    mosaic : Mosaic
+    head : Head
+        Says what is counted.
+    codes : (tile, weight), as the gate gives them
+    target, found : ndarray
+        What is known of the rows, and what the model says of them; see `Head.region_counts`.
+    """
+    gate = mosaic.gate
+    parts = gate.split(codes) if isinstance(gate, SeveralGates) else [codes]
+    counts = [head.region_counts(part, mosaic.n_tiles, target, found) for part in parts]
+    return {name: sum(part[name] for part in counts) for name in counts[0]}
+
+
 def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Table:
     """One line per tile, from its counts and weights.
 
@@ -232,6 +251,7 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Tabl
     return Table(
         {
             "tile": np.arange(mosaic.n_tiles),
+            **({"gate": mosaic.gate.gate_of_tile} if isinstance(mosaic.gate, SeveralGates) else {}),
             **head.region_columns(counts),
             "strongest features": np.array(strongest),
         }

@@ -2,16 +2,14 @@
 
 import argparse
 import json
-import os
 import sys
-import tempfile
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
+from svmosaic.atomic import check_output
 from svmosaic.tabular.formats import FORMATS, STDIN
 
 
@@ -61,32 +59,11 @@ def memory_size(text) -> int:
     return int(size)
 
 
-def check_output(path):
-    """Refuse at once what could not be written at the end."""
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder: name a file to write")
-    if not path.parent.is_dir():
-        raise ValueError(f"there is no folder {path.parent} to write {path.name} in")
-
-
-@contextmanager
-def written(path):
-    """A path to write to, which gets its name only when all went well; what was there before stays otherwise."""
-    path = Path(path)
-    check_output(path)
-    # The same ending, since writers go by it; in the same folder, so that it can be moved in one step.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".svmosaic-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def check_file(path, inputs=()):
+    """Refuse at once an output that could not be written at the end, would replace an input, or is no file."""
+    if is_stdin(path):
+        raise ValueError("this is written to a file only, not to the standard output: name one instead of -")
+    check_output(path, inputs)
 
 
 def say(options, values, lines):

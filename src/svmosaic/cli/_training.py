@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from svmosaic import LinearSVC, __version__
 from svmosaic.cli._io import add_output_options, add_table_options, listening, read_options, say
-from svmosaic.tabular.formats import Table, TableError, read_table
+from svmosaic.tabular.formats import Table, TableError, is_npy, read_table
 from svmosaic.tabular.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
 from svmosaic.tabular.trained_model import TrainedModel
 
@@ -42,6 +42,11 @@ def add_training_arguments(parser):
     parser.add_argument("--jobs", type=int, default=-1, help="threads; -1: all (the model does not depend on it)")
     add_table_options(parser)
     add_output_options(parser)
+
+
+def inputs_of(options) -> list:
+    """Files that a training command reads."""
+    return [options.data, options.test, options.label if is_npy(options.label) else None]
 
 
 def _share(text):

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy import sparse
 
-from svmosaic.cli._io import add_output_options, check_output, say, written
+from svmosaic.atomic import write_text
+from svmosaic.cli._io import add_output_options, check_file, say
 from svmosaic.heads import head_of
 from svmosaic.tabular.formats import TableError, read_chunks
 from svmosaic.tabular.trained_model import open_model
@@ -26,7 +27,7 @@ def add_arguments(parser):
 def run(options):
     """Print what is asked for."""
     if options.html is not None:
-        check_output(options.html)
+        check_file(options.html, [options.model, options.data])
     if options.data is not None and options.row is None:
         raise ValueError("--data needs --row, which says which of its rows to explain")
     model = open_model(options.model)
@@ -158,5 +159,4 @@ def _report(model, options):
         model.estimator, model.prepared(X), y, feature_names=model.prepared_names,
         class_names=[str(c) for c in model.classes], title=title,
     )  # fmt: skip
-    with written(options.html) as path:
-        path.write_text(page, encoding="utf-8")
+    write_text(options.html, page)

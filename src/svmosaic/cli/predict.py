@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say, written
+from svmosaic.atomic import check_output, written
+from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say
 from svmosaic.tabular.formats import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
 from svmosaic.tabular.trained_model import open_model
 
@@ -38,6 +39,8 @@ def run(options):
         raise ValueError(f"--chunk must be at least 1, got {options.chunk}")
     if options.json and is_stdin(options.output):
         raise ValueError("--json and the predictions cannot both go to stdout: name a file with -o")
+    if not is_stdin(options.output):
+        check_output(options.output, [options.model, options.data])
     model = open_model(options.model)
     if options.proba:
         model.check_calibrated()

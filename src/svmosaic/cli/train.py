@@ -14,9 +14,17 @@ from svmosaic import (
     MosaicClassifier,
     MultiTaskMixtureSVC,
 )
-from svmosaic.cli._io import Bar, check_output, duration, memory_size
+from svmosaic.cli._io import Bar, check_file, duration, memory_size
 from svmosaic.cli._large import is_large, train
-from svmosaic.cli._training import add_training_arguments, common_parameters, finish, fitted, for_judging, read_data
+from svmosaic.cli._training import (
+    add_training_arguments,
+    common_parameters,
+    finish,
+    fitted,
+    for_judging,
+    inputs_of,
+    read_data,
+)
 
 MODELS = {
     "auto": MosaicClassifier,
@@ -54,7 +62,7 @@ def add_arguments(parser):
 def run(options):
     """Train, judge, fit to all rows, write."""
     started = perf_counter()
-    check_output(options.output)
+    check_file(options.output, inputs_of(options))
     if options.budget is not None and options.model != "auto":
         raise ValueError(f"--budget is for --model auto, or for `svmosaic tune`, not for --model {options.model}")
     kind = MODELS[options.model]

@@ -6,13 +6,14 @@ from time import perf_counter
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from svmosaic.cli._io import Bar, check_output, duration
+from svmosaic.cli._io import Bar, check_file, duration
 from svmosaic.cli._training import (
     add_training_arguments,
     common_parameters,
     finish,
     fitted,
     for_judging,
+    inputs_of,
     read_data,
     take,
 )
@@ -56,7 +57,7 @@ def _models(text):
 def run(options):
     """Search on the training rows, judge the best on rows held out, fit it to all."""
     started = perf_counter()
-    check_output(options.output)
+    check_file(options.output, inputs_of(options))
     with Bar(options.quiet) as bar:
         with bar.step(f"reading {options.data}"):
             data = read_data(options)

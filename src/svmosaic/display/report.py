@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic.display._fitted import PALETTE, Fitted, Plane
-from svmosaic.explain import explain
+from svmosaic.explain import count_regions, explain
 from svmosaic.heads import Classify, head_of
 
 # Rows on the map, each of which can be chosen.
@@ -126,7 +126,7 @@ def _regions(fitted, predicted, label):
     """Counts and strongest weights of each tile."""
     mosaic = fitted.mosaic
     shown = predicted if label is None else label
-    counts = head_of(fitted.model).region_counts(fitted.codes(), mosaic.n_tiles, shown, predicted)
+    counts = count_regions(mosaic, head_of(fitted.model), fitted.codes(), shown, predicted)
     n_tiles, n_outputs, n_features = mosaic.coef.shape
     n_shown = min(n_features, int(np.clip(MOST_WEIGHTS // (n_tiles * n_outputs), FEWEST_SHOWN, MOST_SHOWN)))
     strength = np.linalg.norm(mosaic.coef, axis=1)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import cross_fit
-from svmosaic.explain import explain, regions_table
+from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.heads import head_of
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
@@ -131,7 +131,8 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
     def regions_(self):
         """What each tile is about, on the training data: a `Table` with one line a tile.
 
-        A row counts for the tile that its gate gives most weight to. Columns: rows, the most frequent class, accuracy,
+        A row counts for the tile that its gate gives most weight to; with several gates once for each gate, which a
+        column names. Columns: rows, the most frequent class, accuracy,
         the share of each class, and the features with the largest weights (standardise the features if these are to be
         compared). `to_frame()` gives a pandas DataFrame.
         """
@@ -227,9 +228,8 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
 
     def _count_regions(self, tile_rows, label, codes):
         """Counts for `regions_`: one pass of scoring."""
-        head = head_of(self)
-        found = head.found(self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs))
-        return head.region_counts(codes, self.mosaic_.n_tiles, label, found)
+        found = head_of(self).found(self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs))
+        return count_regions(self.mosaic_, head_of(self), codes, label, found)
 
     def _report(self, solutions, coupling=None):
         name = type(self).__name__

@@ -11,6 +11,7 @@ from svmosaic import _core
 from svmosaic._validation import DTYPES, check_weight
 from svmosaic.calibration import N_FOLDS
 from svmosaic.couplings import Coupling
+from svmosaic.explain import count_regions
 from svmosaic.heads import signs_of
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem
@@ -264,7 +265,7 @@ def cells_used(part, gate, n_threads):
 def regions(part, mosaic, head, n_threads):
     """Counts for `regions_`."""
     found = head.found(mosaic.score_codes(part.X, part.tile, part.code, n_threads))
-    return head.region_counts((part.tile, part.code), mosaic.n_tiles, part.label, found)
+    return count_regions(mosaic, head, (part.tile, part.code), part.label, found)
 
 
 def held_out_scores(part, mosaics, share, n_threads):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from svmosaic.explain import explain, regions_table
+from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.export.files import ModelFileError, load, save
 from svmosaic.heads import head_of
 from svmosaic.tabular.formats import Table, TableError, to_csr
@@ -135,7 +135,7 @@ class TrainedModel:
             X, y = self.sample_rows()
             rows = self.prepared(X)
             label, found = (np.searchsorted(self.classes, values) for values in (y, self.estimator.predict(rows)))
-            counts = head.region_counts(mosaic.gate.code(rows, None), mosaic.n_tiles, label, found)
+            counts = count_regions(mosaic, head, mosaic.gate.code(rows, None), label, found)
         return regions_table(mosaic, counts, head, self.prepared_names)
 
     def keep_sample(self, X, y, seed=0):
