@@ -14,7 +14,6 @@ from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.heads import head_of
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
-from svmosaic.models._importances import ImportanceMixin
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Fitting
 from svmosaic.mosaic import Mosaic
@@ -38,7 +37,7 @@ def _code(gate, X, n_jobs):
     return np.concatenate(tiles), None if weights[0] is None else np.concatenate(weights)
 
 
-class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, ClassifierMixin, BaseEstimator):
+class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     """A classifier made of a gate, a coupling and the shared solver.
 
     Subclasses say how to fit a gate (`_fit_gate`) and how tiles share strength (`_couple`).
@@ -155,7 +154,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         y = np.asarray(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y has classes that the model does not know: {unknown.tolist()!r}")
+            raise ValueError(f"y has classes that the model does not know: {unknown!r}")
         if len(y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
         feature_map = self.mosaic_.feature_map
@@ -229,9 +228,8 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
 
     def _count_regions(self, tile_rows, label, codes):
         """Counts for `regions_`: one pass of scoring."""
-        head = head_of(self)
-        found = head.found(self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs))
-        return count_regions(self.mosaic_, head, codes, label, found)
+        found = head_of(self).found(self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs))
+        return count_regions(self.mosaic_, head_of(self), codes, label, found)
 
     def _report(self, solutions, coupling=None):
         name = type(self).__name__
