@@ -206,20 +206,22 @@ def names_of(mosaic, feature_names):
     return [str(name) for name in feature_names]
 
 
-def count_regions(mosaic, head, codes, target, found) -> dict:
-    """Sums over the rows of each tile, as the head counts them; with several gates a row counts once for each.
+def count_regions(mosaic, head: Head, codes, target, found) -> dict:
+    """Sums over the rows of each tile; with several gates a row counts once for each of them.
 
     Parameters
     ----------
     mosaic : Mosaic
     head : Head
-    codes : (tile, weight), as the gate of the mosaic gives them
+        Says what is counted.
+    codes : (tile, weight), as the gate gives them
     target, found : ndarray
-        As `head.region_counts` takes them.
+        What is known of the rows, and what the model says of them; see `Head.region_counts`.
     """
-    parts = mosaic.gate.split(codes) if isinstance(mosaic.gate, SeveralGates) else [codes]
-    counted = [head.region_counts(part, mosaic.n_tiles, target, found) for part in parts]
-    return {name: sum(part[name] for part in counted) for name in counted[0]}
+    gate = mosaic.gate
+    parts = gate.split(codes) if isinstance(gate, SeveralGates) else [codes]
+    counts = [head.region_counts(part, mosaic.n_tiles, target, found) for part in parts]
+    return {name: sum(part[name] for part in counts) for name in counts[0]}
 
 
 def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Table:

@@ -60,12 +60,16 @@ def run(options):
 
 def chunks_of(model, options, rows, update=None):
     """The table of a command, read as the model needs it."""
-    extra = {}
-    if is_npy(getattr(options, "label", None)):
-        extra = {"label": options.label}
-    if model.sparse and format_of(options.data, options.format) == "libsvm":
+    label, extra = getattr(options, "label", None), {}
+    if is_npy(label):
+        extra = {"label": label}
+    elif model.sparse and format_of(options.data, options.format) == "libsvm":
         extra = {"n_features": len(model.feature_names), "zero_based": str(model.feature_names[0]) == "0"}
-    return read_chunks(options.data, rows, text=model.text_columns, progress=update, **extra, **read_options(options))
+    kept = [label] if label is not None and model.text_labels else model.text_labels
+    return read_chunks(
+        options.data, rows, text=model.text_columns, kept=kept, progress=update, **extra,
+        **read_options(options, model.dialect),
+    )  # fmt: skip
 
 
 def predictions(model, table, options, name, first_row=0):

@@ -228,9 +228,8 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
 
     def _count_regions(self, tile_rows, label, codes):
         """Counts for `regions_`: one pass of scoring."""
-        head = head_of(self)
-        found = head.found(self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs))
-        return count_regions(self.mosaic_, head, codes, label, found)
+        found = head_of(self).found(self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs))
+        return count_regions(self.mosaic_, head_of(self), codes, label, found)
 
     def _report(self, solutions, coupling=None):
         name = type(self).__name__

@@ -16,6 +16,7 @@ from svmosaic.heads import Classify, in_columns, winners
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import LOSSES
 from svmosaic.models._boosting import Rounds, winners_of
+from svmosaic.models._importances import weighted_importances
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Fitting
 from svmosaic.solvers import SOLVERS, warn_if_unconverged
@@ -235,6 +236,13 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
             ConvergenceWarning,
             stacklevel=6,
         )
+
+    @property
+    def feature_importances_(self):
+        """Mean absolute weight of each feature over rounds, by the weight of their votes, and outputs."""
+        if not hasattr(self, "coef_"):
+            raise AttributeError(f"this {type(self).__name__} has no feature_importances_ before it is fitted")
+        return weighted_importances(self.coef_, self.estimator_weights_)
 
     def _calibrate(self, X, target, rng):
         def votes_without(weight):
