@@ -35,6 +35,7 @@ LAYERS = [
     "_validation",
     "packing",
     "rows",
+    "losses",
     "_core",
     "_lazy",
 ]
