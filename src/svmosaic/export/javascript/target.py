@@ -149,7 +149,7 @@ class JavaScriptTarget(Target):
             "source": prepared.source,
             "category": prepared.category,
             "missing": [prepared.missing.get(column) for column in range(prepared.n_columns)],
-            "strips": prepared.strips,
+            "missingTexts": prepared.missing_texts,
             "steps": [{"fill": s.fill, "center": s.center, "factor": s.factor} for s in prepared.steps],
         }
 
