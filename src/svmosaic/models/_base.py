@@ -12,6 +12,7 @@ from svmosaic._validation import check_choice, check_real, validate_rows, valida
 from svmosaic.calibration import cross_fit
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.heads import head_of
+from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._importances import ImportanceMixin
@@ -19,9 +20,7 @@ from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Fitting
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, bias_of, row_blocks, split_bias
-from svmosaic.solvers import SOLVERS, Control, Problem, solve, warn_if_unconverged
-
-LOSSES = ("hinge", "squared_hinge")
+from svmosaic.solvers import SOLVERS, Control, problems_of, solve, warn_if_unconverged
 
 
 def _tiles_of(coupling, solutions, bias):
@@ -170,7 +169,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         check_real("tol", self.tol, above=0)
         check_real("max_iter", self.max_iter, at_least=1, integer=True)
         check_real("intercept_scaling", self.intercept_scaling, above=0)
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
         check_choice("solver", self.solver, self._solvers)
         check_real("max_time", getattr(self, "max_time", None), above=0, optional=True)
         self._check_calibration()
@@ -185,9 +184,9 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
     def _solve(self, X, target, codes, coupling, rng, start=None):
         """Solve for the tiles of every output with the codes held fixed, from duals where given."""
         bias = bias_of(self.fit_intercept, self.intercept_scaling)
-        cost = self.C * target.weight
-        first = Problem(Rows(X, bias), *codes, coupling, target.signs(0), cost, self.loss)
-        problems = [first.with_target(target.signs(c), cost) for c in range(target.n_outputs)]
+        loss, cost = LOSSES[self.loss], self.C * target.weight
+        targets = [loss.rows(target.signs(c), cost) for c in range(target.n_outputs)]
+        problems = problems_of(Rows(X, bias), codes, coupling, loss, targets)
         solutions = solve(
             problems, solver=self.solver, tol=self.tol, max_iter=self.max_iter, seed=rng.randint(2**31 - 1),
             n_jobs=self.n_jobs, start=start, sgd=self._sgd_options(),
