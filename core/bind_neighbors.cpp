@@ -26,7 +26,7 @@ void bind_neighbors(nb::module_& m) {
         for (int64_t i = 0; i < n; ++i)
           require(label.data()[i] >= 0 && label.data()[i] < n_classes, "a label is out of range");
         nb::gil_scoped_release release;
-        const SmallReport total = rows.visit([&](const auto& x) -> SmallReport {
+        const SmallReport total = rows.visit_plain([&](const auto& x) -> SmallReport {
           using Rows = std::decay_t<decltype(x)>;
           const Rows* z = std::get_if<Rows>(&queries.any);
           if (!z) throw std::invalid_argument("queries must be stored as the training rows are");

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC, MosaicClassifier, MultiTaskMixtureSVC, outofcore
 from svmosaic.cli._io import is_stdin, read_options
 from svmosaic.cli._training import check_classes, common_parameters, for_judging, write_model
-from svmosaic.maps.scaling import Scaling
+from svmosaic.maps import Scaling, scaled_first
 from svmosaic.partitions.fit import SUPPORTED
 from svmosaic.partitions.part import Raw
 from svmosaic.tabular.formats import Table, TableError, format_of, name_of, read_chunks, size_in_memory
@@ -316,7 +316,8 @@ class _Job:
             rows.n_passes = 0
             estimator = outofcore.fit(choice.estimator, rows, scratch=self.options.scratch)
         if choice.scaling is not None:
-            estimator.mosaic_ = replace(estimator.mosaic_, feature_map=choice.scaling)
+            feature_map = scaled_first(choice.scaling, estimator.mosaic_.feature_map)
+            estimator.mosaic_ = replace(estimator.mosaic_, feature_map=feature_map)
         return Pipeline([("prepare", found.preparation), ("classify", estimator)])
 
     def judged(self, model, linear):
