@@ -155,8 +155,11 @@ inline void curves_by_panel(const CurveRows<T>& x, const int32_t* rows, const T*
     for (int r = 0; r < R; ++r) {
       const T t = x.fraction[rows[r] * x.n_curves + c], *left = values + x.hat[rows[r] * x.n_curves + c] * lanes;
 #pragma GCC unroll 2
-      for (int v = 0; v < V; ++v)
-        sum[r][v] += (1 - t) * load<T>(left + v * w) + t * load<T>(left + lanes + v * w);
+      for (int v = 0; v < V; ++v) {
+        // One after the other, so that the compiler fuses both in the same way for any number of rows.
+        sum[r][v] += (1 - t) * load<T>(left + v * w);
+        sum[r][v] += t * load<T>(left + lanes + v * w);
+      }
     }
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < V; ++v) store<T>(out[r] + at + v * w, sum[r][v]);

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from svmosaic._lazy import lazy
 
 if TYPE_CHECKING:
-    from svmosaic.maps.composed import Composed, scaled_first
+    from svmosaic.maps.composed import Composed, same_map, scaled_first
     from svmosaic.maps.encoded_rows import EncodedRows
     from svmosaic.maps.identity import IDENTITY
     from svmosaic.maps.pieces import Pieces, check_pieces
@@ -25,6 +25,7 @@ __all__ = [
     "Scaling",
     "TransformerMap",
     "check_pieces",
+    "same_map",
     "scaled_first",
 ]
 
@@ -37,6 +38,7 @@ _PLACES = {
     "Scaling": "scaling",
     "TransformerMap": "transformer",
     "check_pieces": "pieces",
+    "same_map": "composed",
     "scaled_first": "composed",
 }
 

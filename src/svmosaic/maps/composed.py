@@ -1,7 +1,9 @@
 """Two maps, one after the other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
+
+import numpy as np
 
 from svmosaic.maps.scaling import Scaling
 
@@ -72,3 +74,13 @@ class Composed:
 def scaled_first(scaling, then=None):
     """A scaling in front of a map, or alone."""
     return scaling if then is None else Composed(scaling, then)
+
+
+def same_map(one, other) -> bool:
+    """Whether two maps, either of which may be None, are the same: of one class, with equal arrays."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or hasattr(one, "transformer"):  # transformers cannot be compared
+        return False
+    pairs = ((getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+    return all(same_map(a, b) if hasattr(a, "rows") else np.array_equal(a, b) for a, b in pairs)

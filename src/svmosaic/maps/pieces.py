@@ -10,6 +10,7 @@ with one piecewise-linear curve per column. Between two knots only their two hat
 are, with one byte per curve that says between which knots the value lies.
 """
 
+import itertools
 import numbers
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -187,10 +188,10 @@ class Pieces:
         """The features that the tiles see, as a CSR matrix of float64: for a few rows, or for tests."""
         if self.implicit_zeros:
             X = sparse.coo_array(X)
-            row, column, value = *X.coords, X.data
+            (row, column), value = X.coords, X.data
         else:
             X = dense(X)
-            row, column, value = *np.indices(X.shape).reshape(2, -1), X.ravel()
+            (row, column), value = np.indices(X.shape).reshape(2, -1), X.ravel()
         entry, feature, value = self.features_of(column, value.astype(np.float64))
         places = row[entry].astype(np.int32), feature.astype(np.int32)
         return sparse.csr_array((value, places), shape=(X.shape[0], self.n_features))
@@ -284,7 +285,7 @@ class Folded:
         knot = np.concatenate([np.zeros(0), *self.knots])
         self.straight = np.setdiff1d(np.arange(pieces.n_inputs), pieces.column)
         n_straight = len(self.straight)
-        self.places = [slice(n_straight + a, n_straight + b) for a, b in zip(start[:-1], start[1:], strict=True)]
+        self.places = [slice(n_straight + a, n_straight + b) for a, b in itertools.pairwise(start)]
 
         at_knot, feature, value = pieces.features_of(np.repeat(pieces.column, np.diff(start)), knot)
         _, at_zero, zero = pieces.features_of(np.arange(pieces.n_inputs), np.zeros(pieces.n_inputs))

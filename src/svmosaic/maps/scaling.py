@@ -61,3 +61,8 @@ class Scaling(PlainMap):
     def values(self, X):
         """The rows as they were measured."""
         return dense(X)
+
+    def fold(self, coef, intercept):
+        """Weights and intercepts of tiles that do the same to x as the given ones do to z."""
+        scaled = coef * self.factor
+        return scaled, intercept if self.center is None else intercept - scaled @ self.center

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from svmosaic.maps.protocol import PlainMap, column_names, dense
 
@@ -40,7 +39,7 @@ class TransformerMap(PlainMap):
 
     def _transform(self, X):
         features = self.transformer.transform(X)
-        features = features.tocsr() if sparse.issparse(features) else np.ascontiguousarray(features)
+        features = features.tocsr() if hasattr(features, "tocsr") else np.ascontiguousarray(features)
         return features if features.dtype in (np.float32, np.float64) else features.astype(np.float64)
 
     def names(self, feature_names, n_features):
@@ -54,6 +53,3 @@ class TransformerMap(PlainMap):
     def values(self, X):
         """The features."""
         return dense(self._transform(X))
-
-
-FeatureMap = TransformerMap  # the name of the class in model files of earlier versions
