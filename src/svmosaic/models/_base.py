@@ -10,9 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import cross_fit
+from svmosaic.curves import curves_of
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.heads import head_of
 from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
+from svmosaic.maps import Pieces, check_pieces
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._importances import ImportanceMixin
@@ -74,7 +76,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
     def _fit(self, X, target):
         """From validated data to the fitted form."""
         rng = check_random_state(self.random_state)
-        gate_rows, tile_rows, feature_map = self._map_features(X)
+        gate_rows, tile_rows, feature_map = self._map_features(X, target, rng)
         gate = self._fit_gate(gate_rows, target, rng)
         codes = _code(gate, gate_rows, self.n_jobs)
         coupling = self._couple(gate.n_tiles)
@@ -141,6 +143,19 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         names = getattr(self, "feature_names_in_", None)
         return regions_table(self.mosaic_, self.region_counts_, head_of(self), names)
 
+    @property
+    def curves_(self):
+        """What each feature does to the margins of the tiles and on the whole: `Curves`, for models with `pieces`.
+
+        ``curves_[feature]`` has `knots`, `values` of each tile and output, and their `mean` over the tiles, weighted by
+        their training rows; ``curves_.ranking()`` lists features by the spread of that mean.
+        """
+        if not hasattr(self, "mosaic_"):
+            raise AttributeError(f"this {type(self).__name__} has no curves: fit it first")
+        head, counts = head_of(self), getattr(self, "region_counts_", None)
+        rows = None if counts is None else head.region_columns(counts)["rows"]
+        return curves_of(self.mosaic_, rows, head.output_names, getattr(self, "feature_names_in_", None))
+
     def summarise_regions(self, X, y):
         """The same as `regions_`, of other rows.
 
@@ -157,8 +172,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
             raise ValueError(f"y has classes that the model does not know: {unknown.tolist()!r}")
         if len(y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
-        feature_map = self.mosaic_.feature_map
-        gate_rows, tile_rows = (X, X) if feature_map is None else feature_map.rows(X)
+        gate_rows, tile_rows = self.mosaic_.features.rows(X)
         codes = self.mosaic_.gate.code(gate_rows, self.n_jobs)
         counts = self._count_regions(tile_rows, np.searchsorted(self.classes_, y), codes)
         names = getattr(self, "feature_names_in_", None)
@@ -171,12 +185,16 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         check_real("intercept_scaling", self.intercept_scaling, above=0)
         check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
         check_choice("solver", self.solver, self._solvers)
+        check_pieces(getattr(self, "pieces", None))
         check_real("max_time", getattr(self, "max_time", None), above=0, optional=True)
         self._check_calibration()
 
-    def _map_features(self, X):
+    def _map_features(self, X, target, rng):
         """Rows as the gate sees them, rows as the tiles see them, and the fitted map between, if any."""
-        return X, X, None
+        if getattr(self, "pieces", None) is None:
+            return X, X, None
+        feature_map = Pieces.fit(X, self.pieces, target.sample_weight, rng, self.n_jobs)
+        return *feature_map.rows(X), feature_map
 
     def _sgd_options(self):
         """How stochastic descent should go, or None for its defaults."""

@@ -63,13 +63,13 @@ class StreamMixin:
         bias = bias_of(self.fit_intercept, self.intercept_scaling)
         if first:
             rng = check_random_state(self.random_state)
-            gate_rows, tile_rows, feature_map = self._map_features(X)
+            gate_rows, tile_rows, feature_map = self._map_features(X, target, rng)
             gate = self._fit_gate(gate_rows, target, rng)
             self.n_samples_seen_ = 0
             self._stream = None
         else:
             gate, feature_map = self.mosaic_.gate, self.mosaic_.feature_map
-            gate_rows, tile_rows = (X, X) if feature_map is None else feature_map.rows(X)
+            gate_rows, tile_rows = self.mosaic_.features.rows(X)
         coupling = self._couple(gate.n_tiles)
         if self._stream is None:
             self._stream = self._start_stream(target, coupling, tile_rows, bias, first)

@@ -43,7 +43,7 @@ def fit_path(estimator, X, y, settings):
     first._check_parameters()
     X, target = validate_training(first, X, y, None, first.class_weight)
     rng = check_random_state(first.random_state)
-    gate_rows, tile_rows, feature_map = first._map_features(X)
+    gate_rows, tile_rows, feature_map = first._map_features(X, target, rng)
     gate = first._fit_gate(gate_rows, target, rng)
     codes = gate.code(gate_rows, first.n_jobs)
     duals, cost = None, None

@@ -50,6 +50,8 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
     max_time : float or None, default=None
         Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
         (and independent tiles) share the time that is left when they start; k-means is not cut short.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and cell instead of a slope, as in `LinearSVC`; the cells stay as they are without it.
     """.replace("@CALIBRATION@", CALIBRATION_PARAMETER)
 
 # How often weights and groups are fitted in turn where cells form groups: a few rounds settle the groups.
@@ -160,6 +162,7 @@ class KMeansSVC(_CellSVC):
         random_state=None,
         verbose=0,
         max_time=None,
+        pieces=None,
     ):
         self.n_clusters = n_clusters
         self.C = C
@@ -179,6 +182,7 @@ class KMeansSVC(_CellSVC):
         self.random_state = random_state
         self.verbose = verbose
         self.max_time = max_time
+        self.pieces = pieces
 
     def _couple(self, n_tiles):
         return Coupling.independent(n_tiles)
@@ -276,6 +280,7 @@ class ClusteredSVC(_CellSVC):
         random_state=None,
         verbose=0,
         max_time=None,
+        pieces=None,
     ):
         self.n_clusters = n_clusters
         self.C = C
@@ -295,6 +300,7 @@ class ClusteredSVC(_CellSVC):
         self.random_state = random_state
         self.verbose = verbose
         self.max_time = max_time
+        self.pieces = pieces
 
     def _check_parameters(self):
         super()._check_parameters()

@@ -8,7 +8,7 @@ from sklearn.callback import CallbackSupportMixin
 from svmosaic._validation import check_choice, check_real
 from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate, place_centers
-from svmosaic.maps import FeatureMap
+from svmosaic.maps import TransformerMap
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._crammer_singer import solve_jointly
 from svmosaic.models._partial_fit import StreamMixin
@@ -117,6 +117,9 @@ class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
         1000 rows.
     stream_length : int or None, default=None
         For `partial_fit`: the n of :math:`\lambda = 1 / (C n)`. None: the rows of `fit`, or of the first batch.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and anchor instead of a slope, as in `LinearSVC`; anchors and codes stay as they are without
+        it. `partial_fit` takes the knots from the first batch. Not together with `feature_map`.
 
     Attributes
     ----------
@@ -190,6 +193,7 @@ class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
         average=True,
         t0=None,
         stream_length=None,
+        pieces=None,
     ):
         self.n_anchors = n_anchors
         self.n_neighbors = n_neighbors
@@ -219,6 +223,7 @@ class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
         self.average = average
         self.t0 = t0
         self.stream_length = stream_length
+        self.pieces = pieces
 
     @property
     def anchors_(self):
@@ -246,11 +251,16 @@ class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
         check_real("rows_per_anchor", self.rows_per_anchor, at_least=1, integer=True, optional=True)
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
+        if self.pieces is not None and self.feature_map is not None:
+            raise ValueError(
+                "pieces and feature_map are two ways to say what the tiles see: give one of them; to put a transformer "
+                "in front of pieces, use a pipeline"
+            )
 
-    def _map_features(self, X):
+    def _map_features(self, X, target, rng):
         if self.feature_map is None:
-            return X, X, None
-        feature_map = FeatureMap(clone(self.feature_map).fit(X), self.code_space)
+            return super()._map_features(X, target, rng)
+        feature_map = TransformerMap(clone(self.feature_map).fit(X), self.code_space)
         return *feature_map.rows(X), feature_map
 
     def _fit_gate(self, X, target, rng):
