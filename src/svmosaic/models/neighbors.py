@@ -15,7 +15,7 @@ from svmosaic._validation import check_choice, check_real, validate_rows, valida
 from svmosaic.calibration import cross_fit
 from svmosaic.heads import head_of, in_columns
 from svmosaic.models._all_or_nothing import all_or_nothing
-from svmosaic.models._base import LOSSES
+from svmosaic.models._composed import LOSSES
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.rows import Rows, bias_of
