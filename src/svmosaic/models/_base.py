@@ -8,11 +8,12 @@ from svmosaic._validation import validate_rows
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.heads import head_of
 from svmosaic.models._export import ExportMixin
+from svmosaic.models._importances import ImportanceMixin
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.rows import row_blocks
 
 
-class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
+class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose `fit` leaves `classes_`, `mosaic_`, `calibration_` and `region_counts_`."""
 
     def decision_function(self, X):
@@ -80,7 +81,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         y = np.asarray(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y has classes that the model does not know: {unknown!r}")
+            raise ValueError(f"y has classes that the model does not know: {unknown.tolist()!r}")
         if len(y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
         feature_map = self.mosaic_.feature_map

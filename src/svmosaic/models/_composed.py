@@ -7,14 +7,13 @@ from sklearn.utils import check_random_state
 from svmosaic._validation import check_choice, check_real, validate_training
 from svmosaic.couplings import Coupling
 from svmosaic.heads import Classify
+from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._composed_fit import MemoryRows, Options, fit_composed, solve_outputs
 from svmosaic.models._progress import Progress
 from svmosaic.rows import bias_of
 from svmosaic.solvers import SOLVERS
-
-LOSSES = ("hinge", "squared_hinge")
 
 
 class ComposedClassifier(CallbackSupportMixin, BaseMosaicClassifier):
@@ -101,7 +100,7 @@ class ComposedClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     def _options(self) -> Options:
         bias = bias_of(self.fit_intercept, self.intercept_scaling)
         return Options(
-            self.C, self.loss, bias, self.solver, self.tol, self.max_iter, self.n_jobs, self._sgd_options()
+            self.C, LOSSES[self.loss], bias, self.solver, self.tol, self.max_iter, self.n_jobs, self._sgd_options()
         )  # fmt: skip
 
     def _solving(self):
@@ -133,7 +132,7 @@ class ComposedClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         check_real("tol", self.tol, above=0)
         check_real("max_iter", self.max_iter, at_least=1, integer=True)
         check_real("intercept_scaling", self.intercept_scaling, above=0)
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
         check_choice("solver", self.solver, self._solvers)
         check_real("max_time", self.max_time, above=0, optional=True)
         self._check_calibration()

@@ -1,7 +1,6 @@
 """Probabilities and classes from scores, the same for every classifier with a `calibration`."""
 
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
 from svmosaic._validation import check_choice
 from svmosaic.calibration import METHODS
@@ -15,16 +14,6 @@ CALIBRATION_PARAMETER = """calibration : {"temperature", "sigmoid", "isotonic"} 
     """
 
 
-def _has_calibration(estimator):
-    if getattr(estimator, "calibration", None) is None:
-        choices = [repr(method) for method in estimator._calibrations]
-        raise AttributeError(
-            f"predict_proba of {type(estimator).__name__} needs calibration={', '.join(choices[:-1])} or "
-            f"{choices[-1]}, got None"
-        )
-    return True
-
-
 class ProbabilityMixin:
     """`predict` and `predict_proba` from `decision_function` and, where there is one, `calibration_`."""
 
@@ -35,14 +24,20 @@ class ProbabilityMixin:
         scores = self.decision_function(X)  # first: NotFittedError, not AttributeError
         return head_of(self).answers(in_columns(scores))
 
-    @available_if(_has_calibration)
-    def predict_proba(self, X):
-        """Probabilities of shape (n_samples, n_classes); there with `calibration` only.
+    @property
+    def predict_proba(self):
+        """Probabilities of shape (n_samples, n_classes) from X; there with `calibration` only."""
+        # No `available_if`, whose error does not say what is lacking.
+        if getattr(self, "calibration", None) is None:
+            others = " or ".join(repr(method) for method in self._calibrations if method != "temperature")
+            raise AttributeError(
+                f'{type(self).__name__} has no predict_proba without a calibration: pass calibration="temperature" '
+                f"(or {others}) and fit it again"
+            )
+        return self._predict_proba
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        """
+    def _predict_proba(self, X):
+        """Probabilities of the rows of X, of shape (n_samples, n_classes)."""
         scores = self.decision_function(X)
         if getattr(self, "calibration_", None) is None:
             raise NotFittedError(

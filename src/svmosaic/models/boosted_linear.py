@@ -1,7 +1,6 @@
 """AdaBoost of linear SVMs: the baseline that the mixture papers compare with."""
 
 import warnings
-from importlib import import_module
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -13,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import N_FOLDS, cross_fit
 from svmosaic.heads import Classify, in_columns, winners
+from svmosaic.losses import CLASSIFICATION_LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._boosting import Rounds, winners_of
-from svmosaic.models._composed import LOSSES
 from svmosaic.models._hold_out import can_stratify, hold_out
+from svmosaic.models._importances import weighted_importances
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Progress
 from svmosaic.solvers import SOLVERS, warn_if_unconverged
@@ -237,6 +237,13 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
             stacklevel=6,
         )
 
+    @property
+    def feature_importances_(self):
+        """Mean absolute weight of each feature over rounds, by the weight of their votes, and outputs."""
+        if not hasattr(self, "coef_"):
+            raise AttributeError(f"this {type(self).__name__} has no feature_importances_ before it is fitted")
+        return weighted_importances(self.coef_, self.estimator_weights_)
+
     def _calibrate(self, X, target, rng):
         def votes_without(weight):
             kept = np.flatnonzero(weight > 0)
@@ -308,14 +315,16 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         path : str or path
         """
         check_is_fitted(self)
-        import_module("svmosaic.export.files").save(self, path)
+        from svmosaic.export.files import save
+
+        save(self, path)
 
     def _check_parameters(self):
         self._check_calibration()
         check_real("n_estimators", self.n_estimators, at_least=1, integer=True)
         check_real("C", self.C, above=0)
         check_real("learning_rate", self.learning_rate, above=0)
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
         check_real("validation_fraction", self.validation_fraction, above=0, at_most=0.9)

@@ -10,7 +10,7 @@ from scipy import sparse
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.export.files import ModelFileError, load, save
 from svmosaic.heads import head_of
-from svmosaic.tabular.formats import Table, TableError, to_csr
+from svmosaic.tabular.formats import Dialect, Table, TableError, to_csr
 from svmosaic.tabular.preparation import NUMBER, TEXT, prepared_names, to_input
 
 SAMPLE_ROWS = 2000
@@ -57,9 +57,18 @@ class TrainedModel:
 
     @property
     def text_columns(self) -> list[str]:
-        """Columns to be read as text, the label among them where classes are text."""
-        columns = [str(n) for n, kind in zip(self.feature_names, self.kinds, strict=True) if kind == TEXT]
-        return columns + ([self.label] if self.label is not None and self.classes.dtype.kind == "U" else [])
+        """Columns of features to be read as text."""
+        return [str(n) for n, kind in zip(self.feature_names, self.kinds, strict=True) if kind == TEXT]
+
+    @property
+    def text_labels(self) -> list[str]:
+        """The label column, if classes are text."""
+        return [self.label] if self.label is not None and self.classes.dtype.kind == "U" else []
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the training table was read."""
+        return Dialect.of(self.facts.get("dialect"))
 
     @property
     def prepared_names(self) -> list[str]:
