@@ -13,6 +13,7 @@ from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, Locally
 from svmosaic._validation import Target
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.gates import DistanceGate
+from svmosaic.losses import HINGE
 from svmosaic.models import _composed_fit, _progress
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._composed_fit import MemoryRows, Options, fit_composed, solve_outputs
@@ -23,7 +24,7 @@ from svmosaic.rows import Rows
 X, Y = load_iris(return_X_y=True)
 CENTERS = np.unique(X[[0, 60, 120]], axis=0)
 TARGET = Target(np.unique(Y), Y, np.ones(len(Y)))
-OPTIONS = Options(1.0, "hinge", 1.0, "auto", 1e-6, 1000)
+OPTIONS = Options(1.0, HINGE, 1.0, "auto", 1e-6, 1000)
 MODELS = [
     LinearSVC(random_state=0),
     KMeansSVC(3, coupling=ClusteredTasks(2), max_iter=50, tol=0.01, random_state=0),

@@ -7,7 +7,7 @@ from sklearn.utils import check_random_state
 from svmosaic._validation import check_choice, check_real, validate_training
 from svmosaic.couplings import Coupling
 from svmosaic.heads import Classify
-from svmosaic.losses import CLASSIFICATION_LOSSES
+from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
 from svmosaic.maps import Pieces, check_pieces
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
@@ -101,7 +101,7 @@ class ComposedClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     def _options(self) -> Options:
         bias = bias_of(self.fit_intercept, self.intercept_scaling)
         return Options(
-            self.C, self.loss, bias, self.solver, self.tol, self.max_iter, self.n_jobs, self._sgd_options()
+            self.C, LOSSES[self.loss], bias, self.solver, self.tol, self.max_iter, self.n_jobs, self._sgd_options()
         )  # fmt: skip
 
     def _solving(self):

@@ -4,7 +4,7 @@ Nothing here knows of classes or of estimators. Rows are asked questions; `Memor
 `svmosaic.partitions.fit.PartitionedRows` for rows in partitions.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ from svmosaic.calibration import cross_fit
 from svmosaic.couplings import Coupling
 from svmosaic.explain import count_regions
 from svmosaic.gates import place_centers
-from svmosaic.losses import LOSSES
+from svmosaic.losses import Loss
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, row_blocks, split_bias
 from svmosaic.solvers import Problem, SgdOptions, Solution, problems_of, solve
@@ -27,21 +27,24 @@ class Options:
     ----------
     C : float
         Multiplies the weights of the rows.
-    loss : str
+    loss : Loss
     bias : float
         The constant appended to the rows for the intercepts.
     solver, tol, max_iter, n_jobs, sgd
         See `svmosaic.solvers.solve`.
+    loss_parameters : dict
+        Of the loss, such as `epsilon`.
     """
 
     C: float
-    loss: str
+    loss: Loss
     bias: float
     solver: str
     tol: float
     max_iter: int
     n_jobs: int | None = None
     sgd: SgdOptions | None = None
+    loss_parameters: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -210,9 +213,11 @@ class MemoryRows:
 
     def problems(self, coupling, options) -> list[Problem]:
         """One problem per output."""
-        loss, cost = LOSSES[options.loss], options.C * self.target.weight
-        targets = [loss.rows(self.target.signs(c), cost) for c in range(self.target.n_outputs)]
-        return problems_of(Rows(self.tile_rows, options.bias), self.codes, coupling, loss, targets)
+        target, cost = self.target, options.C * self.target.weight
+        targets = [
+            options.loss.rows(target.wanted(c), cost, **options.loss_parameters) for c in range(target.n_outputs)
+        ]
+        return problems_of(Rows(self.tile_rows, options.bias), self.codes, coupling, options.loss, targets)
 
     def solve(self, coupling, options, progress, rng, start=None):
         problems = self.problems(coupling, options)

@@ -3,6 +3,7 @@
 from joblib import effective_n_jobs
 
 from svmosaic.heads import contrast
+from svmosaic.losses import HINGE
 from svmosaic.models._composed_fit import Solved
 from svmosaic.solvers import solve_crammer_singer
 
@@ -12,8 +13,8 @@ def solve_jointly(rows, coupling, options, progress, rng, start=None) -> Solved:
 
     For two classes the output is the difference of the two.
     """
-    if options.loss != "hinge":
-        raise ValueError(f"{progress.name}: multi_class='crammer_singer' needs loss='hinge', got {options.loss!r}")
+    if options.loss is not HINGE:
+        raise ValueError(f"{progress.name}: multi_class='crammer_singer' needs loss='hinge', got {options.loss.name!r}")
     if options.solver not in ("auto", "dual") or (options.sgd is not None and options.sgd.free_bias):
         raise ValueError(f"{progress.name}: multi_class='crammer_singer' needs solver='dual' and a penalised intercept")
     problem, target = rows.problems(coupling, options)[0], rows.target

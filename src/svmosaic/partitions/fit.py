@@ -8,7 +8,6 @@ from svmosaic._validation import NO_WEIGHT, _class_weights, require_two_classes
 from svmosaic.calibration import N_FOLDS, fit_calibration
 from svmosaic.gates import SingleCell
 from svmosaic.heads import Classify
-from svmosaic.losses import LOSSES
 from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
 from svmosaic.models._composed_fit import Solved
 from svmosaic.models._progress import Progress
@@ -183,7 +182,7 @@ class PartitionedRows:
 
     def _jobs(self, coupling, options):
         n_outputs = self.target.n_outputs
-        return [Job(c, c, n_outputs, coupling, LOSSES[options.loss]) for c in range(n_outputs)]
+        return [Job(c, c, n_outputs, coupling, options.loss) for c in range(n_outputs)]
 
     def _solve(self, jobs, options, progress):
         """All jobs in the same rounds; over partitions the tiles of a job are solved together."""
