@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
+from svmosaic.losses import HINGE
 from svmosaic.maps import IDENTITY, FeatureMap
 from svmosaic.packing import pack_scorer
 from svmosaic.predictor import Predictor
@@ -19,7 +20,7 @@ def linked(margins, link):
     """The link of each margin, as the core computes it in scoring."""
     if link == "identity":
         return margins
-    in_favour, against = np.exp(-np.maximum(0.0, 1.0 - margins)), np.exp(-np.maximum(0.0, 1.0 + margins))
+    in_favour, against = np.exp(-HINGE.value(margins)), np.exp(-HINGE.value(-margins))
     return (in_favour - against) / (1.0 if link == "vote" else in_favour + against)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from svmosaic import registry
 from svmosaic.export.preparation import Preparation, PreparationError, columns_as_features, read_preparation
+from svmosaic.heads import Classify, head_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +43,17 @@ class Whole:
 
     @property
     def classes(self) -> np.ndarray:
-        return self.estimator.classes_
+        return head_of(self.estimator).classes
 
     @property
     def n_outputs(self) -> int:
         """Scores of a row: one for two classes, else one for each."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
+        return head_of(self.estimator).n_outputs
+
+    @property
+    def output_names(self) -> list[str]:
+        """The class that a positive score of each output is for."""
+        return head_of(self.estimator).output_names
 
     @property
     def n_features(self) -> int:
@@ -115,13 +121,14 @@ class Target(ABC):
         raise self.error(f"explanations cannot be written as {self.language}")
 
     def gate(self, gate, rows):
-        """The codes of a gate, by the function of its core form; also for a gate inside another."""
-        arguments = gate.core_arguments() if hasattr(gate, "core_arguments") else None
-        return self.form_of_gate(arguments or (type(gate).__name__, gate), rows)
+        """The codes of a gate, by the function of its core form."""
+        if hasattr(gate, "core_arguments"):
+            return self.core_form(gate.core_arguments(), rows)
+        return self.core_form((type(gate).__name__, gate), rows)
 
-    def form_of_gate(self, arguments, rows):
-        """The codes of a core form: its name, then what it is made of."""
-        kind, *made_of = arguments
+    def core_form(self, arguments, rows):
+        """The codes of a core form: its name, then what it is made of; None is that of a single tile."""
+        kind, *made_of = ("SingleCell",) if arguments is None else arguments
         return self._find(self.gates, "gate", kind)(self, made_of, rows)
 
     def _find(self, functions, what, kind):
@@ -148,7 +155,9 @@ def write(model, target: Target, *, explain=False):
     What the target's `finish` returns.
     """
     whole = take_apart(model, target)
-    estimator = whole.estimator
+    head = head_of(whole.estimator)
+    if not isinstance(head, Classify):
+        raise target.error(f"the head {type(head).__name__} cannot be written as {target.language}")
     mosaic, form = _form(whole, target)
     target.unexplained = why = _why_not_explained(whole, mosaic)
     if explain and why is not None:
@@ -166,7 +175,7 @@ def write(model, target: Target, *, explain=False):
         scores = target.score(tiles, rows, codes)
         if explain:
             target.explain(whole, tiles, rows, codes)
-    calibration = getattr(estimator, "calibration_", None) or getattr(form, "calibration", None)
+    calibration = head.calibration or getattr(form, "calibration", None)
     probabilities = None
     if calibration is not None:
         kind = type(calibration).__name__

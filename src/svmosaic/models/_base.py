@@ -13,16 +13,16 @@ from svmosaic.calibration import cross_fit
 from svmosaic.curves import curves_of
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.heads import head_of
+from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
 from svmosaic.maps import Pieces, check_pieces
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
+from svmosaic.models._importances import ImportanceMixin
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Fitting
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, bias_of, row_blocks, split_bias
-from svmosaic.solvers import SOLVERS, Control, Problem, solve, warn_if_unconverged
-
-LOSSES = ("hinge", "squared_hinge")
+from svmosaic.solvers import SOLVERS, Control, problems_of, solve, warn_if_unconverged
 
 
 def _tiles_of(coupling, solutions, bias):
@@ -39,7 +39,7 @@ def _code(gate, X, n_jobs):
     return np.concatenate(tiles), None if weights[0] is None else np.concatenate(weights)
 
 
-class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
+class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     """A classifier made of a gate, a coupling and the shared solver.
 
     Subclasses say how to fit a gate (`_fit_gate`) and how tiles share strength (`_couple`).
@@ -169,7 +169,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         y = np.asarray(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y has classes that the model does not know: {unknown!r}")
+            raise ValueError(f"y has classes that the model does not know: {unknown.tolist()!r}")
         if len(y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
         gate_rows, tile_rows = self.mosaic_.features.rows(X)
@@ -183,7 +183,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         check_real("tol", self.tol, above=0)
         check_real("max_iter", self.max_iter, at_least=1, integer=True)
         check_real("intercept_scaling", self.intercept_scaling, above=0)
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
         check_choice("solver", self.solver, self._solvers)
         check_pieces(getattr(self, "pieces", None))
         check_real("max_time", getattr(self, "max_time", None), above=0, optional=True)
@@ -202,9 +202,9 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
     def _solve(self, X, target, codes, coupling, rng, start=None):
         """Solve for the tiles of every output with the codes held fixed, from duals where given."""
         bias = bias_of(self.fit_intercept, self.intercept_scaling)
-        cost = self.C * target.weight
-        first = Problem(Rows(X, bias), *codes, coupling, target.signs(0), cost, self.loss)
-        problems = [first.with_target(target.signs(c), cost) for c in range(target.n_outputs)]
+        loss, cost = LOSSES[self.loss], self.C * target.weight
+        targets = [loss.rows(target.signs(c), cost) for c in range(target.n_outputs)]
+        problems = problems_of(Rows(X, bias), codes, coupling, loss, targets)
         solutions = solve(
             problems, solver=self.solver, tol=self.tol, max_iter=self.max_iter, seed=rng.randint(2**31 - 1),
             n_jobs=self.n_jobs, start=start, sgd=self._sgd_options(),

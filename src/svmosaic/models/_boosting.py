@@ -10,8 +10,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 from svmosaic.couplings import Coupling
 from svmosaic.gates import SingleCell
 from svmosaic.heads import winners
+from svmosaic.losses import LOSSES
 from svmosaic.rows import Rows, bias_of, split_bias
-from svmosaic.solvers import Control, Problem, solve
+from svmosaic.solvers import Control, problems_of, solve
 
 # Numbers of votes (rows times rounds times classes) held at a time in prediction.
 _VOTES_AT_ONCE = 1 << 22
@@ -28,8 +29,8 @@ class Rounds:
         self.total, self.weight = weight.sum(), weight / weight.sum()
         self.bias = bias_of(model.fit_intercept, model.intercept_scaling)
         codes = SingleCell().code(X, model.n_jobs)
-        cost = model.C * self.total * self.weight
-        self.problem = Problem(Rows(X, self.bias), *codes, Coupling.independent(1), self.signs[0], cost, model.loss)
+        self.loss = LOSSES[model.loss]
+        self.problem, *_ = problems_of(Rows(X, self.bias), codes, Coupling.independent(1), self.loss, self._targets())
         self.start, self.solved = None, []
         self.coef, self.intercept, self.weights, self.errors, self.gaps = [], [], [], [], []
         self.n_iter = 0
@@ -74,10 +75,13 @@ class Rounds:
                       for s in solutions]  # fmt: skip
         return None
 
+    def _targets(self):
+        cost = self.model.C * self.total * self.weight
+        return [self.loss.rows(signs, cost) for signs in self.signs]
+
     def _solve(self):
         model = self.model
-        cost = model.C * self.total * self.weight
-        problems = [self.problem.with_target(signs, cost) for signs in self.signs]
+        problems = [self.problem.with_target(t.sign, t.cost, t.threshold) for t in self._targets()]
         solutions = solve(
             problems, solver=model.solver, tol=model.tol, max_iter=model.max_iter, n_jobs=model.n_jobs,
             seed=self.rng.randint(2**31 - 1), start=self.start, control=Control(self.fitting.left),

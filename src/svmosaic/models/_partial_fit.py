@@ -6,9 +6,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from svmosaic._validation import check_real, validate_batch
+from svmosaic.losses import LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.rows import Rows, bias_of
-from svmosaic.solvers import Control, Problem, SgdOptions, Solution, StochasticDescent
+from svmosaic.solvers import Control, SgdOptions, Solution, StochasticDescent, problems_of
 from svmosaic.solvers.certificates import Certificate
 
 
@@ -74,11 +75,9 @@ class StreamMixin:
             self._stream = self._start_stream(target, coupling, tile_rows, bias, first)
         if self._stream[0].last.dtype == np.float32 and tile_rows.dtype == np.float64:
             tile_rows = tile_rows.astype(np.float32)
-        cost = self.C * target.weight
-        head = Problem(
-            Rows(tile_rows, bias), *gate.code(gate_rows, self.n_jobs), coupling, target.signs(0), cost, self.loss
-        )
-        problems = [head.with_target(target.signs(c), cost) for c in range(target.n_outputs)]
+        loss, cost = LOSSES[self.loss], self.C * target.weight
+        targets = [loss.rows(target.signs(c), cost) for c in range(target.n_outputs)]
+        problems = problems_of(Rows(tile_rows, bias), gate.code(gate_rows, self.n_jobs), coupling, loss, targets)
         control = Control()
         control.run_all(
             lambda c: self._stream[c].run(problems[c], control=control.for_task((c, None), 0, 1)), len(problems),

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import N_FOLDS, cross_fit
 from svmosaic.heads import Classify, in_columns, winners
+from svmosaic.losses import CLASSIFICATION_LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
-from svmosaic.models._base import LOSSES
 from svmosaic.models._boosting import Rounds, winners_of
 from svmosaic.models._importances import weighted_importances
 from svmosaic.models._probabilities import ProbabilityMixin
@@ -324,7 +324,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         check_real("n_estimators", self.n_estimators, at_least=1, integer=True)
         check_real("C", self.C, above=0)
         check_real("learning_rate", self.learning_rate, above=0)
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
         check_real("validation_fraction", self.validation_fraction, above=0, at_most=0.9)

@@ -15,12 +15,13 @@ from svmosaic.couplings import Coupling
 from svmosaic.gates import place_centers, plant_tree, principal_components
 from svmosaic.learner.gate_learner import GateLearner
 from svmosaic.learner.loop import accuracy, batch_of, check_divergence, learn, mosaic_of, one_pass, still
+from svmosaic.losses import SQUARED_HINGE
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._progress import Fitting
 from svmosaic.models.locally_linear import code_gate
 from svmosaic.mosaic import Mosaic
-from svmosaic.solvers import Problem, Rows, solve, warn_if_unconverged
+from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 
 GATES = ("anchors", "tree")
 # Epochs of the solver that polishes.
@@ -342,13 +343,11 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         """Solve for the tiles with the gate frozen, and keep them if the held-out part agrees."""
         gate = self.mosaic_.gate
         cost = self.C * target.weight
-        first = Problem(
-            Rows(X), *gate.code(X, self.n_jobs), Coupling.independent(gate.n_tiles), target.signs(0), cost,
-            "squared_hinge",
-        )  # fmt: skip
+        targets = [SQUARED_HINGE.rows(target.signs(c), cost) for c in range(target.n_outputs)]
+        coupling = Coupling.independent(gate.n_tiles)
+        problems = problems_of(Rows(X), gate.code(X, self.n_jobs), coupling, SQUARED_HINGE, targets)
         solutions = solve(
-            [first.with_target(target.signs(c), cost) for c in range(target.n_outputs)], tol=self.tol,
-            max_iter=POLISH_EPOCHS, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs,
+            problems, tol=self.tol, max_iter=POLISH_EPOCHS, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs,
         )  # fmt: skip
         warn_if_unconverged(solutions, POLISH_EPOCHS, type(self).__name__)
         self.dual_gap_ = np.array([s.gap for s in solutions])

@@ -16,8 +16,8 @@ from svmosaic import _core
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import cross_fit
 from svmosaic.heads import head_of, in_columns
+from svmosaic.losses import LOSSES, PLAIN_LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
-from svmosaic.models._base import LOSSES
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.rows import Rows, bias_of
@@ -154,7 +154,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         check_real("tol", self.tol, above=0)
         check_real("max_iter", self.max_iter, at_least=1, integer=True)
         check_real("intercept_scaling", self.intercept_scaling, above=0)
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, PLAIN_LOSSES)
         self._check_calibration()
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
         rng = check_random_state(self.random_state)
@@ -213,7 +213,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
             reports.append(
                 _core.score_by_neighbors(
                     rows.core, Rows(queries, bias).core, index, self._label, cost, squared_norms, n_classes,
-                    self.loss == "squared_hinge", self.tol, self.max_iter, seed,
+                    LOSSES[self.loss].power, self.tol, self.max_iter, seed,
                     scores[begin : begin + QUERIES_AT_ONCE], effective_n_jobs(self.n_jobs),
                 )
             )  # fmt: skip

@@ -9,6 +9,7 @@ from svmosaic._validation import NO_WEIGHT, _class_weights, require_two_classes
 from svmosaic.calibration import N_FOLDS, fit_calibration
 from svmosaic.gates import DistanceGate, SingleCell
 from svmosaic.heads import Classify
+from svmosaic.losses import LOSSES
 from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
 from svmosaic.models._base import _tiles_of
 from svmosaic.models._progress import Fitting
@@ -148,7 +149,7 @@ def _fit_mosaic(estimator, partitions, survey, rng):
     bias = bias_of(estimator.fit_intercept, estimator.intercept_scaling)
     partitions.advance(with_codes, gate, estimator.C, bias, partitions.n_threads)
     coupling = estimator._couple(gate.n_tiles)
-    jobs = [Job(c, c, survey.n_outputs, coupling, estimator.loss) for c in range(survey.n_outputs)]
+    jobs = [Job(c, c, survey.n_outputs, coupling, LOSSES[estimator.loss]) for c in range(survey.n_outputs)]
     one_tile = isinstance(gate, SingleCell) or gate.coding == "nearest"
     solutions = _solve(estimator, partitions, survey, jobs, bias, one_tile)
     estimator.n_samples_seen_ = survey.n_rows

@@ -16,6 +16,7 @@ from svmosaic.couplings.clustered import penalty
 from svmosaic.gates import DistanceGate, GaussianGate, Responsibilities
 from svmosaic.gates.gaussian import moments
 from svmosaic.heads import signs_of
+from svmosaic.losses import HINGE
 from svmosaic.models._em_loop import EM, Mixture
 from svmosaic.models._experts import Bank, improved, total_gap
 from svmosaic.models._mixture_classifier import TrainingData, _Watch
@@ -24,7 +25,7 @@ from svmosaic.partitions.part import Job
 from svmosaic.partitions.placement import place, take
 from svmosaic.rows import Rows, bias_of
 from svmosaic.solvers import Control
-from svmosaic.solvers.certificates import loss_of, margins, weights_of
+from svmosaic.solvers.certificates import margins, weights_of
 
 
 def fit_mixture(estimator, partitions, survey, rng, fitting):
@@ -140,7 +141,7 @@ class PartitionEM(EM):
         """Experts no worse than the bank's for the responsibilities that the partitions hold."""
         n_outputs = len(bank.couplings)
         self.partitions.advance(pair_up, kept, self.label_weight)
-        jobs = [Job(c, c, n_outputs, coupling, "hinge") for c, coupling in enumerate(bank.couplings)]
+        jobs = [Job(c, c, n_outputs, coupling, HINGE) for c, coupling in enumerate(bank.couplings)]
         start = None
         if self.solved:
             # The duals of pairs that stay are with the rows; the weights they imply are where the solver begins.
@@ -247,7 +248,7 @@ def pair_up(part, kept, label_weight):
 
 def implied_weights(part, jobs, n_threads):
     """The block weights of each job's duals."""
-    return [weights_of(part.problem(job), part.center(job.slot), n_threads) for job in jobs]
+    return [weights_of(part.problem(job), part.center(job), n_threads) for job in jobs]
 
 
 def expert_losses(part, banks, n_threads):
@@ -257,8 +258,8 @@ def expert_losses(part, banks, n_threads):
         n_experts, n_outputs, _ = tiles.shape
         each = []
         for c in range(n_outputs):
-            problem = part.problem(Job(c, c, n_outputs, Coupling.independent(n_experts), "hinge"))
-            losses = problem.cost * loss_of(margins(problem, np.ascontiguousarray(tiles[:, c]), n_threads), False)
+            problem = part.problem(Job(c, c, n_outputs, Coupling.independent(n_experts), HINGE))
+            losses = problem.cost * HINGE.value(margins(problem, np.ascontiguousarray(tiles[:, c]), n_threads))
             each.append(np.bincount(problem.tile[:, 0], losses, n_experts))
         found.append(each)
     return found
