@@ -69,7 +69,9 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
     random_state : int, RandomState or None, default=None
         For k-means, the order of the coordinates and the validation part.
     verbose : int, default=0
-        1 prints a line an iteration.
+        1 prints a line per iteration.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and expert instead of a slope, as in `LinearSVC`. The gate sees the rows themselves.
     """
 
 EM_ATTRIBUTES = """classes_ : ndarray of shape (n_classes,)
@@ -96,22 +98,34 @@ EM_ATTRIBUTES = """classes_ : ndarray of shape (n_classes,)
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Rows with signs for every output, and weights."""
+    """Rows with signs for every output, and weights.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+        The rows as the gate sees them.
+    signs, weight : ndarray
+    bias : float
+        Of the experts.
+    tile_rows : object, optional
+        The rows as the experts see them, if that is different.
+    """
 
     X: object
     signs: np.ndarray
     weight: np.ndarray
     bias: float
+    tile_rows: object = None
 
     @classmethod
-    def of(cls, X, target, bias) -> "TrainingData":
+    def of(cls, X, target, bias, tile_rows=None) -> "TrainingData":
         signs = np.stack([target.signs(c) for c in range(target.n_outputs)], axis=1)
-        return cls(X, np.ascontiguousarray(signs), target.weight, bias)
+        return cls(X, np.ascontiguousarray(signs), target.weight, bias, tile_rows)
 
     @cached_property
     def rows(self):
         """The rows with the experts' bias."""
-        return Rows(self.X, self.bias)
+        return Rows(self.X if self.tile_rows is None else self.tile_rows, self.bias)
 
     @cached_property
     def gate_rows(self):
@@ -170,7 +184,10 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     def _fit_mixture(self, X, target, rng, watch):
         """Start, run EM, and keep its outcome."""
         deadline = watch.progress.deadline
-        data = TrainingData.of(X, target, self._bias(X, target.weight))
+        watch.feature_map = feature_map = self._fit_map(X, target, rng)
+        tile_rows = None if feature_map is None else feature_map.rows(X)[1]
+        bias = self._bias(X if tile_rows is None else tile_rows, target.weight)
+        data = TrainingData.of(X, target, bias, tile_rows)
         watch.bias = data.bias
         # Per output: the losses of many outputs would drown the gate, and rows would be shared out by labels alone.
         label_weight = self.label_weight / target.n_outputs
@@ -206,15 +223,16 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
         def scores_without(weight):
             bank = loop.experts.afresh(mixture.bank, replace(shares, weight=weight))
-            return self._mosaic_of(mixture.gate, bank, loop.data.bias).decision_function(loop.data.X, self.n_jobs)
+            mosaic = self._mosaic_of(mixture.gate, bank, loop.data.bias, self.mosaic_.feature_map)
+            return mosaic.decision_function(loop.data.X, self.n_jobs)
 
         return cross_fit(self.calibration, target, scores_without, rng)
 
-    def _mosaic_of(self, gate, bank, bias) -> Mosaic:
+    def _mosaic_of(self, gate, bank, bias, feature_map=None) -> Mosaic:
         """The fitted form of a gate and its experts."""
         link = "posterior" if self.calibration == "posterior" else "vote"
         coef, intercept = split_bias(bank.tiles, bias)
-        return Mosaic(gate, coef.copy(), intercept, link)
+        return Mosaic(gate, coef.copy(), intercept, link, feature_map)
 
     @property
     def coef_(self):
@@ -244,7 +262,10 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     def _bias(self, X, weight) -> float:
         def mean_square():
-            squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("if,if->i", X, X)
+            if hasattr(X, "in_core"):  # encoded rows
+                squares = Rows(X, 0.0).squared_norms
+            else:
+                squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("if,if->i", X, X)
             return float(np.dot(np.asarray(squares).ravel(), weight) / weight.sum())
 
         return bias_of(self.fit_intercept, self.intercept_scaling, mean_square)
@@ -266,6 +287,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         check_real("rows_per_expert", self.rows_per_expert, at_least=1, integer=True, optional=True)
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
         check_choice("solver", self.solver, SOLVERS)
+        self._check_pieces()
         self._check_calibration()
         if self.intercept_scaling != "scale":
             check_real("intercept_scaling", self.intercept_scaling, above=0)
@@ -279,7 +301,7 @@ class _Watch:
         self.target = target
         self.progress = progress
         self.held_out = held_out
-        self.bias = 1.0
+        self.bias, self.feature_map = 1.0, None
         self.best = None
         self._best_at = 0
 
@@ -302,7 +324,7 @@ class _Watch:
 
     def fitted(self, mixture) -> dict:
         """The attributes with which an estimator predicts as this mixture does."""
-        mosaic = self.estimator._mosaic_of(mixture.gate, mixture.bank, self.bias)
+        mosaic = self.estimator._mosaic_of(mixture.gate, mixture.bank, self.bias, self.feature_map)
         # The other calibrations come after the last iterate.
         calibration = Posterior() if mosaic.link == "posterior" else None
         return {"classes_": self.target.classes, "mosaic_": mosaic, "calibration_": calibration}
