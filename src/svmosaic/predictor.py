@@ -8,7 +8,7 @@ import numpy as np
 from svmosaic import _core
 from svmosaic.heads import Classify, flattened
 from svmosaic.maps.scaling import Scaling
-from svmosaic.packing import pack_gate
+from svmosaic.packing import pack_gate, without_duplicates
 
 _SCORERS = {np.dtype(np.float32): _core.ScorerF32, np.dtype(np.float64): _core.ScorerF64}
 
@@ -221,7 +221,7 @@ def checked(X, n_features):
     if hasattr(X, "indptr"):
         if getattr(X, "format", None) != "csr":
             raise TypeError(f"sparse rows must be in CSR format, got {getattr(X, 'format', type(X).__name__)}")
-        X = X if X.dtype in _SCORERS else X.astype(np.float64)
+        X = without_duplicates(X if X.dtype in _SCORERS else X.astype(np.float64))
     else:
         X = np.asarray(X)
         if X.dtype not in _SCORERS:
