@@ -47,7 +47,7 @@ class Rows:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : ndarray, CSR matrix or EncodedRows of shape (n_samples, n_features)
     bias : float
         The constant appended to each row; 0 for a model without intercept.
     """
@@ -55,7 +55,10 @@ class Rows:
     def __init__(self, X, bias: float = 1.0):
         if X.dtype not in (np.float32, np.float64):
             raise ValueError(f"rows must be float32 or float64, got {X.dtype}")
-        if sparse.issparse(X):
+        if hasattr(X, "in_core"):
+            self.core = X.in_core(bias)
+            self.n_stored = X.n_stored
+        elif sparse.issparse(X):
             X = without_duplicates(X.tocsr())
             indices = X.indices.astype(np.int32, copy=False)
             indptr = X.indptr.astype(np.int64, copy=False)

@@ -60,7 +60,7 @@ def learn(estimator, learner, X, target, held, rng, fitting) -> Trace:
             score = f", validation {trace.validation_scores[-1]:.4f}" if trace.validation_scores else ""
             print(f"[{name}] epoch {epoch + 1}/{estimator.max_iter}: mean loss {loss:.6g}{score}")
         stop = fitting.step(
-            estimator, "epoch", lambda: {"classes_": target.classes, "mosaic_": mosaic_of(learner)}
+            "epoch", lambda: {"classes_": target.classes, "mosaic_": mosaic_of(learner)}
         )  # fmt: skip
         if n_met < n_rows:
             trace.stop_reason = "max_time"

@@ -6,7 +6,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
 from svmosaic._validation import check_choice, check_real, validate_batch, validate_training, warn_if_far
@@ -18,7 +17,8 @@ from svmosaic.learner.loop import accuracy, batch_of, check_divergence, learn, m
 from svmosaic.losses import SQUARED_HINGE
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
-from svmosaic.models._progress import Fitting
+from svmosaic.models._hold_out import hold_out
+from svmosaic.models._progress import Progress
 from svmosaic.models.locally_linear import code_gate
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
@@ -207,8 +207,8 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         warn_if_far(self, rows, MOST_DISTANCE)
         rows = _single_precision(rows)
         rng = check_random_state(self.random_state)
-        fitting = Fitting(self.max_time, X, y, sample_weight)
-        with fitting.called_back(self, self.max_iter):
+        fitting = Progress(self, self.max_time, X, y, sample_weight)
+        with fitting.called_back(self.max_iter):
             self._learn(rows, target, rng, fitting)
         return self
 
@@ -309,13 +309,8 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
 
     def _hold_out(self, X, target, rng):
         """Training part and held-out part, each with the same shares of the classes where there are enough rows."""
-        n_rows, counts = X.shape[0], np.bincount(target.label, minlength=len(target.classes))
-        n_held = max(1, round(self.validation_fraction * n_rows))
-        enough = counts.min() >= 2 and len(counts) <= n_held <= n_rows - len(counts)
-        parts = train_test_split(
-            np.arange(n_rows), test_size=n_held, random_state=rng, stratify=target.label if enough else None
-        )
-        return [(X[rows], target.take(rows)) for rows in map(np.sort, parts)]
+        n_held = max(1, round(self.validation_fraction * X.shape[0]))
+        return [(X[rows], target.take(rows)) for rows in map(np.sort, hold_out(target.label, n_held, rng))]
 
     def _start(self, X, target, rng) -> GateLearner:
         """The start: principal components, k-means or a tree in them, zero tiles; or the last fit."""
