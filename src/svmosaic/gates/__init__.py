@@ -10,7 +10,7 @@ from svmosaic.gates.rbf import RBFGate
 from svmosaic.gates.responsibilities import Responsibilities
 from svmosaic.gates.scaled import ScaledGate
 from svmosaic.gates.several import SeveralGates
-from svmosaic.gates.tree import TreeGate, plant_tree
+from svmosaic.gates.tree import TreeGate
 
 __all__ = [
     "CODINGS",
@@ -25,6 +25,5 @@ __all__ = [
     "SingleCell",
     "TreeGate",
     "place_centers",
-    "plant_tree",
     "principal_components",
 ]

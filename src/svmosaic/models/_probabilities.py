@@ -15,7 +15,7 @@ CALIBRATION_PARAMETER = """calibration : {"temperature", "sigmoid", "isotonic"} 
 
 
 def _has_calibration(estimator):
-    if getattr(estimator, "calibration", None) is None:
+    if getattr(estimator, "calibration", None) is None and not estimator._scores_are_log_odds:
         choices = [repr(method) for method in estimator._calibrations]
         raise AttributeError(
             f"predict_proba of {type(estimator).__name__} needs calibration={', '.join(choices[:-1])} or "
@@ -28,6 +28,11 @@ class ProbabilityMixin:
     """`predict` and `predict_proba` from `decision_function` and, where there is one, `calibration_`."""
 
     _calibrations: tuple[str, ...] = METHODS
+
+    @property
+    def _scores_are_log_odds(self) -> bool:
+        """Whether there are probabilities without a calibration being fitted."""
+        return False
 
     def predict(self, X):
         """The class with the largest score, or, with a calibration, the largest probability."""
