@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import logsumexp
 
-from svmosaic.learner.gate_learner import LOSSES, GateLearner, one_cycle
+from svmosaic.learner.gate_learner import LOSSES, GateLearner
+from svmosaic.learner.schedule import one_cycle
 from svmosaic.rows import Rows
 
 BETA1 = 0.9  # of Adam, in the core

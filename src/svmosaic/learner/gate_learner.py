@@ -1,5 +1,5 @@
-"""Driver of the gate learner (core/learner.hpp): parameters with Adam's moments, schedules, and calls short enough to
-be interrupted."""
+"""Driver of the gate learner (core/learner.hpp): parameters with Adam's moments, and calls short enough to be
+interrupted."""
 
 from copy import deepcopy
 from time import perf_counter
@@ -8,8 +8,6 @@ import numpy as np
 
 from svmosaic import _core
 
-# Share of the steps over which the rate rises, and the share of the peak it starts from; it then falls to nearly zero.
-WARM_UP, FIRST_RATE, LAST_RATE = 0.25, 0.1, 0.01
 # Rate of the gate as a share of the rate of the tiles.
 GATE_RATE = 0.3
 # A call of the core should last about this long, in seconds: an interrupt waits for its end.
@@ -199,13 +197,3 @@ def _moving(value, dtype):
     stacked = np.zeros((3, *np.shape(value)), dtype=dtype)
     stacked[0] = value
     return stacked
-
-
-def one_cycle(peak, n_steps, steps=slice(None)):
-    """Learning rates that rise linearly to the peak and fall along a cosine to nearly zero; of some of the steps."""
-    step = np.arange(*steps.indices(n_steps))
-    rise = max(1, round(WARM_UP * n_steps))
-    up = FIRST_RATE + (1 - FIRST_RATE) * step / rise
-    fallen = (step - rise) / max(1, n_steps - rise - 1)
-    down = LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + np.cos(np.pi * fallen))
-    return peak * np.where(step < rise, up, down)

@@ -8,7 +8,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from svmosaic.gates import DistanceGate, ProjectedGate, SeveralGates
-from svmosaic.learner.gate_learner import one_cycle
+from svmosaic.learner.schedule import one_cycle
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows
 
