@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "design.hpp"
+#include "loss.hpp"
 #include "rows.hpp"
 
 namespace nb = nanobind;
@@ -92,6 +93,20 @@ void check_weights(const RowsHandle& rows, const DesignHandle& d, const Matrix<R
   require(static_cast<int64_t>(v.shape(0)) == d.design.n_blocks &&
               static_cast<int64_t>(v.shape(1)) == rows.n_features() + 1,
           "weights must have shape (n_blocks, n_features + 1)");
+}
+
+inline Loss make_loss(int power) {
+  require(power == 1 || power == 2, "the power of the loss must be 1 or 2");
+  return {power};
+}
+
+inline Target make_target(int64_t n, const Vector<const int8_t>& sign,
+                          const std::optional<Vector<const double>>& threshold, const Vector<const double>& cost,
+                          int power) {
+  require_length(sign.shape(0), n, "sign must have one entry per row");
+  require_length(cost.shape(0), n, "cost must have one entry per row");
+  if (threshold) require_length(threshold->shape(0), n, "threshold must have one entry per row");
+  return {sign.data(), threshold ? threshold->data() : nullptr, cost.data(), make_loss(power)};
 }
 
 // One function a binding file, called by the module.

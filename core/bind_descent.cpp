@@ -6,15 +6,15 @@ namespace svmosaic {
 namespace {
 
 template <class Real>
-std::tuple<int64_t, double> descend(const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y,
-                                    Vector<const double> cost, Vector<const double> curvature, bool squared,
-                                    Vector<int32_t> order, DescentState& state, Vector<double> alpha, Matrix<Real> v,
-                                    double target, int64_t max_epochs, double max_seconds) {
+std::tuple<int64_t, double> descend(const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> sign,
+                                    std::optional<Vector<const double>> threshold, Vector<const double> cost, int power,
+                                    Vector<const double> curvature, Vector<int32_t> order, DescentState& state,
+                                    Vector<double> alpha, Matrix<Real> v, double aim, int64_t max_epochs,
+                                    double max_seconds) {
   const int64_t n = d.design.n_rows;
-  require_length(y.shape(0), n, "y must have one entry a row");
-  require_length(cost.shape(0), n, "cost must have one entry a row");
-  require_length(curvature.shape(0), n, "curvature must have one entry a row");
-  require_length(alpha.shape(0), n, "alpha must have one entry a row");
+  const Target target = make_target(n, sign, threshold, cost, power);
+  require_length(curvature.shape(0), n, "curvature must have one entry per row");
+  require_length(alpha.shape(0), n, "alpha must have one entry per row");
   require(state.n_active >= 0 && state.n_active <= static_cast<int64_t>(order.shape(0)),
           "state and order do not belong together");
   for (int64_t s = 0; s < state.n_active; ++s)
@@ -26,8 +26,8 @@ std::tuple<int64_t, double> descend(const RowsHandle& rows, const DesignHandle& 
     if constexpr (sizeof(T) > sizeof(Real))
       throw std::invalid_argument("float64 rows need float64 weights");
     else
-      return dual_descent(x, d.design, y.data(), cost.data(), curvature.data(), squared, order.data(), state,
-                          alpha.data(), v.data(), target, max_epochs, max_seconds);
+      return dual_descent(x, d.design, target, curvature.data(), order.data(), state, alpha.data(), v.data(), aim,
+                          max_epochs, max_seconds);
   });
   return {report.n_epochs, report.gap};
 }
@@ -47,13 +47,15 @@ void bind_descent(nb::module_& m) {
       .def("unshrink", &DescentState::unshrink, nb::arg("n"))
       .def_ro("n_active", &DescentState::n_active);
 
-  m.def("dual_descent", &descend<float>, nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("cost"),
-        nb::arg("curvature"), nb::arg("squared"), nb::arg("order").noconvert(), nb::arg("state"), nb::arg("alpha").noconvert(),
-        nb::arg("weights").noconvert(), nb::arg("target"), nb::arg("max_epochs"), nb::arg("max_seconds"),
+  m.def("dual_descent", &descend<float>, nb::arg("rows"), nb::arg("design"), nb::arg("sign"),
+        nb::arg("threshold").none(), nb::arg("cost"), nb::arg("power"), nb::arg("curvature"),
+        nb::arg("order").noconvert(), nb::arg("state"), nb::arg("alpha").noconvert(), nb::arg("weights").noconvert(),
+        nb::arg("aim"), nb::arg("max_epochs"), nb::arg("max_seconds"),
         "Epochs of dual coordinate descent; returns (epochs, estimated gap).");
-  m.def("dual_descent", &descend<double>, nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("cost"),
-        nb::arg("curvature"), nb::arg("squared"), nb::arg("order").noconvert(), nb::arg("state"), nb::arg("alpha").noconvert(),
-        nb::arg("weights").noconvert(), nb::arg("target"), nb::arg("max_epochs"), nb::arg("max_seconds"));
+  m.def("dual_descent", &descend<double>, nb::arg("rows"), nb::arg("design"), nb::arg("sign"),
+        nb::arg("threshold").none(), nb::arg("cost"), nb::arg("power"), nb::arg("curvature"),
+        nb::arg("order").noconvert(), nb::arg("state"), nb::arg("alpha").noconvert(), nb::arg("weights").noconvert(),
+        nb::arg("aim"), nb::arg("max_epochs"), nb::arg("max_seconds"));
 }
 
 }  // namespace svmosaic

@@ -8,7 +8,7 @@ void bind_neighbors(nb::module_& m) {
   m.def(
       "score_by_neighbors",
       [](const RowsHandle& rows, const RowsHandle& queries, Matrix<const int32_t> index, Vector<const int32_t> label,
-         Vector<const double> cost, Vector<const double> norm, int64_t n_classes, bool squared, double tol,
+         Vector<const double> cost, Vector<const double> norm, int64_t n_classes, int power, double tol,
          int64_t max_epochs, Vector<const uint64_t> seed, Matrix<double> out, int n_threads) {
         const int64_t n = rows.n_rows(), n_queries = queries.n_rows(), k = index.shape(1);
         require_length(index.shape(0), n_queries, "index must have one line a query");
@@ -25,6 +25,7 @@ void bind_neighbors(nb::module_& m) {
           require(index.data()[i] >= 0 && index.data()[i] < n, "a neighbour is out of range");
         for (int64_t i = 0; i < n; ++i)
           require(label.data()[i] >= 0 && label.data()[i] < n_classes, "a label is out of range");
+        const Loss loss = make_loss(power);
         nb::gil_scoped_release release;
         const SmallReport total = rows.visit([&](const auto& x) -> SmallReport {
           using Rows = std::decay_t<decltype(x)>;
@@ -37,7 +38,7 @@ void bind_neighbors(nb::module_& m) {
             const Piece piece(n_queries, n_pieces, t);
             for (int64_t q = piece.begin; q < piece.end; ++q)
               reports[t].add(score_query(x, *z, q, index.data() + q * k, k, label.data(), cost.data(), norm.data(),
-                                         n_classes, squared, tol, max_epochs, seed.data(), scratch,
+                                         n_classes, loss, tol, max_epochs, seed.data(), scratch,
                                          out.data() + q * out.shape(1)));
           });
           SmallReport sum;
@@ -47,7 +48,7 @@ void bind_neighbors(nb::module_& m) {
         return std::make_tuple(total.n_problems, total.n_late, total.n_iter, total.worst);
       },
       nb::arg("rows"), nb::arg("queries"), nb::arg("index"), nb::arg("label"), nb::arg("cost"), nb::arg("norm"),
-      nb::arg("n_classes"), nb::arg("squared"), nb::arg("tol"), nb::arg("max_epochs"), nb::arg("seed"),
+      nb::arg("n_classes"), nb::arg("power"), nb::arg("tol"), nb::arg("max_epochs"), nb::arg("seed"),
       nb::arg("out").noconvert(),
       nb::arg("n_threads") = 1,
       "Scores of linear SVMs on the neighbours of each query; returns (problems, of which late, epochs, worst gap).");

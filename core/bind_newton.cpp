@@ -11,11 +11,11 @@ const double* pointer(const std::optional<Vector<const double>>& array, int64_t 
   return array->data();
 }
 
-Response make_response(const std::optional<Vector<const double>>& center, const Vector<const double>& sigma,
-                       const std::optional<Vector<const double>>& upper, double scale, int64_t n) {
-  require_length(sigma.shape(0), n, "sigma must have one entry a row");
-  return {pointer(center, n, "center must have one entry a row"), sigma.data(),
-          pointer(upper, n, "upper must have one entry a row"), scale};
+Response make_response(const std::optional<Vector<const double>>& center, const Vector<const double>& cost,
+                       const std::optional<Vector<const double>>& threshold, double scale, int64_t n) {
+  require_length(cost.shape(0), n, "cost must have one entry per row");
+  return {pointer(center, n, "center must have one entry per row"), cost.data(),
+          pointer(threshold, n, "threshold must have one entry per row"), scale};
 }
 
 }  // namespace
@@ -23,45 +23,45 @@ Response make_response(const std::optional<Vector<const double>>& center, const 
 void bind_newton(nb::module_& m) {
   m.def(
       "respond",
-      [](std::optional<Vector<const double>> center, Vector<const double> sigma,
-         std::optional<Vector<const double>> upper, Vector<const double> margin, double reach, Vector<double> alpha,
+      [](std::optional<Vector<const double>> center, Vector<const double> cost,
+         std::optional<Vector<const double>> threshold, Vector<const double> margin, double reach, Vector<double> alpha,
          Vector<double> curvature, int n_threads, double scale) {
         const int64_t n = margin.shape(0);
-        const Response response = make_response(center, sigma, upper, scale, n);
-        require_length(alpha.shape(0), n, "alpha must have one entry a row");
-        require_length(curvature.shape(0), n, "curvature must have one entry a row");
+        const Response response = make_response(center, cost, threshold, scale, n);
+        require_length(alpha.shape(0), n, "alpha must have one entry per row");
+        require_length(curvature.shape(0), n, "curvature must have one entry per row");
         nb::gil_scoped_release release;
         respond(response, n, margin.data(), reach, alpha.data(), curvature.data(), n_threads);
       },
-      nb::arg("center").none(), nb::arg("sigma"), nb::arg("upper").none(), nb::arg("margin"), nb::arg("reach"),
+      nb::arg("center").none(), nb::arg("cost"), nb::arg("threshold").none(), nb::arg("margin"), nb::arg("reach"),
       nb::arg("alpha").noconvert(), nb::arg("curvature").noconvert(), nb::arg("n_threads") = 1,
       nb::arg("scale") = 1.0, "Duals that answer the margins in a proximal step, and where the clipping is idle.");
 
   m.def(
       "pull",
-      [](std::optional<Vector<const double>> center, Vector<const double> sigma,
-         std::optional<Vector<const double>> upper, Vector<const double> margin, Vector<const double> change,
+      [](std::optional<Vector<const double>> center, Vector<const double> cost,
+         std::optional<Vector<const double>> threshold, Vector<const double> margin, Vector<const double> change,
          double step, int n_threads, double scale) {
         const int64_t n = margin.shape(0);
-        const Response response = make_response(center, sigma, upper, scale, n);
-        require_length(change.shape(0), n, "change must have one entry a row");
+        const Response response = make_response(center, cost, threshold, scale, n);
+        require_length(change.shape(0), n, "change must have one entry per row");
         nb::gil_scoped_release release;
         return pull(response, n, margin.data(), change.data(), step, n_threads);
       },
-      nb::arg("center").none(), nb::arg("sigma"), nb::arg("upper").none(), nb::arg("margin"), nb::arg("change"),
+      nb::arg("center").none(), nb::arg("cost"), nb::arg("threshold").none(), nb::arg("margin"), nb::arg("change"),
       nb::arg("step"), nb::arg("n_threads") = 1, nb::arg("scale") = 1.0,
       "What the losses add to the slope along a direction.");
 
   m.def(
       "proximal",
-      [](Vector<const double> center, Vector<const double> sigma, Vector<const double> alpha, double scale) {
+      [](Vector<const double> center, Vector<const double> cost, Vector<const double> alpha, double scale) {
         const int64_t n = alpha.shape(0);
-        const Response response = make_response(center, sigma, std::nullopt, scale, n);
+        const Response response = make_response(center, cost, std::nullopt, scale, n);
         nb::gil_scoped_release release;
         return proximal(response, n, alpha.data());
       },
-      nb::arg("center"), nb::arg("sigma"), nb::arg("alpha"), nb::arg("scale") = 1.0,
-      "sum_r (alpha_r - center_r)^2 / (scale * sigma_r), over the rows that moved.");
+      nb::arg("center"), nb::arg("cost"), nb::arg("alpha"), nb::arg("scale") = 1.0,
+      "sum_r (alpha_r - center_r)^2 / (scale * cost_r), over the rows that moved.");
 
   m.def(
       "active_members",
@@ -75,7 +75,7 @@ void bind_newton(nb::module_& m) {
           require(bounds.data()[k] <= bounds.data()[k + 1], "bounds must not decrease");
         require_length(offsets.shape(0), n_tiles + 1, "offsets must be as long as bounds");
         if (order) {
-          require_length(order->shape(0), n, "order must have one entry a row");
+          require_length(order->shape(0), n, "order must have one entry per row");
           for (int64_t p = 0; p < n; ++p)
             require(order->data()[p] >= 0 && order->data()[p] < n, "order is out of range");
         }
@@ -98,7 +98,7 @@ void bind_newton(nb::module_& m) {
           require(offsets.data()[k] <= offsets.data()[k + 1], "offsets must not decrease");
         for (size_t i = 0; i < members.shape(0); ++i)
           require(members.data()[i] >= 0 && members.data()[i] < d.design.n_rows, "a member is out of range");
-        require_length(weight.shape(0), d.design.n_rows, "weight must have one entry a row");
+        require_length(weight.shape(0), d.design.n_rows, "weight must have one entry per row");
         require(static_cast<int64_t>(out.shape(0)) == n_tiles && static_cast<int64_t>(out.shape(1)) == size &&
                     static_cast<int64_t>(out.shape(2)) == size,
                 "out must have shape (n_tiles, n_features + 1, n_features + 1)");

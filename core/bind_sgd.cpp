@@ -6,12 +6,12 @@ namespace svmosaic {
 namespace {
 
 template <class Real>
-void steps(const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y, Vector<const double> reach,
-           bool squared, bool free_bias, std::optional<Vector<const int32_t>> order, int64_t begin, int64_t end,
-           double t0, int64_t skip, SgdState& state, Matrix<Real> v, std::optional<Matrix<Real>> average) {
+void steps(const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> sign,
+           std::optional<Vector<const double>> threshold, Vector<const double> reach, int power, bool free_bias,
+           std::optional<Vector<const int32_t>> order, int64_t begin, int64_t end, double t0, int64_t skip,
+           SgdState& state, Matrix<Real> v, std::optional<Matrix<Real>> average) {
   const int64_t n = d.design.n_rows;
-  require_length(y.shape(0), n, "y must have one entry a row");
-  require_length(reach.shape(0), n, "reach must have one entry a row");
+  const Target target = make_target(n, sign, threshold, reach, power);
   require(0 <= begin && begin <= end && end <= (order ? static_cast<int64_t>(order->shape(0)) : n),
           "begin and end must lie within the order");
   if (order)
@@ -26,8 +26,8 @@ void steps(const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y
     if constexpr (sizeof(T) > sizeof(Real))
       throw std::invalid_argument("float64 rows need float64 weights");
     else
-      sgd_steps(x, d.design, y.data(), reach.data(), squared, free_bias, order ? order->data() : nullptr, begin, end, t0,
-                skip, state, v.data(), average ? average->data() : nullptr);
+      sgd_steps(x, d.design, target, free_bias, order ? order->data() : nullptr, begin, end, t0, skip, state,
+                v.data(), average ? average->data() : nullptr);
   });
 }
 
@@ -41,13 +41,13 @@ void bind_sgd(nb::module_& m) {
       .def_ro("left", &SgdState::left)
       .def_ro("averaged", &SgdState::averaged)
       .def_ro("share", &SgdState::share);
-  m.def("sgd_steps", &steps<float>, nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("reach"),
-        nb::arg("squared"), nb::arg("free_bias"), nb::arg("order").none(), nb::arg("begin"), nb::arg("end"),
-        nb::arg("t0"), nb::arg("skip"), nb::arg("state"), nb::arg("weights").noconvert(),
+  m.def("sgd_steps", &steps<float>, nb::arg("rows"), nb::arg("design"), nb::arg("sign"),
+        nb::arg("threshold").none(), nb::arg("reach"), nb::arg("power"), nb::arg("free_bias"), nb::arg("order").none(),
+        nb::arg("begin"), nb::arg("end"), nb::arg("t0"), nb::arg("skip"), nb::arg("state"), nb::arg("weights").noconvert(),
         nb::arg("average").noconvert().none(), "One step of stochastic descent on each row order[begin .. end).");
-  m.def("sgd_steps", &steps<double>, nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("reach"),
-        nb::arg("squared"), nb::arg("free_bias"), nb::arg("order").none(), nb::arg("begin"), nb::arg("end"),
-        nb::arg("t0"), nb::arg("skip"), nb::arg("state"), nb::arg("weights").noconvert(),
+  m.def("sgd_steps", &steps<double>, nb::arg("rows"), nb::arg("design"), nb::arg("sign"),
+        nb::arg("threshold").none(), nb::arg("reach"), nb::arg("power"), nb::arg("free_bias"), nb::arg("order").none(),
+        nb::arg("begin"), nb::arg("end"), nb::arg("t0"), nb::arg("skip"), nb::arg("state"), nb::arg("weights").noconvert(),
         nb::arg("average").noconvert().none());
 }
 

@@ -21,15 +21,6 @@ struct Design {
   int64_t row(int64_t r) const { return index ? index[r] : r; }
   double coefficient(int64_t r, int64_t a) const { return coef ? coef[r * width + a] : 1.0; }
 
-  double squared_coef(int64_t r) const {
-    double sum = 0;
-    for (int64_t a = 0; a < width; ++a) {
-      const double c = coefficient(r, a);
-      sum += c * c;
-    }
-    return sum;
-  }
-
   template <class Rows, class A>
   A score(const Rows& x, int64_t r, const A* v) const {
     const int64_t i = row(r), stride = x.n_features + 1;

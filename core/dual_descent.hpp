@@ -1,19 +1,16 @@
 // Dual coordinate descent for the block-structured linear SVM
 //
-//   minimise   P(V) = 1/2 ||V||^2 + sum_r c_r loss(y_r f_r) ,   f_r = sum_a coef_ra <V[block_ra], x_r>
-//   maximise   D(a) = sum_r a_r - 1/2 ||V||^2 - 1/2 sum_r diag_r a_r^2 ,   0 <= a_r <= upper_r ,
-//              V = sum_r a_r y_r (coef_r (x) x_r)
+//   minimise   P(V) = 1/2 ||V||^2 + sum_r c_r loss(m_r) ,   m_r = s_r f_r ,   f_r = sum_a coef_ra <V[block_ra], x_r>
+//   maximise   D(a) = sum_r t_r a_r - 1/2 ||V||^2 - 1/2 sum_r diag_r a_r^2 ,   0 <= a_r <= upper_r ,
+//              V = sum_r a_r s_r (coef_r (x) x_r)
 //
-//   hinge          loss(m) = max(0, 1 - m)      diag_r = 0              upper_r = c_r
-//   squared hinge  loss(m) = max(0, 1 - m)^2    diag_r = 1 / (2 c_r)    upper_r = infinity
-//
-// Along coordinate r, the others held, the maximiser is the clipped Newton step
-//   a_r - (y_r f_r - 1 + diag_r a_r) / (|x_r|^2 |coef_r|^2 + diag_r) .
+// with the losses max(0, t_r - m_r)^p, diag and upper of loss.hpp. Along coordinate r, the others held, the maximizer is
+// the clipped Newton step
+//   a_r - (m_r - t_r + diag_r a_r) / (|x_r|^2 |coef_r|^2 + diag_r) .
 // Invariant: V equals its sum above before and after every step (to rounding).
 //
-// With V so tied to a, the duality gap is a sum of one non-negative term a row,
-//   P - D = sum_r  c_r loss(m_r) - a_r (1 - m_r) + diag_r a_r^2 / 2 ,
-// which an epoch adds up from the margins it computes anyway: an estimate of the gap for nothing.
+// With V so tied to a, the duality gap is a sum of one non-negative term per row (Loss::gap), which an epoch adds up from
+// the margins it computes anyway: an estimate of the gap for nothing.
 //
 // Hsieh et al., ICML 2008 (Algorithm 3 with shrinking), with one cost per row and block features.
 #pragma once
@@ -24,6 +21,7 @@
 #include <limits>
 
 #include "design.hpp"
+#include "loss.hpp"
 #include "random.hpp"
 #include "rows.hpp"
 
@@ -44,9 +42,9 @@ struct DescentState {
 };
 
 template <class Rows, class Real>
-SVMOSAIC_CLONES double dual_epoch(const Rows& x, const Design& design, const int8_t* y, const double* cost,
-                                  const double* curvature, bool squared, int32_t* order, DescentState& state,
-                                  double* alpha, Real* v) {
+SVMOSAIC_CLONES double dual_epoch(const Rows& x, const Design& design, const Target& target,
+                                  const double* curvature, int32_t* order, DescentState& state, double* alpha,
+                                  Real* v) {
   Random{state.random}.shuffle(order, state.n_active);
   const double infinity = std::numeric_limits<double>::infinity();
   double gap = 0, gradient_max = -infinity, gradient_min = infinity;
@@ -55,19 +53,18 @@ SVMOSAIC_CLONES double dual_epoch(const Rows& x, const Design& design, const int
     if (s + 8 < state.n_active) {
       const int32_t later = order[s + 8];
       prefetch(alpha + later);
-      prefetch(cost + later);
+      prefetch(target.cost + later);
       prefetch(curvature + later);
-      prefetch(y + later);
+      prefetch(target.sign + later);
+      if (target.threshold) prefetch(target.threshold + later);
       x.prefetch(design.row(order[s + 2]));
     }
     const int64_t r = order[s];
-    const double c = cost[r], a = alpha[r];
-    const double diag = squared ? 0.5 / c : 0.0, upper = squared ? infinity : c;
-    const double margin = y[r] * static_cast<double>(design.score(x, r, v));
-    const double gradient = margin - 1 + diag * a;
-
-    const double slack = margin < 1 ? 1 - margin : 0;
-    gap += c * (squared ? slack * slack : slack) - a * (1 - margin) + 0.5 * diag * a * a;
+    const double c = target.cost[r], a = alpha[r], t = target.threshold_of(r);
+    const double diag = target.loss.diag(c), upper = target.loss.upper(c);
+    const double margin = target.sign[r] * static_cast<double>(design.score(x, r, v));
+    const double gradient = margin - t + diag * a;
+    gap += target.loss.gap(t, margin, c, a);
 
     double projected = gradient;
     bool shrink = false;
@@ -90,12 +87,12 @@ SVMOSAIC_CLONES double dual_epoch(const Rows& x, const Design& design, const int
     if (std::fabs(projected) < 1e-14) continue;
 
     // An all-zero row without bias has curvature 0 and margin 0 whatever V is: it pays its loss in
-    // full, so its dual goes to the upper bound, which the clipping does for a huge step.
+    // full, so its dual goes to a bound, which the clipping does for a huge step.
     double moved = a - gradient / (curvature[r] + diag > 1e-300 ? curvature[r] + diag : 1e-300);
     if (moved < 0) moved = 0;
     if (moved > upper) moved = upper;
     alpha[r] = moved;
-    design.add(x, r, static_cast<Real>((moved - a) * y[r]), v);
+    design.add(x, r, static_cast<Real>((moved - a) * target.sign[r]), v);
   }
   // A bound that no row violates would shrink everything at once: lift it (as liblinear does).
   state.gradient_max = gradient_max > 0 ? gradient_max : infinity;
@@ -108,19 +105,19 @@ struct DescentReport {
   double gap;  // the last epoch's estimate, over the rows it visited
 };
 
-// Epochs until the estimated gap is at most `target`, or `max_epochs`, or `max_seconds` have gone
+// Epochs until the estimated gap is at most `aim`, or `max_epochs`, or `max_seconds` have gone
 // by (so that the caller can look for an interrupt).
 template <class Rows, class Real>
-DescentReport dual_descent(const Rows& x, const Design& design, const int8_t* y, const double* cost,
-                           const double* curvature, bool squared, int32_t* order, DescentState& state,
-                           double* alpha, Real* v, double target, int64_t max_epochs, double max_seconds) {
+DescentReport dual_descent(const Rows& x, const Design& design, const Target& target, const double* curvature,
+                           int32_t* order, DescentState& state, double* alpha, Real* v, double aim, int64_t max_epochs,
+                           double max_seconds) {
   using clock = std::chrono::steady_clock;
   const auto start = clock::now();
   DescentReport report{0, std::numeric_limits<double>::infinity()};
   while (report.n_epochs < max_epochs) {
-    report.gap = dual_epoch(x, design, y, cost, curvature, squared, order, state, alpha, v);
+    report.gap = dual_epoch(x, design, target, curvature, order, state, alpha, v);
     ++report.n_epochs;
-    if (report.gap <= target) break;
+    if (report.gap <= aim) break;
     if (std::chrono::duration<double>(clock::now() - start).count() > max_seconds) break;
   }
   return report;

@@ -6,18 +6,36 @@
 //   epsilon_insensitive  sum_c max(0, |f_c - t_c| - epsilon_c)
 //   quantile             sum_c max(q_c (t_c - f_c), (q_c - 1) (t_c - f_c))
 //
-// A target is the position of the class, or one number per output.
+// All but the log-loss are sums over rows of the family in loss.hpp. A target is the index of the class, or one number per
+// output.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "loss.hpp"
+
 namespace svmosaic {
 
 enum class LearnerLoss { squared_hinge, log_loss, squared_error, epsilon_insensitive, quantile };
 
 inline bool is_regression(LearnerLoss loss) { return loss != LearnerLoss::squared_hinge && loss != LearnerLoss::log_loss; }
+
+// What the row r of the family (loss.hpp) with margin `margin` pays, and the slope of that by the margin.
+struct Paid {
+  double value, slope;
+};
+
+inline Paid paid(int power, double threshold, double margin, double cost) {
+  const double slack = slack_of(threshold, margin);
+  return {cost * Loss{power}.value(slack), -cost * Loss{power}.pull(slack)};
+}
+
+inline Paid log_loss(double margin) {
+  const double far = std::exp(-std::abs(margin));
+  return {std::log1p(far) + std::max(0.0, -margin), -(margin > 0 ? far : 1) / (1 + far)};
+}
 
 // f holds the scores, and then the slopes, both times weight; returns the loss. `parameter` is epsilon or q per output.
 template <class T>
@@ -33,33 +51,21 @@ inline double loss_and_slopes(LearnerLoss loss, const double* parameter, const T
     return weight * (std::log(total) + most - at_label);
   }
   for (int64_t c = 0; c < n_outputs; ++c) {
-    const double score = f[c];
-    double value = 0, slope = 0;
+    double slope;
     if (is_regression(loss)) {
-      const double excess = score - target[c];
-      if (loss == LearnerLoss::squared_error) {
-        value = excess * excess;
-        slope = 2 * excess;
-      } else if (loss == LearnerLoss::epsilon_insensitive) {
-        value = std::max(std::abs(excess) - parameter[c], 0.0);
-        slope = value > 0 ? (excess > 0 ? 1 : -1) : 0;
-      } else {
-        slope = excess > 0 ? 1 - parameter[c] : excess < 0 ? -parameter[c] : 0;
-        value = slope * excess;
-      }
+      const bool quantile = loss == LearnerLoss::quantile;
+      const int power = loss == LearnerLoss::squared_error ? 2 : 1;
+      const double epsilon = loss == LearnerLoss::epsilon_insensitive ? parameter[c] : 0;
+      const Paid above = paid(power, target[c] - epsilon, f[c], quantile ? parameter[c] : 1),
+                 below = paid(power, -target[c] - epsilon, -f[c], quantile ? 1 - parameter[c] : 1);
+      total += weight * (above.value + below.value);
+      slope = above.slope - below.slope;
     } else {
       const double y = (n_outputs == 1 ? target[0] == 1 : target[0] == c) ? 1 : -1;
-      if (loss == LearnerLoss::squared_hinge) {
-        const double slack = std::max(1 - y * score, 0.0);  // in this order NaN stays NaN
-        value = slack * slack;
-        slope = -2 * y * slack;
-      } else {
-        const double far = std::exp(-std::abs(score));
-        value = std::log1p(far) + std::max(0.0, -y * score);
-        slope = -y * (y * score > 0 ? far : 1) / (1 + far);
-      }
+      const Paid one = loss == LearnerLoss::log_loss ? log_loss(y * f[c]) : paid(2, 1, y * f[c], 1);
+      total += weight * one.value;
+      slope = y * one.slope;
     }
-    total += weight * value;
     f[c] = static_cast<T>(weight * slope);
   }
   return total;

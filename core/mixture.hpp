@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "exponential.hpp"
+#include "loss.hpp"
 #include "parallel.hpp"
 #include "passes.hpp"
 #include "rows.hpp"
@@ -189,7 +190,7 @@ SVMOSAIC_CLONES void e_step_piece(const Rows& x, const SoftmaxTree* tree, const 
     double best = -std::numeric_limits<double>::infinity();
     for (int64_t j = 0; j < n_experts; ++j) {
       double loss = 0;
-      for (int64_t c = 0; c < n_outputs; ++c) loss += std::max(0.0, 1.0 - signs[c] * scores[j * n_outputs + c]);
+      for (int64_t c = 0; c < n_outputs; ++c) loss += slack_of(1, signs[c] * scores[j * n_outputs + c]);
       joint[j] = (tree ? path[tree->leaf[j]] : given[i * n_experts + j]) - experts.label_weight * loss;
       best = std::max(best, joint[j]);
     }

@@ -41,22 +41,21 @@ struct SmallScratch {
 
 // P - D of the problem at hand, from V and alpha that belong together.
 template <class Rows>
-double exact_gap(const Rows& x, const Design& design, bool squared, const SmallScratch& at) {
+double exact_gap(const Rows& x, const Design& design, const Target& target, const SmallScratch& at) {
   double gap = 0;
   for (int64_t r = 0; r < design.n_rows; ++r) {
     const double margin = at.y[r] * design.score(x, r, at.v.data());
-    const double slack = margin < 1 ? 1 - margin : 0, a = at.alpha[r];
-    gap += at.cost[r] * (squared ? slack * slack : slack) - a * (1 - margin);
-    if (squared) gap += 0.25 * a * a / at.cost[r];
+    gap += target.loss.gap(target.threshold_of(r), margin, at.cost[r], at.alpha[r]);
   }
   return gap;
 }
 
 // Solve for the signs in the scratch; V is left there.
 template <class Rows>
-SmallReport solve_small_problem(const Rows& x, const Design& design, bool squared, double tol, int64_t max_epochs,
+SmallReport solve_small_problem(const Rows& x, const Design& design, Loss loss, double tol, int64_t max_epochs,
                                 const uint64_t* seed, SmallScratch& at) {
   const int64_t k = design.n_rows;
+  const Target target{at.y.data(), nullptr, at.cost.data(), loss};
   DescentState state{};
   std::copy(seed, seed + 4, state.random);
   state.n_active = k;
@@ -64,7 +63,7 @@ SmallReport solve_small_problem(const Rows& x, const Design& design, bool square
   for (int64_t r = 0; r < k; ++r) {
     at.order[r] = static_cast<int32_t>(r);
     at.alpha[r] = 0;
-    total += at.cost[r];
+    total += at.cost[r] * loss.value(slack_of(target.threshold_of(r), 0));
   }
   std::fill(at.v.begin(), at.v.end(), 0.0);
   SmallReport report;
@@ -73,10 +72,10 @@ SmallReport solve_small_problem(const Rows& x, const Design& design, bool square
   while (true) {
     // A few epochs at a time: looking at all rows again now and then saves more than shrinking for long.
     const DescentReport done =
-        dual_descent(x, design, at.y.data(), at.cost.data(), at.curvature.data(), squared, at.order.data(), state,
-                     at.alpha.data(), at.v.data(), aim, std::min<int64_t>(50, max_epochs - report.n_iter), 1e300);
+        dual_descent(x, design, target, at.curvature.data(), at.order.data(), state, at.alpha.data(), at.v.data(), aim,
+                     std::min<int64_t>(50, max_epochs - report.n_iter), 1e300);
     report.n_iter += done.n_epochs;
-    gap = exact_gap(x, design, squared, at);
+    gap = exact_gap(x, design, target, at);
     if (gap <= tol * total || report.n_iter >= max_epochs) break;
     if (done.gap <= aim) aim *= 0.5;
     state.unshrink(k);
@@ -89,7 +88,7 @@ SmallReport solve_small_problem(const Rows& x, const Design& design, bool square
 // Scores of one query from its neighbours, training rows `index`; scores has one entry a class (one for two classes).
 template <class Rows>
 SmallReport score_query(const Rows& x, const Rows& queries, int64_t q, const int32_t* index, int64_t k,
-                        const int32_t* label, const double* cost, const double* norm, int64_t n_classes, bool squared,
+                        const int32_t* label, const double* cost, const double* norm, int64_t n_classes, Loss loss,
                         double tol, int64_t max_epochs, const uint64_t* seed, SmallScratch& at, double* scores) {
   for (int64_t r = 0; r < k; ++r) {
     at.label[r] = label[index[r]];
@@ -114,7 +113,7 @@ SmallReport score_query(const Rows& x, const Rows& queries, int64_t q, const int
   double lowest = 0;
   for (int64_t p = n_present == 2 ? 1 : 0; p < n_present; ++p) {
     for (int64_t r = 0; r < k; ++r) at.y[r] = at.label[r] == at.present[p] ? 1 : -1;
-    report.add(solve_small_problem(x, design, squared, tol, max_epochs, seed, at));
+    report.add(solve_small_problem(x, design, loss, tol, max_epochs, seed, at));
     const double score = queries.dot(q, at.v.data());
     lowest = std::min(lowest, n_present == 2 ? -std::fabs(score) : score);
     if (n_classes == 2) {

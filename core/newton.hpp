@@ -1,12 +1,13 @@
 // Kernels of the second-order solver: the dual point reached by a step, the slope along a direction,
 // and one curvature matrix a tile.
 //
-// In a proximal step around the duals `center`, with step size sigma_r = scale * size_r, row r answers to its margin with
+// In a proximal step around the duals `center`, with step size sigma_r = scale * c_r, a row of the loss with p = 1 answers
+// to its margin with
 //
-//   a_r(m) = clip( center_r + sigma_r (1 - m),  0,  upper_r )
+//   a_r(m) = clip( center_r + sigma_r (t_r - m),  0,  c_r )
 //
-// and takes part in the curvature where the clipping is idle. Plain Newton on the squared hinge is
-// the same with center 0, sigma_r = 2 c_r and no upper bound.
+// and takes part in the curvature where the clipping is idle. Plain Newton on the loss with p = 2 is the same with
+// center 0, scale 2 and no upper bound: a_r(m) = c_r pull_r.
 #pragma once
 
 #include <algorithm>
@@ -21,30 +22,33 @@
 namespace svmosaic {
 
 struct Response {
-  const double *center, *size, *upper;  // center, upper null: zero, infinity
+  const double *center, *cost, *threshold;  // center null: p = 2; threshold null: all ones
   double scale;
 
-  double sigma(int64_t r) const { return scale * size[r]; }
+  double sigma(int64_t r) const { return scale * cost[r]; }
 };
 
-// The same with the absence of a center or of an upper bound known to the compiler: loops over it have no branches.
-template <bool kCenter, bool kUpper>
+// The same with what is null known to the compiler: loops over it have no branches.
+template <bool kProximal, bool kThreshold>
 struct Answer {
   const Response& of;
 
-  double free(int64_t r, double margin) const { return (kCenter ? of.center[r] : 0) + of.sigma(r) * (1 - margin); }
+  double free(int64_t r, double margin) const {
+    const double moved = of.sigma(r) * ((kThreshold ? of.threshold[r] : 1) - margin);
+    return kProximal ? of.center[r] + moved : moved;
+  }
   double clip(int64_t r, double a) const {
     const double positive = a > 0 ? a : 0;
-    if constexpr (kUpper) return positive < of.upper[r] ? positive : of.upper[r];
+    if constexpr (kProximal) return positive < of.cost[r] ? positive : of.cost[r];
     return positive;
   }
 };
 
 template <class Visit>
 auto visit(const Response& response, const Visit& visit) {
-  if (response.center && response.upper) return visit(Answer<true, true>{response});
+  if (response.center && response.threshold) return visit(Answer<true, true>{response});
   if (response.center) return visit(Answer<true, false>{response});
-  if (response.upper) return visit(Answer<false, true>{response});
+  if (response.threshold) return visit(Answer<false, true>{response});
   return visit(Answer<false, false>{response});
 }
 

@@ -19,6 +19,7 @@
 
 #include "exponential.hpp"
 #include "gate.hpp"
+#include "loss.hpp"
 #include "panels.hpp"
 #include "parallel.hpp"
 #include "passes.hpp"
@@ -33,8 +34,8 @@ inline void link_all(Link link, double* s, int64_t n, double* room) {
   if (link == Link::identity) return;
   double *in_favour = room, *against = room + padded_width(n);
   for (int64_t i = 0; i < n; ++i) {
-    in_favour[i] = s[i] < 1 ? s[i] - 1 : 0;
-    against[i] = s[i] > -1 ? -1 - s[i] : 0;
+    in_favour[i] = -slack_of(1, s[i]);
+    against[i] = -slack_of(1, -s[i]);
   }
   exp_all(in_favour, n);
   exp_all(against, n);

@@ -1,14 +1,15 @@
 // Stochastic gradient descent for the block-structured linear SVM
 //
-//   minimise   1/2 ||V||^2 + sum_r c_r loss(y_r f_r) ,   f_r = sum_a coef_ra <V[block_ra], (x_r, bias)>
+//   minimise   1/2 ||V||^2 + sum_r c_r loss(m_r) ,   m_r = s_r f_r ,   f_r = sum_a coef_ra <V[block_ra], (x_r, bias)>
 //
-// which, divided by C n with c_r = C s_r, is lambda / 2 ||V||^2 + 1/n sum_r s_r loss_r with lambda = 1 / (C n).
+// with the losses of loss.hpp, which, divided by C n with c_r = C w_r, is lambda / 2 ||V||^2 + 1/n sum_r w_r loss_r with
+// lambda = 1 / (C n).
 // Step t on row r, with the step size 1 / (lambda (t + t0)):
 //
-//   V += s_r / (lambda (t + t0)) * g_r y_r (coef_r (x) x_r)       g_r = [m_r < 1], or 2 max(0, 1 - m_r)
+//   V += w_r / (lambda (t + t0)) * pull_r s_r (coef_r (x) x_r)
 //   V *= 1 - skip / (t + t0)     every `skip` steps, so that the steps between touch only the row's own blocks
 //
-// reach[r] = s_r / lambda = n c_r is all that the step needs of C, n and the sample weights. With `free_bias` the last
+// reach[r] = w_r / lambda = n c_r stands in the place of the costs: it is all that the step needs of C, n and the sample weights. With `free_bias` the last
 // weight of every block is not shrunk (the biases of the paper are not penalised).
 // Ladicky and Torr, ICML 2011, Algorithm 1, after SVMSGD2 of Bordes, Bottou and Gallinari, JMLR 2009.
 //
@@ -22,6 +23,7 @@
 #include <cstdint>
 
 #include "design.hpp"
+#include "loss.hpp"
 #include "rows.hpp"
 
 namespace svmosaic {
@@ -36,9 +38,9 @@ struct SgdState {
 
 // One step on each of the rows order[begin .. end), or on the rows begin .. end themselves where `order` is null.
 template <class Rows, class Real>
-SVMOSAIC_CLONES void sgd_steps(const Rows& x, const Design& design, const int8_t* y, const double* reach, bool squared,
-                               bool free_bias, const int32_t* order, int64_t begin, int64_t end, double t0,
-                               int64_t skip, SgdState& state, Real* v, Real* average) {
+SVMOSAIC_CLONES void sgd_steps(const Rows& x, const Design& design, const Target& target, bool free_bias,
+                               const int32_t* order, int64_t begin, int64_t end, double t0, int64_t skip,
+                               SgdState& state, Real* v, Real* average) {
   const int64_t stride = x.n_features + 1;
   for (int64_t s = begin; s < end; ++s) {
     if (order && s + 2 < end) x.prefetch(design.row(order[s + 2]));
@@ -50,9 +52,10 @@ SVMOSAIC_CLONES void sgd_steps(const Rows& x, const Design& design, const int8_t
       for (int64_t i = 0; i < design.n_blocks * stride; ++i) average[i] += share * (v[i] - average[i]);
     }
     const int64_t r = order ? order[s] : s;
-    const double slack = 1 - y[r] * static_cast<double>(design.score(x, r, v));
+    const double margin = target.sign[r] * static_cast<double>(design.score(x, r, v));
+    const double slack = slack_of(target.threshold_of(r), margin);
     if (slack > 0) {
-      const double step = reach[r] / (state.t + t0) * y[r] * (squared ? 2 * slack : 1.0);
+      const double step = target.cost[r] / (state.t + t0) * target.sign[r] * target.loss.pull(slack);
       design.add(x, r, static_cast<Real>(step), v);
       if (average) design.add(x, r, static_cast<Real>(step * state.share * state.left / skip), average);
     }

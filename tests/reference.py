@@ -7,6 +7,8 @@ touches, its coefficient times (x, bias). The package never forms it.
 import numpy as np
 from scipy import sparse
 
+POWER = {"hinge": 1, "squared_hinge": 2}
+
 
 def dense(X):
     """X as a float64 array."""
@@ -51,52 +53,61 @@ def expand_csvm(X, bias, cell, n_cells, global_reg):
     return Z.reshape(len(rows), -1)
 
 
-def loss(margin, squared):
-    """max(0, 1 - m), or its square."""
-    return np.array([max(0.0, 1.0 - m) ** (2 if squared else 1) for m in margin])
+def loss(margin, power, threshold=None):
+    """max(0, t - m)^p, with thresholds of one if there are none."""
+    threshold = np.ones(len(margin)) if threshold is None else threshold
+    return np.array([max(0.0, t - m) ** power for m, t in zip(margin, threshold, strict=True)])
 
 
-def primal(Z, y, cost, v, squared):
-    """1/2 |v|^2 + sum_r c_r loss(y_r <z_r, v>)."""
+def primal(Z, sign, cost, v, power, threshold=None):
+    """1/2 |v|^2 + sum_r c_r loss(s_r <z_r, v>)."""
     v = np.ravel(v)
-    return 0.5 * v @ v + cost @ loss(y * (Z @ v), squared)
+    return 0.5 * v @ v + cost @ loss(sign * (Z @ v), power, threshold)
 
 
-def weights(Z, y, alpha):
-    """V(alpha) = sum_r alpha_r y_r z_r."""
-    return Z.T @ (alpha * y)
+def weights(Z, sign, alpha):
+    """V(alpha) = sum_r alpha_r s_r z_r."""
+    return Z.T @ (alpha * sign)
 
 
-def dual(Z, y, cost, alpha, squared):
-    """sum_r alpha_r - 1/2 |V(alpha)|^2, less sum_r alpha_r^2 / 4 c_r for the squared hinge."""
-    v = weights(Z, y, alpha)
-    value = alpha.sum() - 0.5 * v @ v
-    if squared:
+def dual(Z, sign, cost, alpha, power, threshold=None):
+    """sum_r t_r alpha_r - 1/2 |V(alpha)|^2, less sum_r alpha_r^2 / 4 c_r if p = 2."""
+    v = weights(Z, sign, alpha)
+    value = (alpha if threshold is None else threshold * alpha).sum() - 0.5 * v @ v
+    if power == 2:
         value -= sum(a * a / (4 * c) for a, c in zip(alpha, cost, strict=True) if c > 0)
     return value
 
 
-def is_feasible(alpha, cost, squared):
-    """Whether every dual is in its box; a row that costs nothing has none."""
-    upper = np.where(cost > 0, np.inf, 0.0) if squared else cost
-    return bool(((alpha >= 0) & (alpha <= upper)).all())
+def infeasibility(alpha, cost, power):
+    """How far the duals are outside their box; a row that costs nothing has none."""
+    upper = np.where(cost > 0, np.inf, 0.0) if power == 2 else cost
+    return float(max(0.0, -alpha.min(initial=0.0), (alpha - upper).max(initial=0.0)))
 
 
-def kkt_residual(Z, y, cost, alpha, squared):
-    """Largest violation of: margin 1 (less alpha / 2c) inside the box, at least 1 at 0, at most 1 at the cost."""
-    margin = y * (Z @ weights(Z, y, alpha))
+def kkt_residual(Z, sign, cost, alpha, power, threshold=None):
+    """Largest violation of: margin t (less alpha / 2c) inside the box, at least t at 0, at most t at the cost."""
+    margin = sign * (Z @ weights(Z, sign, alpha))
+    threshold = np.ones(len(margin)) if threshold is None else threshold
     worst = 0.0
-    for m, a, c in zip(margin, alpha, cost, strict=True):
+    for m, t, a, c in zip(margin, threshold, alpha, cost, strict=True):
         if c == 0:
             continue
-        gradient = m - 1 + (a / (2 * c) if squared else 0.0)
+        gradient = m - t + (a / (2 * c) if power == 2 else 0.0)
         if a == 0:
             worst = max(worst, -gradient)
-        elif not squared and a == c:
+        elif power == 1 and a == c:
             worst = max(worst, gradient)
         else:
             worst = max(worst, abs(gradient))
     return worst
+
+
+def crammer_singer_infeasibility(alpha, label, cost):
+    """How far the duals are outside their bounds, and their sums over the classes from zero."""
+    upper = np.zeros_like(alpha)
+    upper[np.arange(len(label)), label] = cost
+    return float(max(np.abs(alpha.sum(axis=1)).max(initial=0.0), (alpha - upper).max(initial=0.0)))
 
 
 def tile_matrix(own, shared, size):
@@ -138,13 +149,13 @@ def scores(X, tile, weight, coef, intercept, link):
     return out
 
 
-def csvm_objective(X, bias, cell, signs, cost, w_global, w_cells, global_reg, squared):
+def csvm_objective(X, bias, cell, signs, cost, w_global, w_cells, global_reg, power):
     """The paper's eq. 4: lambda/2 |w|^2 + 1/2 sum_l |w_l - w|^2 + sum_i c_i loss(y_i <w_l(i), (x_i, bias)>)."""
     rows = augment(X, bias)
     value = 0.5 * global_reg * w_global @ w_global
     value += sum(0.5 * (w - w_global) @ (w - w_global) for w in w_cells)
     margin = [s * (w_cells[k] @ x) for s, k, x in zip(signs, cell, rows, strict=True)]
-    return value + cost @ loss(margin, squared)
+    return value + cost @ loss(margin, power)
 
 
 def nearest(X, centers):

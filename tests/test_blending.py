@@ -10,6 +10,7 @@ from svmosaic import ClusteredSVC, LinearSVC
 from svmosaic.blending import blend
 from svmosaic.explain import explain
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell
+from svmosaic.heads import Classify
 from svmosaic.maps import FeatureMap, Scaling
 from svmosaic.mosaic import Mosaic
 
@@ -48,7 +49,7 @@ def test_scores_are_the_weighted_sum(maps, dtype):
     assert not any(isinstance(gate, SeveralGates) for gate in both.gate.gates)
     assert any(isinstance(gate, ScaledGate) and gate.center is not None for gate in both.gate.gates) == (maps == "each")
     assert_array_equal(both.compile().decision_function(X), both.decision_function(X))
-    told = explain(both, X[:3], np.array(["a", "b"]))
+    told = explain(both, X[:3], Classify(np.array(["a", "b"])))
     assert_allclose(told.contributions.sum(axis=2) + told.intercept, both.decision_function(X[:3]), atol=1e-4)
 
 

@@ -43,19 +43,19 @@ def test_the_papers_objective_is_certified(dtype, storage, loss, solver):
     model.fit(X, y, sample_weight=cost)
     cell = reference.nearest(X, model.cluster_centers_)
     value = reference.csvm_objective(
-        X, 1.0, cell, y, 0.5 * cost, shared(model), tiles(model), 3.0, loss == "squared_hinge"
+        X, 1.0, cell, y, 0.5 * cost, shared(model), tiles(model), 3.0, reference.POWER[loss]
     )
     assert -1e-12 <= model.dual_gap_[0] <= 1e-10 * 0.5 * cost.sum()
     if loss == "hinge":
         Z = reference.expand_csvm(X, 1.0, cell, 4, 3.0)
         U, V = (-0.5 * cost * y)[None], (0.5 * cost)[None]
         peer = ReHLine_solver(Z, np.ascontiguousarray(U), V, max_iter=1_000_000, tol=1e-9, verbose=0)
-        assert_allclose(value, reference.primal(Z, y, 0.5 * cost, peer.beta, False), rtol=1e-6)
+        assert_allclose(value, reference.primal(Z, y, 0.5 * cost, peer.beta, 1), rtol=1e-6)
     # The global vector of eq. 12 minimises the objective given the cells: no other one is better.
     assert_allclose(shared(model), tiles(model).sum(axis=0) / (3.0 + 4), atol=1e-5)
     for nudge in 1e-2 * np.eye(8):
         nudged = reference.csvm_objective(
-            X, 1.0, cell, y, 0.5 * cost, shared(model) + nudge, tiles(model), 3.0, loss == "squared_hinge"
+            X, 1.0, cell, y, 0.5 * cost, shared(model) + nudge, tiles(model), 3.0, reference.POWER[loss]
         )
         assert nudged > value
 

@@ -70,9 +70,10 @@ def descend(right, **changes):
     """A call of dual descent that is right but for the changes."""
     order = np.arange(N, dtype=np.int32)
     arguments = {
-        "rows": right, "design": design(right), "y": np.ones(N, np.int8), "cost": np.ones(N), "curvature": np.ones(N),
-        "squared": False, "order": order, "state": _core.DescentState(np.arange(4, dtype=np.uint64), N),
-        "alpha": np.zeros(N), "weights": np.zeros((2, D + 1)), "target": 0.0, "max_epochs": 2, "max_seconds": 1.0,
+        "rows": right, "design": design(right), "sign": np.ones(N, np.int8), "threshold": None, "cost": np.ones(N),
+        "power": 1, "curvature": np.ones(N), "order": order,
+        "state": _core.DescentState(np.arange(4, dtype=np.uint64), N), "alpha": np.zeros(N),
+        "weights": np.zeros((2, D + 1)), "aim": 0.0, "max_epochs": 2, "max_seconds": 1.0,
     }  # fmt: skip
     return _core.dual_descent(**{**arguments, **changes})
 
@@ -80,8 +81,10 @@ def descend(right, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"y": np.ones(N - 1, np.int8)}, "y must"),
+        ({"sign": np.ones(N - 1, np.int8)}, "sign must"),
         ({"cost": np.ones(N + 1)}, "cost must"),
+        ({"threshold": np.ones(N + 1)}, "threshold must"),
+        ({"power": 3}, "power of the loss must be 1 or 2"),
         ({"curvature": np.ones(1)}, "curvature must"),
         ({"alpha": np.ones(1)}, "alpha must"),
         ({"weights": np.zeros((1, D + 1))}, "weights must have shape"),
@@ -91,7 +94,7 @@ def descend(right, **changes):
         ({"order": np.full(N, N, dtype=np.int32)}, "order names a row"),
         ({"order": np.full(N, -1, dtype=np.int32)}, "order names a row"),
         ({"state": _core.DescentState(np.arange(4, dtype=np.uint64), -1)}, "state and order"),
-        ({"design": design(dense_rows(9), n=9)}, "y must"),
+        ({"design": design(dense_rows(9), n=9)}, "sign must"),
         ({"rows": dense_rows(2)}, "made for other rows"),
     ],
 )
@@ -158,7 +161,7 @@ def test_bad_response():
     for position in range(6):
         arrays = [ones, ones, ones, ones, np.empty(4), np.empty(4)]
         arrays[position] = np.empty(3)
-        with pytest.raises(ValueError, match="one entry a row"):
+        with pytest.raises(ValueError, match="one entry per row"):
             _core.respond(*arrays[:4], 0.0, *arrays[4:])
     with pytest.raises(ValueError, match="change must"):
         _core.pull(ones, ones, ones, ones, np.ones(3), 1.0)
@@ -247,22 +250,22 @@ def test_both_softmax_gates_refuse_what_is_no_tree(change, message):
             build()
 
 
-def test_response_is_the_clipped_step():
+@pytest.mark.parametrize("threshold", [None, np.random.RandomState(1).uniform(-1, 2, 200)])
+def test_response_is_the_clipped_step(threshold):
     rng = np.random.RandomState(0)
-    center, sigma, upper = rng.uniform(0, 1, 200), rng.uniform(0.1, 2, 200), np.ones(200)
-    margin = rng.uniform(-1, 3, 200)
+    center, cost, scale = rng.uniform(0, 1, 200), rng.uniform(0.1, 2, 200), 0.7
+    margin, change = rng.uniform(-1, 3, 200), rng.standard_normal(200)
+    slack = (1 if threshold is None else threshold) - margin
     alpha, curvature = np.empty(200), np.empty(200)
-    _core.respond(center, sigma, upper, margin, 0.0, alpha, curvature)
-    free = center + sigma * (1 - margin)
-    assert_allclose(alpha, np.clip(free, 0, 1), rtol=1e-13)
-    assert_array_equal(curvature, np.where((free >= 0) & (free <= 1), sigma, 0.0))
-    _core.respond(None, sigma, None, margin, 0.5, alpha, curvature)
-    free = sigma * (1 - margin)
-    assert_allclose(alpha, np.maximum(free, 0), rtol=1e-13)
-    assert_array_equal(curvature, np.where(margin <= 1.5, sigma, 0.0))
-    change = rng.standard_normal(200)
-    expected = np.clip(center + sigma * (1 - margin - 0.3 * change), 0, 1) @ change
-    assert_allclose(_core.pull(center, sigma, upper, margin, change, 0.3), expected)
+    _core.respond(center, cost, threshold, margin, 0.0, alpha, curvature, scale=scale)
+    free = center + scale * cost * slack
+    assert_allclose(alpha, np.clip(free, 0, cost), rtol=1e-13)
+    assert_array_equal(curvature, np.where((free >= 0) & (free <= cost), scale * cost, 0.0))
+    _core.respond(None, cost, threshold, margin, 0.5, alpha, curvature, scale=scale)
+    assert_allclose(alpha, np.maximum(scale * cost * slack, 0), rtol=1e-13)
+    assert_array_equal(curvature, np.where(slack >= -0.5, scale * cost, 0.0))
+    expected = np.clip(center + scale * cost * (slack - 0.3 * change), 0, cost) @ change
+    assert_allclose(_core.pull(center, cost, threshold, margin, change, 0.3, scale=scale), expected)
 
 
 @needs.linux

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import sklearn.svm
 from numpy.testing import assert_allclose, assert_array_equal
+from reference import crammer_singer_infeasibility
 from scipy import sparse
 
 from svmosaic import LocallyLinearSVC
 from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate
 from svmosaic.solvers import Problem, Rows, solve_crammer_singer
-from svmosaic.solvers.crammer_singer import certify, dual, infeasibility, primal
+from svmosaic.solvers.crammer_singer import certify, dual, primal
 
 
 def make_data(n_rows=300, n_classes=4, seed=0):
@@ -47,7 +48,7 @@ def test_solution_is_certified(seed, bias, storage):
     problem, X, y = make_problem(storage, bias, seed)
     tol = 1e-8
     solution = solve_crammer_singer(problem, y, 4, tol=tol, max_iter=20_000, seed=0)
-    assert infeasibility(solution.alpha, y, problem.cost) < 1e-12
+    assert crammer_singer_infeasibility(solution.alpha, y, problem.cost) < 1e-12
     wide = expand(problem, X)
     weights = (solution.alpha.T @ wide).reshape(4, *problem.shape)  # recomputed, so drift cannot hide
     assert_allclose(solution.weights, weights, atol=1e-5 if storage(X).dtype == np.float32 else 1e-10)
@@ -66,9 +67,9 @@ def test_certificate_rejects_a_spoilt_solution():
 
 def test_tiny_rows_keep_the_duals_feasible():
     problem, X, y = make_problem()
-    tiny = Problem(Rows(1e-8 * X, 0.0), problem.tile, problem.weight, problem.coupling, problem.y, problem.cost)
+    tiny = Problem(Rows(1e-8 * X, 0.0), problem.tile, problem.weight, problem.coupling, problem.sign, problem.cost)
     solution = solve_crammer_singer(tiny, y, 4, tol=1e-6, max_iter=100, seed=0)
-    assert infeasibility(solution.alpha, y, tiny.cost) < 1e-14
+    assert crammer_singer_infeasibility(solution.alpha, y, tiny.cost) < 1e-14
     assert solution.converged
 
 
@@ -83,7 +84,7 @@ def test_primal_by_hand():
 def test_agrees_with_scikit_learn_on_the_expanded_matrix(seed):
     problem, X, y = make_problem(seed=seed)
     C = 0.5
-    problem = problem.with_target(problem.y, np.full(len(y), C))
+    problem = problem.with_target(problem.sign, np.full(len(y), C))
     ours = solve_crammer_singer(problem, y, 4, tol=1e-9, max_iter=50_000, seed=0).certificate
     wide = expand(problem, X)
     theirs = sklearn.svm.LinearSVC(

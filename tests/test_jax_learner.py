@@ -1,6 +1,5 @@
 """The learner in JAX against the learner in the core, on the CPU."""
 
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

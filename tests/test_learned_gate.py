@@ -23,7 +23,7 @@ import svmosaic
 from svmosaic import LearnedGateSVC, LocallyLinearSVC
 from svmosaic.datasets import make_banana
 from svmosaic.export.c import to_c
-from svmosaic.gates import ProjectedGate, SeveralGates, TreeGate, principal_components
+from svmosaic.gates import ProjectedGate, SeveralGates, SplitTreeGate, principal_components
 from svmosaic.rows import Rows
 
 
@@ -319,7 +319,7 @@ def test_regions_are_those_of_the_last_batch():
     assert_array_equal(model.regions_["rows"], model.summarise_regions(X[:120].astype(np.float32), y[:120])["rows"])
 
 
-EXPORTED = [(4, 1), (None, 1)]
+EXPORTED = [(4, 1), (None, 1), (4, 3)]
 
 
 @pytest.mark.parametrize(("n_components", "n_gates"), EXPORTED)
@@ -352,7 +352,7 @@ def test_as_onnx(n_components, n_gates):
 def test_rows_go_down_the_tree(n_tiles, dtype, storage):
     rng = np.random.default_rng(n_tiles)
     X, splits = rng.standard_normal((50, 4)).astype(dtype), rng.standard_normal((n_tiles - 1, 5))
-    tile, weight = TreeGate(splits).code(storage(X))
+    tile, weight = SplitTreeGate(splits).code(storage(X))
     assert weight is None
     for row, leaf in zip(X, tile[:, 0], strict=True):
         node = 0

@@ -141,7 +141,7 @@ def test_weights_that_overshot_are_shortened(loss):
     # No other length is better, and the value is that of the weights.
     for share in (0.9, 1.0, 1.1):
         weights = share * solution.weights
-        value = primal(weights, margins(problem, weights), problem.cost, problem.squared)
+        value = primal(problem, weights, margins(problem, weights))
         if share == 1.0:
             assert_allclose(value, solution.certificate.primal, rtol=1e-9)
         assert value >= solution.certificate.primal * (1 - 1e-9)

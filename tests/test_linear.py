@@ -21,7 +21,7 @@ EXACT = {"tol": 1e-10, "max_iter": 100_000, "random_state": 0}
 def objective(model, X, signs, cost, bias=1.0, output=0):
     """The docstring's objective at the fitted weights."""
     v = np.append(model.coef_[output], np.ravel(model.intercept_)[output] / bias)
-    return reference.primal(reference.augment(X, bias), signs, cost, v, model.loss == "squared_hinge")
+    return reference.primal(reference.augment(X, bias), signs, cost, v, reference.POWER[model.loss])
 
 
 @pytest.mark.parametrize("solver", ["auto", "dual", "newton"])

@@ -49,10 +49,10 @@ def test_hessian_is_the_derivative_of_the_gradient(shape):
     v = 0.3 * np.random.RandomState(0).standard_normal(Z.shape[1])
 
     def gradient(point):
-        slack = np.maximum(0.0, 1.0 - problem.y * (Z @ point))
-        return point - Z.T @ (2.0 * problem.cost * slack * problem.y)
+        slack = np.maximum(0.0, 1.0 - problem.sign * (Z @ point))
+        return point - Z.T @ (2.0 * problem.cost * slack * problem.sign)
 
-    curvature = np.where(problem.y * (Z @ v) < 1.0, 2.0 * problem.cost, 0.0)
+    curvature = np.where(problem.sign * (Z @ v) < 1.0, 2.0 * problem.cost, 0.0)
     members, offsets = newton._Arrow(problem).active(curvature)
     hessians = np.empty((problem.coupling.n_tiles, problem.shape[1], problem.shape[1]))
     _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians)
@@ -104,11 +104,12 @@ def test_solve_positive_mends_rounding_and_gives_up_on_nan():
 
 
 def test_reach_follows_the_step_length():
-    assert newton.adapt_reach(0.0, 1e-3) == 1e-3
-    assert newton.adapt_reach(1e-3, 1e-3) == 4e-3
-    assert newton.adapt_reach(1e-3, 0.2) == 1e-3
-    assert newton.adapt_reach(1e-3, 1.0) == 5e-4
-    assert newton.adapt_reach(1e-7, 1.0) == 0.0
+    assert newton.adapt_reach(0.0, 1e-3, 1.0) == 1e-3
+    assert newton.adapt_reach(1e-3, 1e-3, 1.0) == 4e-3
+    assert newton.adapt_reach(1e-3, 0.2, 1.0) == 1e-3
+    assert newton.adapt_reach(1e-3, 1.0, 1.0) == 5e-4
+    assert newton.adapt_reach(1e-7, 1.0, 1.0) == 0.0
+    assert newton.adapt_reach(0.0, 1e-3, 50.0) == 0.05  # margins in other units
 
 
 def test_squared_hinge_takes_few_steps():

@@ -95,7 +95,7 @@ def test_objective_is_that_of_the_weights(loss, data):
         shared = np.append(model.global_coef_[c], model.global_intercept_[c])
         tiles = np.column_stack([model.coef_[:, c], model.intercept_[:, c]])
         blocks = np.vstack([tiles - shared, shared[None]])
-        value = primal(blocks, margins(problem, blocks), problem.cost, problem.squared)
+        value = primal(problem, blocks, margins(problem, blocks))
         assert value == pytest.approx(model.objective_[c], rel=1e-12)
 
 
@@ -183,7 +183,7 @@ def test_mixture_starts_where_the_local_one_does(data, monkeypatch, rows_per_exp
 def part_of(problem, X, gate_width):
     n = problem.n_rows
     return Part(
-        X, (problem.y > 0).astype(np.int32), np.ones(n), 0, np.zeros(2, int), 1.0,
+        X, (problem.sign > 0).astype(np.int32), np.ones(n), 0, np.zeros(2, int), 1.0,
         tile=problem.tile, code=problem.weight, cost=problem.cost,
     )  # fmt: skip
 
@@ -192,16 +192,16 @@ def part_of(problem, X, gate_width):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_answers_are_those_of_the_problem(shape, loss):
     problem, X = hard_problem(0, shape=shape, loss=loss)
-    job = Job(0, 0, 1, problem.coupling, loss)
+    job = Job(0, 0, 1, problem.coupling, problem.loss)
     part = part_of(problem, X, 1)
     rng = np.random.RandomState(3)
     weights, vector = rng.standard_normal((2, *problem.shape)) * 0.1
-    step = 2.0 if loss == "squared_hinge" else 0.5
+    step = problem.loss.smooth_step or 0.5
     sums, implied, hessians = Evaluate(job, weights, step, 0.0, "tiles").of(part, 1)
     margin = margins(problem, weights)
     assert sums[1] == pytest.approx(problem.primal_at_zero)
     penalty = 0.5 * np.vdot(weights, weights)
-    assert sums[2] + penalty == pytest.approx(primal(weights, margin, problem.cost, problem.squared))
+    assert sums[2] + penalty == pytest.approx(primal(problem, weights, margin))
     # Finite differences of the gradient, where no row crosses a kink.
     product = Product(job, weights, step, 0.0, vector).of(part, 1)
     nudge = 1e-7
@@ -374,7 +374,7 @@ def test_duals_of_a_mixture_stay_feasible(data):
 
 def test_certificate_of_partitions_is_that_of_the_whole():
     problem, X = hard_problem(1, shape="cells", loss="hinge")
-    job = Job(0, 0, 1, problem.coupling, "hinge")
+    job = Job(0, 0, 1, problem.coupling, problem.loss)
     part = part_of(problem, X, 1)
     rng = np.random.RandomState(0)
     weights = rng.standard_normal(problem.shape) * 0.1

@@ -4,6 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
+import reference
 import strategies as some
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from svmosaic.gates import DistanceGate
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem, solve
-from svmosaic.solvers.certificates import certify, infeasibility, margins, primal
+from svmosaic.solvers.certificates import certify, margins, primal
 
 
 @st.composite
@@ -43,13 +44,14 @@ def check_solution(problem, solution):
     """Finite; feasible; the gap that is stated is the gap that a dual point has, and converged means what it says."""
     assert np.isfinite(solution.weights).all()
     assert np.isfinite([solution.certificate.primal, solution.certificate.dual, solution.gap]).all()
-    assert infeasibility(solution.alpha, problem.cost, problem.squared) <= 1e-9 * (1 + problem.cost.max(initial=0.0))
+    excess = reference.infeasibility(solution.alpha, problem.cost, problem.loss.power)
+    assert excess <= 1e-9 * (1 + problem.cost.max(initial=0.0))
     # Weak duality, whatever the solver says, up to rounding: that of margins on features of size 1e12 shows.
     # Both values may be far off P(0), which the target is a share of, where a problem did not converge.
     size = abs(solution.certificate.primal) + abs(solution.certificate.dual)
     slack = 1e-6 * size + 0.01 * solution.target
     assert solution.gap >= -slack
-    value = primal(solution.weights, margins(problem, solution.weights), problem.cost, problem.squared)
+    value = primal(problem, solution.weights, margins(problem, solution.weights))
     assert_allclose(value, solution.certificate.primal, rtol=0, atol=slack)
     again = certify(problem, solution.alpha)
     assert_allclose(again.dual, solution.certificate.dual, rtol=0, atol=slack)
@@ -85,7 +87,7 @@ def test_stochastic_descent_is_finite_and_no_worse_than_nothing(problem, seed):
 @some.tries(8)
 @given(problem=problems(), seed=st.integers(0, 2**31 - 1))
 def test_bits_do_not_depend_on_threads_or_repetition(solver, problem, seed):
-    several = [problem, problem.with_target(-problem.y, problem.cost), problem]
+    several = [problem, problem.with_target(-problem.sign, problem.cost), problem]
     answers = [solve(several, solver=solver, max_iter=50, seed=seed, n_jobs=n_jobs) for n_jobs in (1, 2, 3, 1)]
     for other in answers[1:]:
         for a, b in zip(answers[0], other, strict=True):
@@ -170,7 +172,8 @@ def test_the_core_refuses_what_does_not_fit(data):
         "accumulate": lambda: _core.accumulate(rows.core, design, draw(), draw(), draw()),
         "norms": lambda: _core.squared_norms(rows.core, draw()),
         "dual": lambda: _core.dual_descent(
-            rows.core, design, draw(), draw(), draw(), True, draw(), state, draw(), draw(), 0.0, 2, 0.1
+            rows.core, design, draw(), draw(), draw(), data.draw(st.integers(0, 3)), draw(), draw(), state, draw(),
+            draw(), 0.0, 2, 0.1,
         ),
         "gate": lambda: _core.DistanceGateF64(
             data.draw(st.sampled_from(["nearest", "softmax", "llc", "no"])), draw(), data.draw(st.integers(-1, 4)), 1.0,

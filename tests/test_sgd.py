@@ -13,7 +13,7 @@ from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC
 from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate
 from svmosaic.solvers import Problem, Rows, SgdOptions, StochasticDescent, solve
-from svmosaic.solvers.certificates import loss_of, margins
+from svmosaic.solvers.certificates import margins
 from svmosaic.solvers.sgd import penalty
 
 
@@ -41,14 +41,14 @@ def expand(problem, X):
     return wide.reshape(len(X), -1)
 
 
-def algorithm_1(wide, y, reach, squared, free, t0, skip):
+def algorithm_1(wide, y, reach, power, free, t0, skip):
     """The paper's algorithm on the expanded matrix, and every iterate."""
     v = np.zeros(wide.shape[1])
     iterates, count = [], skip
     for t, x in enumerate(wide):
         slack = 1 - y[t] * (x @ v)
         if slack > 0:
-            v = v + reach[t] / (t + t0) * (2 * slack if squared else 1.0) * y[t] * x
+            v = v + reach[t] / (t + t0) * (2 * slack if power == 2 else 1.0) * y[t] * x
         iterates.append(v)
         count -= 1
         if count <= 0:
@@ -70,7 +70,7 @@ def test_steps_are_those_of_the_paper(loss, free_bias, storage):
     free = np.zeros(problem.shape, dtype=bool)
     free[:, -1] = free_bias
     wide = expand(problem, X)
-    v, _ = algorithm_1(wide, problem.y, 400 * problem.cost, problem.squared, free.ravel(), 50.0, descent.skip)
+    v, _ = algorithm_1(wide, problem.sign, 400 * problem.cost, problem.loss.power, free.ravel(), 50.0, descent.skip)
     tolerance = 1e-10 if descent.last.dtype == np.float64 else 1e-4
     assert_allclose(descent.last.ravel(), v, rtol=tolerance, atol=tolerance)
 
@@ -81,7 +81,7 @@ def test_average_weighs_the_iterates_by_their_number():
     descent.run(problem)
     assert descent.skip == 8
     free = np.zeros(descent.last.size, dtype=bool)
-    _, iterates = algorithm_1(expand(problem, X), problem.y, 400 * problem.cost, False, free, 80.0, 8)
+    _, iterates = algorithm_1(expand(problem, X), problem.sign, 400 * problem.cost, 1, free, 80.0, 8)
     weight = np.repeat(8 * np.arange(50) + 4.5, 8)  # of the windows: the mean of the numbers in them
     assert_allclose(descent.weights.ravel(), weight @ iterates / weight.sum(), rtol=1e-10, atol=1e-12)
 
@@ -95,7 +95,7 @@ def test_pieces_of_a_pass_are_the_pass(average):
     parts = StochasticDescent(400, options, np.zeros(problem.shape))
     for rows in np.split(np.arange(400), [1, 33, 200]):
         batch = Problem(
-            Rows(X[rows], 1.0), problem.tile[rows], problem.weight[rows], problem.coupling, problem.y[rows],
+            Rows(X[rows], 1.0), problem.tile[rows], problem.weight[rows], problem.coupling, problem.sign[rows],
             problem.cost[rows],
         )  # fmt: skip
         parts.run(batch)
@@ -110,7 +110,7 @@ def test_cost_is_one_over_lambda_n():
     problem, X = make_problem(C)
     exact = solve([problem], solver="dual", tol=1e-9, max_iter=20_000)[0]
     lam = 1 / (C * n)
-    wide, y = expand(problem, X), problem.y
+    wide, y = expand(problem, X), problem.sign
 
     def paper(v):
         return lam / 2 * v @ v + np.maximum(0, 1 - y * (wide @ v)).mean()
@@ -135,7 +135,7 @@ def test_reaches_the_optimum_of_the_dual_solver(C, loss):
     found = solve([problem], solver="sgd", tol=1e-6, max_iter=300)[0]
     assert exact * (1 - 1e-7) <= found.certificate.primal <= 1.01 * exact
     assert np.isnan(found.gap)
-    value = penalty(found.weights, False) + problem.cost @ loss_of(margins(problem, found.weights), problem.squared)
+    value = penalty(found.weights, False) + problem.cost @ problem.loss.value(margins(problem, found.weights))
     assert_allclose(found.certificate.primal, value, rtol=1e-12)
 
 
@@ -148,7 +148,7 @@ def test_first_step_is_of_a_sensible_size():
         problem = Problem(Rows(scale * X, 0.0), tile, None, Coupling.independent(1), y, np.full(400, 0.1 / scale**2))
         descent = StochasticDescent(400, SgdOptions(), np.zeros(problem.shape))
         descent.run(problem)
-        loss = problem.cost @ loss_of(margins(problem, descent.weights), False)
+        loss = problem.cost @ problem.loss.value(margins(problem, descent.weights))
         assert penalty(descent.weights, False) + loss < problem.primal_at_zero
         etas.append(400 * 0.1 / scale**2 / descent.t0 * scale**2)
     assert_allclose(etas, etas[0], rtol=1e-6)

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from svmosaic.couplings import Coupling
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem, newton, solve, warn_if_unconverged
-from svmosaic.solvers.certificates import certify, dual, infeasibility, kkt_residual, margins, primal, weights_of
+from svmosaic.solvers.certificates import certify, dual, margins, primal, weights_of
 
 EXACT = {"tol": 1e-10, "max_iter": 50_000}
 LOSSES = ["hinge", "squared_hinge"]
@@ -33,15 +33,15 @@ def solve_one(problem, **options):
 def assert_certified(problem, X, solution, tol=1e-10):
     """Feasible, with a gap below tol by the reference's own sums, and near-stationary."""
     Z = reference.expand_problem(problem, X)
-    cost, squared, total = problem.cost, problem.squared, problem.cost.sum()
-    assert reference.is_feasible(solution.alpha, cost, squared)
-    value = reference.primal(Z, problem.y, cost, solution.weights, squared)
-    bound = reference.dual(Z, problem.y, cost, solution.alpha, squared)
+    cost, power, threshold, total = problem.cost, problem.loss.power, problem.threshold, problem.primal_at_zero
+    assert reference.infeasibility(solution.alpha, cost, power) == 0.0
+    value = reference.primal(Z, problem.sign, cost, solution.weights, power, threshold)
+    bound = reference.dual(Z, problem.sign, cost, solution.alpha, power, threshold)
     assert_allclose(solution.certificate.primal, value, rtol=1e-10)
     assert_allclose(solution.certificate.dual, bound, rtol=1e-10)
     assert value - bound <= (tol + 1e-12) * total
     # 1/2 |v - v*|^2 <= P(v) - P* by strong convexity, for both v and V(alpha).
-    implied = reference.weights(Z, problem.y, solution.alpha)
+    implied = reference.weights(Z, problem.sign, solution.alpha)
     assert np.linalg.norm(solution.weights.ravel() - implied) <= 2 * np.sqrt(2 * (tol + 1e-12) * total)
 
 
@@ -58,7 +58,7 @@ def test_certified_optimal(seed, solver, loss, shape, storage, dtype):
     assert solver in solution.solver  # "dual+newton" where a cell is empty
     assert_certified(problem, X, solution)
     Z = reference.expand_problem(problem, X)
-    assert reference.kkt_residual(Z, problem.y, problem.cost, solution.alpha, problem.squared) < 1e-3
+    assert reference.kkt_residual(Z, problem.sign, problem.cost, solution.alpha, problem.loss.power) < 1e-3
 
 
 @pytest.mark.parametrize("bias", [0.0, 1.0, 5.0])
@@ -79,7 +79,7 @@ def test_rows_of_cost_zero_do_not_exist(loss, solver):
     problem, X = hard_problem(1, shape="global", loss=loss)
     paid = problem.cost > 0
     fewer = Problem(
-        Rows(X[paid]), problem.tile[paid], None, problem.coupling, problem.y[paid], problem.cost[paid], loss
+        Rows(X[paid]), problem.tile[paid], None, problem.coupling, problem.sign[paid], problem.cost[paid], loss
     )
     with_them, without = solve_one(problem, solver=solver), solve_one(fewer, solver=solver)
     assert_array_equal(with_them.alpha[~paid], 0.0)
@@ -146,7 +146,7 @@ def test_row_order_is_irrelevant(solver):
     problem, X = hard_problem(8, shape="global")
     order = np.random.RandomState(8).permutation(problem.n_rows)
     shuffled = Problem(
-        Rows(X[order]), problem.tile[order], None, problem.coupling, problem.y[order], problem.cost[order]
+        Rows(X[order]), problem.tile[order], None, problem.coupling, problem.sign[order], problem.cost[order]
     )
     one, other = solve_one(problem, solver=solver), solve_one(shuffled, solver=solver)
     assert_allclose(one.weights, other.weights, atol=1e-4)
@@ -171,9 +171,11 @@ def test_agrees_with_liblinear_on_the_expanded_matrix(loss, shape, solver):
     problem, X = hard_problem(10, shape=shape, loss=loss)
     Z = reference.expand_problem(problem, X)
     peer = sklearn.svm.LinearSVC(loss=loss, fit_intercept=False, tol=1e-7, max_iter=1_000_000, random_state=0)
-    peer.fit(Z, problem.y, sample_weight=problem.cost)
-    theirs = reference.primal(Z, problem.y, problem.cost, peer.coef_, problem.squared)
-    ours = reference.primal(Z, problem.y, problem.cost, solve_one(problem, solver=solver).weights, problem.squared)
+    peer.fit(Z, problem.sign, sample_weight=problem.cost)
+    theirs = reference.primal(Z, problem.sign, problem.cost, peer.coef_, problem.loss.power)
+    ours = reference.primal(
+        Z, problem.sign, problem.cost, solve_one(problem, solver=solver).weights, problem.loss.power
+    )
     assert_allclose(ours, theirs, rtol=1e-6)
 
 
@@ -182,11 +184,11 @@ def test_agrees_with_liblinear_on_the_expanded_matrix(loss, shape, solver):
 def test_agrees_with_rehline_on_the_expanded_matrix(shape, solver):
     problem, X = hard_problem(11, shape=shape)
     Z = reference.expand_problem(problem, X)
-    U = np.ascontiguousarray((-problem.cost * problem.y)[None])
+    U = np.ascontiguousarray((-problem.cost * problem.sign)[None])
     V = np.ascontiguousarray(problem.cost[None])
     peer = ReHLine_solver(Z, U, V, max_iter=1_000_000, tol=1e-9, verbose=0)
-    theirs = reference.primal(Z, problem.y, problem.cost, peer.beta, False)
-    ours = reference.primal(Z, problem.y, problem.cost, solve_one(problem, solver=solver).weights, False)
+    theirs = reference.primal(Z, problem.sign, problem.cost, peer.beta, 1)
+    ours = reference.primal(Z, problem.sign, problem.cost, solve_one(problem, solver=solver).weights, 1)
     assert_allclose(ours, theirs, rtol=1e-6)
 
 
@@ -208,7 +210,7 @@ def test_auto_converges_on_badly_scaled_data(loss, n_tiles, dtype):
     certificate = certify(problem, solution.alpha)
     assert solution.certificate.dual == pytest.approx(certificate.dual, rel=1e-9)
     Z = reference.expand_problem(problem, X.astype(dtype))
-    value = reference.primal(Z, y, cost, solution.weights, problem.squared)
+    value = reference.primal(Z, y, cost, solution.weights, problem.loss.power)
     assert value - certificate.dual <= 1.001e-6 * problem.primal_at_zero
 
 
@@ -331,7 +333,7 @@ def test_classes_may_build_what_they_share_at_the_same_time():
     """Many threads, each the first to ask for the design that their problems share."""
     for seed in range(20):
         first, _ = hard_problem(seed, shape="cells")
-        problems = [first] + [first.with_target(-first.y, first.cost) for _ in range(9)]
+        problems = [first] + [first.with_target(-first.sign, first.cost) for _ in range(9)]
         one, many = (solve(problems, solver="dual", tol=0.1, n_jobs=n_jobs) for n_jobs in (1, 10))
         assert all(np.array_equal(a.alpha, b.alpha) for a, b in zip(one, many, strict=True))
 
@@ -355,7 +357,7 @@ def test_auto_hands_over_when_descent_reaches_its_limit():
 def test_auto_hands_codes_over_to_newton():
     """Descent drags on, where a Newton's method over pairs of tiles is done in a few steps."""
     problem, X = hard_problem(3, shape="codes", n=3000, loss="squared_hinge")
-    problem = problem.with_target(problem.y, 100.0 * problem.cost)
+    problem = problem.with_target(problem.sign, 100.0 * problem.cost)
     assert not solve([problem], solver="dual", tol=1e-6, max_iter=200)[0].converged
     solution = solve([problem], tol=1e-6, max_iter=200)[0]
     assert (solution.converged, solution.solver) == (True, "newton")
@@ -407,8 +409,8 @@ def test_early_stop_warns_with_the_gap_the_target_and_the_remedy(solver):
     Z = reference.expand_problem(problem, X)
     assert_allclose(
         solution.gap,
-        reference.primal(Z, problem.y, problem.cost, solution.weights, False)
-        - reference.dual(Z, problem.y, problem.cost, solution.alpha, False),
+        reference.primal(Z, problem.sign, problem.cost, solution.weights, 1)
+        - reference.dual(Z, problem.sign, problem.cost, solution.alpha, 1),
         rtol=1e-9,
     )
 
@@ -428,7 +430,7 @@ def test_no_warning_when_converged():
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 def test_certificates_equal_the_reference_at_any_point(shape, loss, storage):
     problem, X = hard_problem(19, shape=shape, loss=loss, storage=storage)
-    Z, y, cost, squared = reference.expand_problem(problem, X), problem.y, problem.cost, problem.squared
+    Z, y, cost, power = reference.expand_problem(problem, X), problem.sign, problem.cost, problem.loss.power
     alpha = np.random.RandomState(19).uniform(0, 1, problem.n_rows) * cost
     alpha[::5] = 0.0
     alpha[1::5] = cost[1::5]
@@ -436,28 +438,24 @@ def test_certificates_equal_the_reference_at_any_point(shape, loss, storage):
     assert_allclose(weights_of(problem, alpha).ravel(), implied, atol=1e-10)
     margin = margins(problem, implied.reshape(problem.shape))
     assert_allclose(margin, y * (Z @ implied), atol=1e-9)
-    assert_allclose(primal(implied, margin, cost, squared), reference.primal(Z, y, cost, implied, squared))
-    assert_allclose(dual(implied, alpha, cost, squared), reference.dual(Z, y, cost, alpha, squared))
-    assert_allclose(kkt_residual(margin, alpha, cost, squared), reference.kkt_residual(Z, y, cost, alpha, squared))
+    assert_allclose(primal(problem, implied, margin), reference.primal(Z, y, cost, implied, power))
+    assert_allclose(dual(problem, implied, alpha), reference.dual(Z, y, cost, alpha, power))
     certificate = certify(problem, alpha)
     assert_allclose(certificate.gap, certificate.primal - certificate.dual)
-    assert infeasibility(alpha, cost, squared) == 0.0
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_certificate_rejects_a_spoilt_solution(loss):
-    problem, _ = hard_problem(20, loss=loss)
+    problem, X = hard_problem(20, loss=loss)
     solution = solve_one(problem)
-    margin = margins(problem, solution.weights)
-    assert kkt_residual(margin, solution.alpha, problem.cost, problem.squared) < 1e-3
+    Z = reference.expand_problem(problem, X)
+    assert reference.kkt_residual(Z, problem.sign, problem.cost, solution.alpha, problem.loss.power) < 1e-3
     spoilt = solution.alpha.copy()
     spoilt[np.argmax(spoilt * problem.curvature)] *= 0.99
     certificate = certify(problem, spoilt)
     assert certificate.gap > 1e-7 * problem.primal_at_zero
     assert certificate.gap > 100 * max(solution.gap, solution.target)
-    assert kkt_residual(margins(problem, certificate.weights), spoilt, problem.cost, problem.squared) > 1e-3
-    spoilt[5], spoilt[6] = -0.25, problem.cost[6] + 1.0
-    assert infeasibility(spoilt, problem.cost, problem.squared) == pytest.approx(0.25 if loss != "hinge" else 1.0)
+    assert reference.kkt_residual(Z, problem.sign, problem.cost, spoilt, problem.loss.power) > 1e-3
 
 
 def test_rows_of_another_type_are_refused():

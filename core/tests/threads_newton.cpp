@@ -18,7 +18,7 @@ int main() {
   std::vector<int64_t> offsets{0, n / 2, n / 2, n};
   for (int64_t i = 0; i < n; ++i) members[i] = static_cast<int32_t>(i);
   const DenseRows<double> rows{x.data(), n, d, d, 1.0};
-  const Response response{center.data(), cost.data(), cost.data(), 0.5};
+  const Response response{center.data(), cost.data(), nullptr, 0.5};
   const auto everything = [&](int n_threads) {
     std::vector<double> alpha(n), curvature(n), hessians(k * (d + 1) * (d + 1));
     respond(response, n, margin.data(), 0.1, alpha.data(), curvature.data(), n_threads);

@@ -8,6 +8,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from svmosaic import _core
+from svmosaic.losses import HINGE
 from svmosaic.maps import FeatureMap, Scaling
 from svmosaic.predictor import Predictor
 from svmosaic.rows import Rows
@@ -19,7 +20,7 @@ def linked(margins, link):
     """The link of each margin, as the core computes it in scoring."""
     if link == "identity":
         return margins
-    in_favour, against = np.exp(-np.maximum(0.0, 1.0 - margins)), np.exp(-np.maximum(0.0, 1.0 + margins))
+    in_favour, against = np.exp(-HINGE.value(margins)), np.exp(-HINGE.value(-margins))
     return (in_favour - against) / (1.0 if link == "vote" else in_favour + against)
 
 
@@ -87,7 +88,7 @@ class Mosaic:
         self._scorer(rows.dtype).score_codes(rows.core, tile, weight, out, effective_n_jobs(n_jobs))
         return out
 
-    def compile(self, classes=None, calibration=None):
+    def compile(self, classes=None, calibration=None, *, head=None):
         """A `Predictor` of these parameters, for many small calls.
 
         Parameters
@@ -96,8 +97,10 @@ class Mosaic:
             What `predict` answers with; the places of the outputs if not given.
         calibration : Calibration, optional
             For probabilities.
+        head : Head, optional
+            Turns scores into answers; `Classify(classes, calibration)` if not given.
         """
-        return Predictor(self, classes, calibration)
+        return Predictor(self, classes, calibration, head=head)
 
     @property
     def _fused(self) -> bool:

@@ -30,9 +30,9 @@ def run(options):
 
 
 def _onnx(model, options):
-    from svmosaic.export.prepared import prepared_to_onnx
+    from svmosaic.export.onnx import to_onnx
 
-    proto = prepared_to_onnx(model)
+    proto = to_onnx(model)
     write_bytes(options.output, proto.SerializeToString())
     inputs = [value.name for value in proto.graph.input]
     outputs = [value.name for value in proto.graph.output]
@@ -46,11 +46,11 @@ def _onnx(model, options):
 
 
 def _c(model, options):
-    from svmosaic.export.prepared import prepared_to_c
+    from svmosaic.export.c import to_c
 
     output = Path(options.output)
     with tempfile.TemporaryDirectory() as folder:
-        source, header = prepared_to_c(model, Path(folder) / output.name, name=options.name)
+        source, header = to_c(model, Path(folder) / output.name, name=options.name)
         # The header first: a source without its header would not compile.
         for file, place in ((header, output.with_suffix(".h")), (source, output)):
             write_bytes(place, file.read_bytes())

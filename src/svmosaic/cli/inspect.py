@@ -4,7 +4,8 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic.atomic import write_text
-from svmosaic.cli._io import add_output_options, check_file, say
+from svmosaic.cli._io import add_output_options, add_table_options, check_file, read_options, say
+from svmosaic.heads import head_of
 from svmosaic.tabular.formats import TableError, read_chunks
 from svmosaic.tabular.trained_model import open_model
 
@@ -20,6 +21,7 @@ def add_arguments(parser):
     parser.add_argument(
         "--top", type=int, default=8, help="features to name for a row, and regions to list (8; 0: all)"
     )
+    add_table_options(parser)
     add_output_options(parser)
 
 
@@ -95,7 +97,7 @@ def _row(model, options):
         best = np.argsort(-share, kind="stable")[:5]
         lines.append("probabilities: " + ", ".join(f"{model.classes[c]} {share[c]:.1%}" for c in best))
     # For two classes there is one score, positive for the second; otherwise the score of the class that won.
-    output = 0 if len(model.classes) == 2 else int(np.searchsorted(model.classes, predicted))
+    output = head_of(model.estimator).output_of(int(np.searchsorted(model.classes, predicted)))
     facts["score_of"] = account.output_names[output]
     facts["score"] = account.decision[0, output]
     order = np.argsort(-np.abs(account.votes[0, :, output]), kind="stable")
@@ -136,7 +138,9 @@ def _find_row(model, options):
             raise TableError(f"the sample has rows 1 to {len(y)}, so none {n}")
         return (X.iloc[[n - 1]] if hasattr(X, "iloc") else X[[n - 1]]), y[n - 1]
     before = 0
-    for table in read_chunks(options.data, text=model.text_columns):
+    for table in read_chunks(
+        options.data, text=model.text_columns, kept=model.text_labels, **read_options(options, model.dialect)
+    ):
         if n <= before + len(table) and n >= 1:
             X, y = table.X, table.y
             if hasattr(X, "iloc"):

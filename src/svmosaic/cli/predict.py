@@ -60,12 +60,16 @@ def run(options):
 
 def chunks_of(model, options, rows, update=None):
     """The table of a command, read as the model needs it."""
-    extra = {}
-    if is_npy(getattr(options, "label", None)):
-        extra = {"label": options.label}
-    if model.sparse and format_of(options.data, options.format) == "libsvm":
+    label, extra = getattr(options, "label", None), {}
+    if is_npy(label):
+        extra = {"label": label}
+    elif model.sparse and format_of(options.data, options.format) == "libsvm":
         extra = {"n_features": len(model.feature_names), "zero_based": str(model.feature_names[0]) == "0"}
-    return read_chunks(options.data, rows, text=model.text_columns, progress=update, **extra, **read_options(options))
+    kept = [label] if label is not None and model.text_labels else model.text_labels
+    return read_chunks(
+        options.data, rows, text=model.text_columns, kept=kept, progress=update, **extra,
+        **read_options(options, model.dialect),
+    )  # fmt: skip
 
 
 def predictions(model, table, options, name, first_row=0):
@@ -97,6 +101,7 @@ def _kept(table, options, name):
 def _because(model, rows, predicted, top):
     """For each row: tiles with their weights, and features with what they add in favour of the prediction."""
     from svmosaic.explain import explain
+    from svmosaic.heads import head_of
 
     prepared = model.pipeline[:-1].transform(rows)
     mosaic = getattr(model.estimator, "mosaic_", None)
@@ -108,7 +113,7 @@ def _because(model, rows, predicted, top):
     tiles, features = [], []
     place = np.searchsorted(model.classes, predicted)
     for start in range(0, prepared.shape[0], batch):
-        account = explain(mosaic, prepared[start : start + batch], model.classes, names)
+        account = explain(mosaic, prepared[start : start + batch], head_of(model.estimator), names)
         weight = account.weight if account.link == "identity" else np.abs(account.votes).sum(axis=2)
         # With the vote link a score is no sum over features: those of the tile that decided.
         if account.link == "identity":

@@ -82,6 +82,9 @@ class JaxEngine:
         value = value | {"tiles": keep[:, :, None, None] * value["tiles"]}
         return score_rows(value, self.state.valid, self.settings.width, X, self.device)
 
+    # The loss of parameters that have overflowed is NaN here.
+    is_finite = True
+
     def finish(self):
         """Bring what has been learned back to the learner."""
         state_to(self.learner, jax.device_get(self.state))

@@ -1,7 +1,7 @@
 """One minibatch of the gate learner, in JAX: the mathematics of core/learner.hpp for accelerators.
 
-Tiles are not gathered: all of them are scored by one matrix product, and the shares of those that the gate did not choose
-are zero, so that the backward pass is made of matrix products too. This module needs NumPy and JAX only.
+Tiles are not gathered: all of them are scored by one matrix product, and the shares of those that the gate did not
+choose are zero, so that the backward pass is made of matrix products too. This module needs NumPy and JAX only.
 
 Gates m of at most K tiles, outputs c, features d, components p. Parameters are a dict:
 
@@ -12,7 +12,7 @@ Gates m of at most K tiles, outputs c, features d, components p. Parameters are 
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,20 +44,20 @@ class State(NamedTuple):
     value: dict
     first: dict
     second: dict
-    idle_since: jax.Array  # (m, K): sum of learning rates when the tile was last touched
-    valid: jax.Array  # (m, K)
+    idle_since: Any  # (m, K): sum of learning rates when the tile was last touched
+    valid: Any  # (m, K)
 
 
 class Step(NamedTuple):
     """The numbers of one step, from the host."""
 
-    rows: jax.Array  # (batch,): data rows
-    n_rows: jax.Array  # those after so many only pad the batch
-    rate: jax.Array
-    correction1: jax.Array
-    correction2: jax.Array
-    clock: jax.Array  # sum of learning rates, this one included
-    number: jax.Array  # of the step, as uint32
+    rows: Any  # (batch,): data rows
+    n_rows: Any  # those after so many only pad the batch
+    rate: Any
+    correction1: Any
+    correction2: Any
+    clock: Any  # sum of learning rates, this one included
+    number: Any  # of the step, as uint32
 
 
 def shares(value, valid, x, width):

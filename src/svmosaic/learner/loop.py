@@ -75,6 +75,11 @@ class CoreEngine:
         """Scores of rows, of shape (n_rows, n_outputs), with what has been learned so far."""
         return mosaic_of(self.learner).decision_function(X, self.plan.n_jobs)
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether no parameter has overflowed, if the loss does not show it: the hinge of NaN is zero in the core."""
+        return self.learner.is_finite
+
     def finish(self):
         """Bring what has been learned back to the learner."""
 
@@ -110,7 +115,7 @@ def learn(
             trace.stop_reason = "max_time"
             break
         trace.losses.append(mean_loss(loss, engine.weight[order[:n_met]]))
-        if not np.isfinite(trace.losses[-1]):
+        if not (np.isfinite(trace.losses[-1]) and engine.is_finite):
             raise diverged(epoch + 1, plan.learning_rate)
         if validate is not None and plan.patience is not None:
             trace.validation_scores.append(validate())

@@ -9,8 +9,10 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from svmosaic.couplings import Coupling
 from svmosaic.gates import SingleCell
-from svmosaic.rows import Rows
-from svmosaic.solvers import Control, Problem, solve
+from svmosaic.heads import winners
+from svmosaic.losses import LOSSES
+from svmosaic.rows import Rows, bias_of, split_bias
+from svmosaic.solvers import Control, problems_of, solve
 
 # Numbers of votes (rows times rounds times classes) held at a time in prediction.
 _VOTES_AT_ONCE = 1 << 22
@@ -25,10 +27,10 @@ class Rounds:
         self.signs = [target.signs(c)[train] for c in range(target.n_outputs)]
         weight = target.weight[train]
         self.total, self.weight = weight.sum(), weight / weight.sum()
-        self.bias = float(model.intercept_scaling) if model.fit_intercept else 0.0
+        self.bias = bias_of(model.fit_intercept, model.intercept_scaling)
         codes = SingleCell().code(X, model.n_jobs)
-        cost = model.C * self.total * self.weight
-        self.problem = Problem(Rows(X, self.bias), *codes, Coupling.independent(1), self.signs[0], cost, model.loss)
+        self.loss = LOSSES[model.loss]
+        self.problem, *_ = problems_of(Rows(X, self.bias), codes, Coupling.independent(1), self.loss, self._targets())
         self.start, self.solved = None, []
         self.coef, self.intercept, self.weights, self.errors, self.gaps = [], [], [], [], []
         self.n_iter = 0
@@ -37,8 +39,7 @@ class Rounds:
         """One round; the reason to stop, or None."""
         model = self.model
         solutions = self._solve()
-        tiles = np.stack([s.weights[0] for s in solutions])
-        coef, intercept = tiles[:, :-1], self.bias * tiles[:, -1]
+        coef, intercept = split_bias(np.stack([s.weights[0] for s in solutions]), self.bias)
         wrong = winners_of(self.X, coef[None], intercept[None])[:, 0] != self.label
         error = float(self.weight[wrong].sum())
         n_classes = len(self.target.classes)
@@ -74,10 +75,13 @@ class Rounds:
                       for s in solutions]  # fmt: skip
         return None
 
+    def _targets(self):
+        cost = self.model.C * self.total * self.weight
+        return [self.loss.rows(signs, cost) for signs in self.signs]
+
     def _solve(self):
         model = self.model
-        cost = model.C * self.total * self.weight
-        problems = [self.problem.with_target(signs, cost) for signs in self.signs]
+        problems = [self.problem.with_target(t.sign, t.cost, t.threshold) for t in self._targets()]
         solutions = solve(
             problems, solver=model.solver, tol=model.tol, max_iter=model.max_iter, n_jobs=model.n_jobs,
             seed=self.rng.randint(2**31 - 1), start=self.start, control=Control(self.fitting.left),
@@ -88,13 +92,12 @@ class Rounds:
 
 
 def winners_of(X, coef, intercept):
-    """Places of the classes that the SVM of each round answers with, of shape (n_rows, n_rounds)."""
+    """Indices of the classes that the SVM of each round answers with, of shape (n_rows, n_rounds)."""
     n_rounds, n_outputs, n_features = coef.shape
     flat = coef.reshape(-1, n_features).T.astype(X.dtype, copy=False)
-    winners = np.empty((X.shape[0], n_rounds), dtype=np.int32)
+    found = np.empty((X.shape[0], n_rounds), dtype=np.int32)
     step = max(1, _VOTES_AT_ONCE // flat.shape[1])
     for begin in range(0, X.shape[0], step):
         scores = safe_sparse_dot(X[begin : begin + step], flat, dense_output=True).reshape(-1, n_rounds, n_outputs)
-        scores = scores + intercept
-        winners[begin : begin + step] = scores[..., 0] > 0 if n_outputs == 1 else scores.argmax(axis=2)
-    return winners
+        found[begin : begin + step] = winners(scores + intercept)
+    return found

@@ -7,8 +7,9 @@ import numpy as np
 
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.couplings.clustered import penalty
+from svmosaic.losses import HINGE
 from svmosaic.solvers import Control, Problem, Rows, solve
-from svmosaic.solvers.certificates import loss_of, margins
+from svmosaic.solvers.certificates import margins
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Experts:
         loss_cost = self.label_weight * shares.cost
         plain = Problem(
             self.rows, np.ascontiguousarray(shares.expert[:, None]), None, Coupling.independent(shares.n_experts),
-            self.signs[shares.row, 0], loss_cost, "hinge", shares.row,
+            self.signs[shares.row, 0], loss_cost, HINGE, shares.row,
         )  # fmt: skip
         problems = [self._problem(plain, c, coupling, shares) for c, coupling in enumerate(bank.couplings)]
         left = None if self.deadline is None else max(0.0, self.deadline - perf_counter())
@@ -104,7 +105,7 @@ class Experts:
         self.gap = total_gap(bank.couplings, solutions, scaled=True)
         for c, (problem, solution) in enumerate(zip(problems, solutions, strict=True)):
             found = problem.coupling.tiles(solution.weights)
-            target = plain.with_target(problem.y, loss_cost)
+            target = plain.with_target(problem.sign, loss_cost)
             coupling = bank.couplings[c]
             old, new = self._primal(target, coupling, tiles[:, c]), self._primal(target, coupling, found)
             tiles[:, c] = np.where(np.atleast_1d(improved(old, new))[:, None], found, tiles[:, c])
@@ -135,11 +136,11 @@ class Experts:
         if coupling.n_shared == 0:
             # own^2 may as well multiply the costs, which leaves rows without coefficients.
             return plain.with_target(signs, coupling.own**2 * plain.cost)
-        return Problem(self.rows, plain.tile, None, coupling, signs, plain.cost, "hinge", shares.row)
+        return Problem(self.rows, plain.tile, None, coupling, signs, plain.cost, HINGE, shares.row)
 
     def _primal(self, target, coupling, tiles):
         """The objective of one output: of each expert where they are independent, else of all together."""
-        losses = target.cost * loss_of(margins(target, np.ascontiguousarray(tiles)), False)
+        losses = target.cost * HINGE.value(margins(target, np.ascontiguousarray(tiles)))
         if coupling.n_shared == 0:
             norms = np.einsum("jf,jf->j", tiles, tiles)
             return 0.5 * norms / coupling.own**2 + np.bincount(target.tile[:, 0], losses, len(tiles))

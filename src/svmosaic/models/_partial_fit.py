@@ -6,9 +6,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from svmosaic._validation import check_real, validate_batch
+from svmosaic.losses import LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
-from svmosaic.rows import Rows
-from svmosaic.solvers import Control, Problem, SgdOptions, Solution, StochasticDescent
+from svmosaic.rows import Rows, bias_of
+from svmosaic.solvers import Control, SgdOptions, Solution, StochasticDescent, problems_of
 from svmosaic.solvers.certificates import Certificate
 
 
@@ -59,7 +60,7 @@ class StreamMixin:
         X, target = validate_batch(
             self, X, y, None if first else self.classes_, classes, sample_weight, self.class_weight
         )
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        bias = bias_of(self.fit_intercept, self.intercept_scaling)
         if first:
             rng = check_random_state(self.random_state)
             gate_rows, tile_rows, feature_map = self._map_features(X)
@@ -74,11 +75,9 @@ class StreamMixin:
             self._stream = self._start_stream(target, coupling, tile_rows, bias, first)
         if self._stream[0].last.dtype == np.float32 and tile_rows.dtype == np.float64:
             tile_rows = tile_rows.astype(np.float32)
-        cost = self.C * target.weight
-        head = Problem(
-            Rows(tile_rows, bias), *gate.code(gate_rows, self.n_jobs), coupling, target.signs(0), cost, self.loss
-        )
-        problems = [head.with_target(target.signs(c), cost) for c in range(target.n_outputs)]
+        loss, cost = LOSSES[self.loss], self.C * target.weight
+        targets = [loss.rows(target.signs(c), cost) for c in range(target.n_outputs)]
+        problems = problems_of(Rows(tile_rows, bias), gate.code(gate_rows, self.n_jobs), coupling, loss, targets)
         control = Control()
         control.run_all(
             lambda c: self._stream[c].run(problems[c], control=control.for_task((c, None), 0, 1)), len(problems),

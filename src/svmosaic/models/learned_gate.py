@@ -9,22 +9,25 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import check_choice, check_real, validate_batch, validate_training
+from svmosaic._validation import check_choice, check_real, validate_batch, validate_training, warn_if_far
 from svmosaic.calibration import Temperature, fit_calibration
 from svmosaic.couplings import Coupling
 from svmosaic.learner import defaults
 from svmosaic.learner.gate_learner import GateLearner
 from svmosaic.learner.loop import CoreEngine, Plan, diverged, learn, mean_loss, mosaic_of
+from svmosaic.losses import SQUARED_HINGE
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._gate_start import start_gates
 from svmosaic.models._progress import Fitting
 from svmosaic.mosaic import Mosaic
-from svmosaic.solvers import Problem, Rows, solve, warn_if_unconverged
+from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 
 LOSSES = ("squared_hinge", "log_loss")
 # Epochs of the solver that polishes.
 POLISH_EPOCHS = 1000
+# The rows may lie this many times their spread away from the origin; beyond, descent was seen to fail.
+MOST_DISTANCE = 25.0
 
 
 class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
@@ -216,6 +219,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         """
         self._check_parameters()
         rows, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        warn_if_far(self, rows, MOST_DISTANCE)
         rows = _single_precision(rows)
         rng = check_random_state(self.random_state)
         fitting = Fitting(self.max_time, X, y, sample_weight)
@@ -274,7 +278,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
 
         return learner, learn(
             engine, plan, rng, deadline=fitting.deadline, after_epoch=after_epoch,
-            validate=held and (lambda: accuracy(engine.scores(held[0]), held[1])),
+            validate=held and (lambda: held[1].head.accuracy(engine.scores(held[0]), held[1].label, held[1].weight)),
         )  # fmt: skip
 
     def _batch_size(self, n_rows):
@@ -406,31 +410,24 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         """Solve for the tiles with the gate frozen, and keep them if the held-out part agrees."""
         gate = self.mosaic_.gate
         cost = self.C * target.weight
-        first = Problem(
-            Rows(X), *gate.code(X, self.n_jobs), Coupling.independent(gate.n_tiles), target.signs(0), cost,
-            "squared_hinge",
-        )  # fmt: skip
+        targets = [SQUARED_HINGE.rows(target.signs(c), cost) for c in range(target.n_outputs)]
+        coupling = Coupling.independent(gate.n_tiles)
+        problems = problems_of(Rows(X), gate.code(X, self.n_jobs), coupling, SQUARED_HINGE, targets)
         solutions = solve(
-            [first.with_target(target.signs(c), cost) for c in range(target.n_outputs)], tol=self.tol,
-            max_iter=POLISH_EPOCHS, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs,
+            problems, tol=self.tol, max_iter=POLISH_EPOCHS, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs,
         )  # fmt: skip
         warn_if_unconverged(solutions, POLISH_EPOCHS, type(self).__name__)
         self.dual_gap_ = np.array([s.gap for s in solutions])
         tiles = np.stack([s.weights for s in solutions], axis=1)
         polished = Mosaic(gate, tiles[:, :, :-1], tiles[:, :, -1])
         self.polish_scores_ = tuple(
-            accuracy(mosaic.decision_function(X_held, self.n_jobs), held) for mosaic in (self.mosaic_, polished)
+            held.head.accuracy(mosaic.decision_function(X_held, self.n_jobs), held.label, held.weight)
+            for mosaic in (self.mosaic_, polished)
         )
         self.polished_ = self.polish_scores_[1] > self.polish_scores_[0]
         if self.polished_:
             self.mosaic_ = polished
             learner.set_tile_weights(tiles)
-
-
-def accuracy(scores, target) -> float:
-    """The weighted share of rows whose class has the largest score."""
-    predicted = (scores[:, 0] > 0) if scores.shape[1] == 1 else scores.argmax(axis=1)
-    return float(np.average(predicted == target.label, weights=target.weight))
 
 
 def _single_precision(X):

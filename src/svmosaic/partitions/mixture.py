@@ -15,15 +15,17 @@ from svmosaic.couplings import Coupling
 from svmosaic.couplings.clustered import penalty
 from svmosaic.gates import DistanceGate, GaussianGate, Responsibilities
 from svmosaic.gates.gaussian import moments
+from svmosaic.heads import signs_of
+from svmosaic.losses import HINGE
 from svmosaic.models._em_loop import EM, Mixture
 from svmosaic.models._experts import Bank, improved, total_gap
 from svmosaic.models._mixture_classifier import TrainingData, _Watch
 from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import Job
 from svmosaic.partitions.placement import place, take
-from svmosaic.rows import Rows
+from svmosaic.rows import Rows, bias_of
 from svmosaic.solvers import Control
-from svmosaic.solvers.certificates import loss_of, margins, weights_of
+from svmosaic.solvers.certificates import margins, weights_of
 
 
 def fit_mixture(estimator, partitions, survey, rng, fitting):
@@ -51,7 +53,7 @@ def fit_mixture(estimator, partitions, survey, rng, fitting):
     variance = float(np.mean(squares - whole[:-1, -1] ** 2))
     floor = estimator.covariance_floor_ * (variance if variance > 0 else 1.0)
     gate = GaussianGate.from_moments(sums, mass, floor=floor, covariance=estimator.covariance)
-    bias = _bias(estimator, float(squares.sum()))
+    bias = bias_of(estimator.fit_intercept, estimator.intercept_scaling, lambda: float(squares.sum()))
     label_weight = estimator.label_weight / n_outputs
     tasks = estimator._tasks(n_outputs)
     partitions.advance(deal_cells, cells, n_outputs, bias)
@@ -80,14 +82,6 @@ def _taken(partitions, survey, rows):
     X, weight, label = take(partitions, rows[order])
     back = np.argsort(order)
     return X[back], Target(survey.classes, label[back], weight[back])
-
-
-def _bias(estimator, mean_square) -> float:
-    if not estimator.fit_intercept:
-        return 0.0
-    if estimator.intercept_scaling != "scale":
-        return float(estimator.intercept_scaling)
-    return float(np.sqrt(mean_square)) if mean_square > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -147,7 +141,7 @@ class PartitionEM(EM):
         """Experts no worse than the bank's for the responsibilities that the partitions hold."""
         n_outputs = len(bank.couplings)
         self.partitions.advance(pair_up, kept, self.label_weight)
-        jobs = [Job(c, c, n_outputs, coupling, "hinge") for c, coupling in enumerate(bank.couplings)]
+        jobs = [Job(c, c, n_outputs, coupling, HINGE) for c, coupling in enumerate(bank.couplings)]
         start = None
         if self.solved:
             # The duals of pairs that stay are with the rows; the weights they imply are where the solver begins.
@@ -204,8 +198,7 @@ def deal_cells(part, gate, n_outputs, bias):
 def share_out(part, mixture, label_weight, drop, n_threads):
     """With the responsibilities of the E-step."""
     n_outputs = part.extra["n_outputs"]
-    signs = [part.label == (1 if n_outputs == 1 else c) for c in range(n_outputs)]
-    signs = np.where(np.stack(signs, axis=1), 1, -1).astype(np.int8)
+    signs = np.stack([signs_of(part.label, c, n_outputs) for c in range(n_outputs)], axis=1)
     data = TrainingData(part.X, np.ascontiguousarray(signs), part.weight, part.bias)
     local = EM(
         data, None, label_weight=label_weight, gate_options={}, tol=0, max_iter=0, deadline=None, n_threads=n_threads,
@@ -255,7 +248,7 @@ def pair_up(part, kept, label_weight):
 
 def implied_weights(part, jobs, n_threads):
     """The block weights of each job's duals."""
-    return [weights_of(part.problem(job), part.center(job.slot), n_threads) for job in jobs]
+    return [weights_of(part.problem(job), part.center(job), n_threads) for job in jobs]
 
 
 def expert_losses(part, banks, n_threads):
@@ -265,8 +258,8 @@ def expert_losses(part, banks, n_threads):
         n_experts, n_outputs, _ = tiles.shape
         each = []
         for c in range(n_outputs):
-            problem = part.problem(Job(c, c, n_outputs, Coupling.independent(n_experts), "hinge"))
-            losses = problem.cost * loss_of(margins(problem, np.ascontiguousarray(tiles[:, c]), n_threads), False)
+            problem = part.problem(Job(c, c, n_outputs, Coupling.independent(n_experts), HINGE))
+            losses = problem.cost * HINGE.value(margins(problem, np.ascontiguousarray(tiles[:, c]), n_threads))
             each.append(np.bincount(problem.tile[:, 0], losses, n_experts))
         found.append(each)
     return found

@@ -1,9 +1,9 @@
 r"""The one problem of all models, solved from sums over partitions.
 
-The method is that of `svmosaic.solvers.newton`: Newton's method on the squared hinge, proximal steps on the dual of the
-hinge. The objective, its gradient, the Hessian (one matrix a tile, or products with it), the slope along a direction
-and the dual value are sums over rows, hence over partitions. Only these sums and the weights travel; the duals, one
-number a row, stay where the rows are. The duality gap is exact: it is a difference of two sums.
+The method is that of `svmosaic.solvers.newton`: Newton's method on losses with p = 2, proximal steps on the dual of
+those with p = 1. The objective, its gradient, the Hessian (one matrix a tile, or products with it), the slope along a
+direction and the dual value are sums over rows, hence over partitions. Only these sums and the weights travel; the
+duals, one number per row, stay where the rows are. The duality gap is exact: it is a difference of two sums.
 
 A problem asks questions (`Evaluate`, `Slopes`, `Product`) and is told the sums. Problems of several outputs or folds
 ask in step, so that one pass over the rows answers all of them.
@@ -85,11 +85,11 @@ def solve_partitions(
 
 def _newton(job, n_features, one_tile, tol, max_iter, start, control):
     """Steps of one problem: yields questions, is sent sums, returns the solution and the move to its dual point."""
-    coupling, squared = job.coupling, job.squared
+    coupling, smooth = job.coupling, job.loss.smooth_step
     shape = coupling.n_blocks, n_features + 1
     curved = _form_of_hessian(coupling, shape[1], one_tile)
     weights = np.zeros(shape) if start is None else start
-    step = 2.0 if squared else FIRST_STEP * (1.0 if start is None else STEP_GROWTH)
+    step = smooth or FIRST_STEP * (1.0 if start is None else STEP_GROWTH)
     best = final = pending = None
     n_iter, reach = 0, 0.0
     while True:
@@ -104,7 +104,7 @@ def _newton(job, n_features, one_tile, tol, max_iter, start, control):
         if best.converged or n_iter >= max_iter or control.over(n_iter, lambda now=certificate: now):
             return best, final
         residual = weights - implied
-        if not squared and step < LARGEST_STEP and _settled(residual, proximal, target):
+        if smooth is None and step < LARGEST_STEP and _settled(residual, proximal, target):
             pending = Move(job, weights, step)
             step *= STEP_GROWTH
             continue
@@ -119,10 +119,10 @@ def _newton(job, n_features, one_tile, tol, max_iter, start, control):
         pulls = yield Slopes(job, weights, step, direction, np.concatenate([[0.0], LENGTHS]))
         length = step_length(np.vdot(weights, direction), np.vdot(direction, direction), pulls)
         n_iter += 1
-        reach = adapt_reach(reach, length)
+        reach = adapt_reach(reach, length, 1.0)
         if length > 0.0:
             weights = weights + length * direction
-        elif squared or step >= LARGEST_STEP:  # no progress left in float64
+        elif smooth is not None or step >= LARGEST_STEP:  # no progress left in float64
             return best, final
         else:
             pending = Move(job, weights, step)

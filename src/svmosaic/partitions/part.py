@@ -12,6 +12,8 @@ from svmosaic._validation import DTYPES, check_weight
 from svmosaic.calibration import N_FOLDS
 from svmosaic.couplings import Coupling
 from svmosaic.explain import count_regions
+from svmosaic.heads import signs_of
+from svmosaic.losses import Loss
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem
 from svmosaic.solvers.certificates import dual, margins, primal, weights_of
@@ -104,12 +106,12 @@ class Part:
         key = job.coupling.own, job.coupling.shared.tobytes()
         if key not in self.built:
             rows = self._once("rows", lambda: Rows(self.X, self.bias))
-            signs, cost = np.ones(len(self.tile), dtype=np.int8), self.cost
-            self.built[key] = Problem(rows, self.tile, self.code, job.coupling, signs, cost, job.loss, self.index)
+            unused = np.ones(len(self.tile), dtype=np.int8)
+            self.built[key] = Problem(rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index)
         label = self.label if self.index is None else self.label[self.index]
-        positive = 1 if job.n_outputs == 1 else job.output
         cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
-        return self.built[key].with_target(np.where(label == positive, 1, -1).astype(np.int8), cost)
+        target = job.loss.rows(signs_of(label, job.output, job.n_outputs), cost)
+        return self.built[key].with_target(target.sign, target.cost, target.threshold)
 
     @property
     def folds(self):
@@ -123,9 +125,11 @@ class Part:
             fold[here] = (before + np.arange(len(here))) % N_FOLDS
         return fold
 
-    def center(self, slot):
-        """The duals around which a problem takes its proximal step."""
-        found = self.duals.get(slot)
+    def center(self, job):
+        """The duals around which a problem takes its proximal step; None if its loss needs none."""
+        if job.loss.smooth_step is not None:
+            return None
+        found = self.duals.get(job.slot)
         return np.zeros(len(self.cost)) if found is None else found
 
     def hessians(self, curvature, n_tiles, n_threads):
@@ -262,14 +266,10 @@ def cells_used(part, gate, n_threads):
     return np.bincount(gate.code(part.X, n_threads)[0][:, 0], part.weight, gate.n_tiles)
 
 
-def regions(part, mosaic, classes, calibration, n_threads):
+def regions(part, mosaic, head, n_threads):
     """Counts for `regions_`."""
-    scores = mosaic.score_codes(part.X, part.tile, part.code, n_threads)
-    if calibration is not None:
-        found = calibration.probabilities(scores).argmax(axis=1)
-    else:
-        found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-    return count_regions((part.tile, part.code), mosaic.n_tiles, part.label, len(classes), found == part.label)
+    found = head.found(mosaic.score_codes(part.X, part.tile, part.code, n_threads))
+    return count_regions(mosaic, head, (part.tile, part.code), part.label, found)
 
 
 def held_out_scores(part, mosaics, share, n_threads):
@@ -299,12 +299,8 @@ class Job:
     output: int
     n_outputs: int
     coupling: Coupling
-    loss: str
+    loss: Loss
     fold: int | None = None
-
-    @property
-    def squared(self) -> bool:
-        return self.loss == "squared_hinge"
 
 
 @dataclass(frozen=True)
@@ -333,14 +329,13 @@ class Evaluate:
     def of(self, part, n_threads):
         problem = part.problem(self.job)
         margin, response, curvature, center = _respond(part, problem, self, n_threads)
-        cost, squared = problem.cost, self.job.squared
-        proximal = 0.0 if squared else _core.proximal(center, cost, response, self.step)
+        proximal = 0.0 if center is None else _core.proximal(center, problem.cost, response, self.step)
         nothing = np.zeros(1)
         sums = [
             part.n_rows,
-            cost.sum(),
-            primal(nothing, margin, cost, squared),
-            dual(nothing, response, cost, squared),
+            problem.primal_at_zero,
+            primal(problem, nothing, margin),
+            dual(problem, nothing, response),
             proximal,
         ]
         hessians = nothing
@@ -364,10 +359,10 @@ class Slopes:
     def of(self, part, n_threads):
         problem = part.problem(self.job)
         margin, change = margins(problem, self.weights, n_threads), margins(problem, self.direction, n_threads)
-        center, upper = (None, None) if self.job.squared else (part.center(self.job.slot), problem.cost)
+        center = part.center(self.job)
         return np.array(
             [
-                _core.pull(center, problem.cost, upper, margin, change, float(t), n_threads, self.step)
+                _core.pull(center, problem.cost, problem.threshold, margin, change, float(t), n_threads, self.step)
                 for t in self.lengths
             ]
         )
@@ -393,10 +388,10 @@ class Product:
 def _respond(part, problem, asked, n_threads):
     """Margins, the duals that answer them, where these are free to move, and the centre of the step."""
     margin = margins(problem, asked.weights, n_threads)
-    center, upper = (None, None) if asked.job.squared else (part.center(asked.job.slot), problem.cost)
+    center = part.center(asked.job)
     response, curvature = np.empty_like(margin), np.empty_like(margin)
     reach = getattr(asked, "reach", 0.0)
-    _core.respond(center, problem.cost, upper, margin, reach, response, curvature, n_threads, asked.step)
+    _core.respond(center, problem.cost, problem.threshold, margin, reach, response, curvature, n_threads, asked.step)
     return margin, response, curvature, center
 
 

@@ -1,11 +1,11 @@
 r"""Certificates of optimality, in plain NumPy and float64.
 
-For the problem :math:`\min_V P(V) = \tfrac12\lVert V\rVert^2 + \sum_r c_r\,\text{loss}(m_r)` with margins
-:math:`m_r = y_r f_r` and any feasible duals (:math:`0 \le \alpha_r`, and :math:`\alpha_r \le c_r` for the hinge),
+For the problem :math:`\min_V P(V) = \tfrac12\lVert V\rVert^2 + \sum_r c_r \max(0, t_r - m_r)^p` with margins
+:math:`m_r = s_r f_r` and any feasible duals (:math:`0 \le \alpha_r`, and :math:`\alpha_r \le c_r` if p = 1),
 
-.. math:: D(\alpha) = \sum_r \alpha_r - \tfrac12 \lVert V(\alpha) \rVert^2
-          - \sum_r \tfrac{\alpha_r^2}{4 c_r} [\text{squared hinge}] ,
-          \qquad V(\alpha) = \sum_r \alpha_r y_r (\text{coef}_r \otimes x_r) ,
+.. math:: D(\alpha) = \sum_r t_r \alpha_r - \tfrac12 \lVert V(\alpha) \rVert^2
+          - \sum_r \tfrac{\alpha_r^2}{4 c_r} [p = 2] ,
+          \qquad V(\alpha) = \sum_r \alpha_r s_r (\text{coef}_r \otimes x_r) ,
 
 bounds the optimum from below, so :math:`P(V) - D(\alpha)` bounds the suboptimality of V from above. These
 functions take margins and V(alpha) as arrays and know nothing of how they were computed.
@@ -16,14 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmosaic import _core
-
-
-def loss_of(margin, squared: bool):
-    """max(0, 1 - m), or its square."""
-    slack = 1.0 - margin
-    np.maximum(slack, 0.0, out=slack)
-    return np.square(slack, out=slack) if squared else slack
-
+from svmosaic.solvers.problem import at
 
 # Sums go over so many rows at a time: what lies between fits in a cache, and no array as long as the rows is made.
 _AT_A_TIME = 8192
@@ -39,45 +32,18 @@ def _half_square(weights) -> float:
     return float(0.5 * np.einsum("...f,...f->...", weights, weights).sum())
 
 
-def primal(weights, margin, cost, squared: bool) -> float:
+def primal(problem, weights, margin) -> float:
     """P(V), from V and the margins it gives."""
-    losses = _sum_of_rows(lambda r: np.dot(cost[r], loss_of(margin[r], squared)), len(cost))
+    cost, threshold, value = problem.cost, problem.threshold, problem.loss.value
+    losses = _sum_of_rows(lambda r: np.dot(cost[r], value(margin[r], at(threshold, r))), len(cost))
     return _half_square(weights) + losses
 
 
-def dual(weights, alpha, cost, squared: bool) -> float:
+def dual(problem, weights, alpha) -> float:
     """D(alpha), from alpha and V(alpha)."""
-    value = float(alpha.sum()) - _half_square(weights)
-    if squared:
-        # A row that costs nothing has a dual of zero: any divisor will do.
-        value -= 0.25 * _sum_of_rows(
-            lambda r: np.dot(alpha[r], alpha[r] / np.where(cost[r] > 0, cost[r], 1.0)), len(cost)
-        )
-    return value
-
-
-def infeasibility(alpha, cost, squared: bool) -> float:
-    """How far the duals are outside their box."""
-    above = np.where(cost > 0, 0.0, alpha) if squared else alpha - cost
-    return float(max(0.0, -alpha.min(initial=0.0), above.max(initial=0.0)))
-
-
-def kkt_residual(margin, alpha, cost, squared: bool) -> float:
-    """Largest violation of the optimality conditions, as a projected dual gradient.
-
-    At the optimum, with g = m - 1 (+ alpha / 2c for the squared hinge): g >= 0 where alpha = 0, g <= 0
-    where alpha is at its upper bound, g = 0 between.
-    """
-    paid = cost > 0
-    margin, alpha, cost = margin[paid], alpha[paid], cost[paid]
-    gradient = margin - 1.0
-    if squared:
-        gradient = gradient + 0.5 * alpha / cost
-    violation = np.abs(gradient)
-    violation[(alpha <= 0) & (gradient > 0)] = 0.0
-    if not squared:
-        violation[(alpha >= cost) & (gradient < 0)] = 0.0
-    return float(violation.max(initial=0.0))
+    earned = alpha.sum() if problem.threshold is None else np.dot(problem.threshold, alpha)
+    paid = _sum_of_rows(lambda r: problem.loss.dual_cost(alpha[r], problem.cost[r]), len(alpha))
+    return float(earned) - _half_square(weights) - paid
 
 
 @dataclass(frozen=True)
@@ -90,20 +56,22 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        return self.primal - self.dual
+        """Primal minus dual value, not negative by rounding; one far below zero shows an infeasible dual point."""
+        gap = self.primal - self.dual
+        return 0.0 if -1e-10 * (abs(self.primal) + abs(self.dual)) <= gap < 0 else gap
 
 
 def margins(problem, weights, n_threads: int = 1):
-    """y_r f_r of each problem row, by the core, in float64."""
+    """s_r f_r of each problem row, by the core, in float64."""
     out = np.empty(problem.n_rows)
-    _core.margins(problem.rows.core, problem.design, problem.y, weights, out, n_threads)
+    _core.margins(problem.rows.core, problem.design, problem.sign, weights, out, n_threads)
     return out
 
 
 def weights_of(problem, alpha, n_threads: int = 1):
     """V(alpha), by the core, in float64."""
     out = np.empty(problem.shape)
-    _core.accumulate(problem.rows.core, problem.design, problem.y, alpha, out, n_threads)
+    _core.accumulate(problem.rows.core, problem.design, problem.sign, alpha, out, n_threads)
     return out
 
 
@@ -113,8 +81,8 @@ def certify(problem, alpha, n_threads: int = 1) -> Certificate:
     margin = margins(problem, weights, n_threads)
     return Certificate(
         weights,
-        primal(weights, margin, problem.cost, problem.squared),
-        dual(weights, alpha, problem.cost, problem.squared),
+        primal(problem, weights, margin),
+        dual(problem, weights, alpha),
     )
 
 
@@ -135,16 +103,14 @@ def shortened(problem, certificate, penalised=None, n_threads: int = 1) -> Certi
     if not certificate.primal > problem.primal_at_zero:
         return certificate
     counted = certificate.weights if penalised is None else penalised
-    cost, square = problem.cost, float(np.vdot(counted, counted))
+    square = float(np.vdot(counted, counted))
     margin = margins(problem, certificate.weights, n_threads)
 
     def value(t):
-        return 0.5 * t * t * square + float(np.dot(cost, loss_of(t * margin, problem.squared)))
+        return 0.5 * t * t * square + float(np.dot(problem.cost, problem.loss.value(t * margin, problem.threshold)))
 
     def slope(t):
-        slack = np.maximum(0.0, 1.0 - t * margin)
-        pull = 2.0 * slack if problem.squared else (slack > 0).astype(float)
-        return t * square - float(np.dot(cost, margin * pull))
+        return t * square - float(np.dot(problem.cost, margin * problem.loss.pull(t * margin, problem.threshold)))
 
     return shorten(certificate, value, slope, problem.primal_at_zero)
 

@@ -34,13 +34,6 @@ def dual(weights, alpha, label) -> float:
     return float(-0.5 * np.vdot(weights, weights) - (alpha.sum() - own.sum()))
 
 
-def infeasibility(alpha, label, cost) -> float:
-    """How far the duals are outside their bounds, and their sums over the classes from zero."""
-    upper = np.zeros_like(alpha)
-    upper[np.arange(len(label)), label] = cost
-    return float(max(np.abs(alpha.sum(axis=1)).max(initial=0.0), (alpha - upper).max(initial=0.0)))
-
-
 def certify(problem, alpha, label, n_threads=1) -> Certificate:
     """The certificate of a dual point, with V recomputed from it; weights of shape (n_classes, n_blocks, size)."""
     plus = np.ones(problem.n_rows, dtype=np.int8)

@@ -32,8 +32,7 @@ def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1,
         Asked between calls of the core whether to stop.
     """
     control = control or alone()
-    cost, squared = problem.cost, problem.squared
-    visited = np.flatnonzero(cost > 0).astype(np.int32)
+    visited = np.flatnonzero(problem.cost > 0).astype(np.int32)
     alpha = start_duals(problem, alpha)
     narrow = problem.rows.dtype == np.float32 and tol >= FLOAT32_TOL
     weights = np.zeros(problem.shape, dtype=np.float32 if narrow else np.float64)
@@ -45,8 +44,9 @@ def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1,
     n_iter = failures = 0
     while True:
         epochs, estimate = _core.dual_descent(
-            problem.rows.core, problem.design, problem.y, cost, curvature, squared, visited, state, alpha, weights,
-            aim, 1 if control.every_epoch else max_iter - n_iter, control.seconds(SECONDS_A_CALL),
+            problem.rows.core, problem.design, problem.sign, problem.threshold, problem.cost, problem.loss.power,
+            curvature, visited, state, alpha, weights, aim, 1 if control.every_epoch else max_iter - n_iter,
+            control.seconds(SECONDS_A_CALL),
         )  # fmt: skip
         n_iter += epochs
         control.check()
@@ -70,8 +70,7 @@ def start_duals(problem, alpha):
     """A feasible copy of the duals to start from."""
     if alpha is None:
         return np.zeros(problem.n_rows)
-    upper = np.where(problem.cost > 0, np.inf, 0.0) if problem.squared else problem.cost
-    return np.clip(alpha, 0.0, upper)
+    return np.clip(alpha, 0.0, problem.loss.upper(problem.cost))
 
 
 def _refresh(weights, exact):

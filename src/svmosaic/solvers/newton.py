@@ -1,12 +1,12 @@
 r"""Second-order solver for problems whose rows far outnumber their features.
 
-Squared hinge: Newton's method on the primal. Hinge: the proximal point method on the dual, whose steps
+Losses with p = 2: Newton's method on the primal. With p = 1: the proximal point method on the dual, whose steps
 
 .. math:: \alpha^+ = \arg\max_{0 \le a \le c} D(a) - \sum_r \frac{(a_r - \alpha_r)^2}{2 \sigma_r}
 
 are smooth problems in V (an augmented Lagrangian of the primal), solved by the same Newton's method: row r
-answers to its margin with :math:`a_r(m) = \mathrm{clip}(\alpha_r + \sigma_r (1 - m), 0, c_r)`, and V is
-stationary where :math:`V = \sum_r a_r(m_r) y_r x_r`. With the steps :math:`\sigma` growing, few are needed. Only
+answers to its margin with :math:`a_r(m) = \mathrm{clip}(\alpha_r + \sigma_r (t_r - m), 0, c_r)`, and V is
+stationary where :math:`V = \sum_r a_r(m_r) s_r x_r`. With the steps :math:`\sigma` growing, few are needed. Only
 rows where the clipping is idle enter the Hessian, which makes an iteration cheaper than that of an interior
 point method, and any dual point is a start, which an interior point method cannot use.
 
@@ -20,6 +20,7 @@ from functools import partial
 import numpy as np
 
 from svmosaic import _core
+from svmosaic.losses import typical_threshold
 from svmosaic.solvers.certificates import Certificate, dual, margins, primal, weights_of
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import start_duals
@@ -27,7 +28,8 @@ from svmosaic.solvers.hessians import arrow_solve, crossed_hessians, crossed_sol
 from svmosaic.solvers.problem import Problem
 from svmosaic.solvers.solution import Solution
 
-# First proximal step in units of the costs: at V = 0 every row's response c/2 is strictly inside its box.
+# First proximal step in units of the costs and of the typical threshold: at V = 0 the response of a row of that
+# threshold, c/2, is strictly inside its box.
 FIRST_STEP = 0.5
 # Growth of the proximal step: larger means fewer but harder inner problems; 4 to 10 measured alike.
 STEP_GROWTH = 8.0
@@ -38,9 +40,9 @@ SAMPLED_FROM, SAMPLED_SHARE, SAMPLE_TOL = 32_768, 8, 1e-3
 SAMPLE_STEPS_ALONE, SAMPLE_STEPS_COUPLED = (4.0, 32.0), (1.0, 4.0)
 # Inner problems are solved to this share of the proximal term (Rockafellar's criterion).
 INNER_TOL = 0.1
-# A line search ends where the slope has shrunk to this share. Newton's own step is best for the squared hinge, whose
-# slope is smooth; for the hinge a sharper search saves steps.
-SLOPE_TOL = {"hinge": 0.1, "squared_hinge": 0.5}
+# A line search ends where the slope has shrunk to this share, by the power of the loss. Newton's own step is best where
+# the slope is smooth; for p = 1 a sharper search saves steps.
+SLOPE_TOL = {1: 0.1, 2: 0.5}
 # A line search is over where its end is known to this share, or where steps are too short to change anything: on
 # features of very different sizes rounding hides the zero of the slope, and going on would only cost.
 BRACKET_TOL, SHORTEST, PATIENCE = 1e-3, 1e-16, 8
@@ -62,35 +64,34 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=Non
 
 
 def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
-    cost, squared = problem.cost, problem.squared
+    cost, threshold = problem.cost, problem.threshold
+    unit = typical_threshold(cost, threshold)
+    largest_step = LARGEST_STEP / unit
     target = tol * problem.primal_at_zero
     hessian = _Arrow(problem) if problem.one_tile_a_row else _Crossed(problem, control)
     start = _start(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control)
     weights, margin, center, step = start
-    upper = None if squared else cost
     response, curvature, change, kept = (np.empty(problem.n_rows) for _ in range(4))
     best = None
     n_iter = 0
     reach = 0.0
     summed = False  # whether the margins are sums of changes
     while True:
-        _core.respond(center, cost, upper, margin, reach, response, curvature, n_threads, step)
+        _core.respond(center, cost, threshold, margin, reach, response, curvature, n_threads, step)
         implied = weights_of(problem, response, n_threads)
-        certificate = Certificate(
-            weights, primal(weights, margin, cost, squared), dual(implied, response, cost, squared)
-        )
+        certificate = Certificate(weights, primal(problem, weights, margin), dual(problem, implied, response))
         if best is None or certificate.gap < best.gap:
             np.copyto(kept, response)
             best = Solution(certificate, kept, n_iter, target, "newton")
             if best.converged and summed:  # the certificate of what is handed out is not to rest on rounded sums
-                _core.margins(problem.rows.core, problem.design, problem.y, weights, margin, n_threads)
+                _core.margins(problem.rows.core, problem.design, problem.sign, weights, margin, n_threads)
                 best, summed = None, False
                 continue
         over = control.over(n_iter, lambda now=certificate: now)
         if best.converged or n_iter >= max_iter or over:
             return best
         residual = weights - implied
-        if center is not None and step < LARGEST_STEP:
+        if center is not None and step < largest_step:
             proximal = _core.proximal(center, cost, response, step)
             # The second term: an error of the inner problem far below the gap asked for is as good as none.
             if np.vdot(residual, residual) <= INNER_TOL * proximal + 1e-3 * target:
@@ -100,22 +101,22 @@ def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
         direction = hessian.direction(curvature, residual, n_threads)
         if not np.isfinite(direction).all():  # the Hessian overflows float64
             return best
-        _core.margins(problem.rows.core, problem.design, problem.y, direction, change, n_threads)
+        _core.margins(problem.rows.core, problem.design, problem.sign, direction, change, n_threads)
         along, square = float(np.vdot(weights, direction)), float(np.vdot(direction, direction))
-        pull = partial(_core.pull, center, cost, upper, margin, change, n_threads=n_threads, scale=step)
-        length = _line_search(along, square, pull, SLOPE_TOL[problem.loss])
+        pull = partial(_core.pull, center, cost, threshold, margin, change, n_threads=n_threads, scale=step)
+        length = _line_search(along, square, pull, SLOPE_TOL[problem.loss.power])
         n_iter += 1
         control.check()
-        reach = adapt_reach(reach, length)
+        reach = adapt_reach(reach, length, unit)
         if length > 0.0:
             weights = weights + length * direction
             summed = n_iter % MARGINS_ANEW != 0
             if not summed:
-                _core.margins(problem.rows.core, problem.design, problem.y, weights, margin, n_threads)
+                _core.margins(problem.rows.core, problem.design, problem.sign, weights, margin, n_threads)
             else:
                 change *= length
                 margin += change
-        elif center is None or step >= LARGEST_STEP:  # no progress left in float64
+        elif center is None or step >= largest_step:  # no progress left in float64
             return best
         else:
             step *= STEP_GROWTH
@@ -125,27 +126,28 @@ def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
 def _start(problem, alpha, **options):
     """Weights, margins, duals and proximal step (a multiple of the costs) to begin with.
 
-    From given duals; else, where rows are many, from the answer for a part of them; else from zero. The squared hinge
-    needs no duals: its steps are 2 * cost around zero, once and for all.
+    From given duals; else, if rows are many, from the answer for a part of them; else from zero. Losses with p = 2 need
+    no duals: their steps are 2 * cost around zero, once and for all.
     """
-    n_threads = options["n_threads"]
+    n_threads, cost, threshold = options["n_threads"], problem.cost, problem.threshold
+    smooth, unit = problem.loss.smooth_step, typical_threshold(cost, threshold)
     if alpha is None and problem.n_rows >= SAMPLED_FROM and problem.n_rows >= 10 * SAMPLED_SHARE * problem.n_weights:
         options |= {"tol": max(options["tol"], SAMPLE_TOL), "control": options["control"].unwatched()}
         weights = solve_newton(_sampled(problem), **options).weights
         margin = margins(problem, weights, n_threads)
-        if problem.squared:
-            return weights, margin, None, 2.0
-        cost, center, unused = problem.cost, 0.5 * problem.cost, np.empty(problem.n_rows)
+        if smooth is not None:
+            return weights, margin, None, smooth
+        center, unused = 0.5 * cost, np.empty(problem.n_rows)
         guess, step = SAMPLE_STEPS_ALONE if problem.coupling.n_tiles == 1 else SAMPLE_STEPS_COUPLED
-        _core.respond(center, cost, cost, margin, 0.0, center, unused, n_threads, guess)
-        return weights, margin, center, step
+        _core.respond(center, cost, threshold, margin, 0.0, center, unused, n_threads, guess / unit)
+        return weights, margin, center, step / unit
     alpha = start_duals(problem, alpha)
     warm = bool(alpha.any())
     weights = weights_of(problem, alpha, n_threads) if warm else np.zeros(problem.shape)
     margin = margins(problem, weights, n_threads) if warm else np.zeros(problem.n_rows)
-    if problem.squared:
-        return weights, margin, None, 2.0
-    return weights, margin, alpha, FIRST_STEP * STEP_GROWTH if warm else FIRST_STEP
+    if smooth is not None:
+        return weights, margin, None, smooth
+    return weights, margin, alpha, (FIRST_STEP * STEP_GROWTH if warm else FIRST_STEP) / unit
 
 
 def _sampled(problem) -> Problem:
@@ -155,23 +157,19 @@ def _sampled(problem) -> Problem:
         SAMPLED_SHARE, size=n_groups, dtype=np.int32
     )  # only the start depends on it
     pick += np.arange(0, SAMPLED_SHARE * n_groups, SAMPLED_SHARE, dtype=np.int32)
-    return Problem(
-        problem.rows, problem.tile[pick], None if problem.weight is None else problem.weight[pick], problem.coupling,
-        problem.y[pick], SAMPLED_SHARE * problem.cost[pick], problem.loss,
-        pick if problem.index is None else problem.index[pick],
-    )  # fmt: skip
+    return problem.part(pick, SAMPLED_SHARE)
 
 
-def adapt_reach(reach, length) -> float:
-    """How near to their kinks rows are counted as curved: more after a short step, less after a long one.
+def adapt_reach(reach, length, unit) -> float:
+    """How near to their kinks (in margins of this unit) rows count as curved: more after short steps, less after long.
 
     Where fewer rows are active than there are features, the Hessian knows only the regulariser in the remaining
     directions, and its step runs into rows it has not counted: a very short step tells so.
     """
     if length < 0.05:
-        return max(4.0 * reach, 1e-3)
+        return max(4.0 * reach, 1e-3 * unit)
     if length > 0.5:
-        return 0.5 * reach if reach > 1e-6 else 0.0
+        return 0.5 * reach if reach > 1e-6 * unit else 0.0
     return reach
 
 

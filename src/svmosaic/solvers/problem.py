@@ -7,6 +7,7 @@ import numpy as np
 
 from svmosaic import _core
 from svmosaic.couplings import Coupling
+from svmosaic.losses import HINGE, LOSSES, Loss, Targets
 from svmosaic.rows import Rows
 
 
@@ -14,35 +15,48 @@ from svmosaic.rows import Rows
 class Problem:
     r"""A linear SVM over blocks of weights.
 
-    .. math:: \min_V \tfrac12 \lVert V \rVert^2 + \sum_r c_r \, \text{loss}(y_r f_r) ,
+    .. math:: \min_V \tfrac12 \lVert V \rVert^2 + \sum_r c_r \max(0, t_r - s_r f_r)^p ,
               \qquad f_r = \sum_a \text{weight}_{ra} \langle W_{\text{tile}_{ra}}, (x_{i_r}, \text{bias}) \rangle
 
-    with tiles W made of the blocks V by the coupling, and the loss max(0, 1 - m) or its square.
+    with tiles W made of the blocks V by the coupling.
 
     Attributes
     ----------
     rows : Rows
     tile, weight : codes of each problem row over the tiles; weight None stands for all ones
     coupling : Coupling
-    y : ndarray of int8, the signs
-    cost : ndarray of float64, one cost a row, zero allowed
-    loss : {"hinge", "squared_hinge"}
+    sign : ndarray of int8
+    cost : ndarray of float64, one per row, zero allowed
+    loss : Loss, or its name
     index : ndarray of int32, the data row of each problem row, or None for the identity
+    threshold : ndarray of float64, one per row, of either sign; None for all ones
     """
 
     rows: Rows
     tile: np.ndarray
     weight: np.ndarray | None
     coupling: Coupling
-    y: np.ndarray
+    sign: np.ndarray
     cost: np.ndarray
-    loss: str = "hinge"
+    loss: Loss = HINGE
     index: np.ndarray | None = None
+    threshold: np.ndarray | None = None
     _shared: dict = field(default_factory=lambda: {"lock": threading.Lock()}, repr=False)
 
-    def with_target(self, y, cost) -> "Problem":
-        """The same rows and codes with other signs and costs (another class); what is built of them is shared."""
-        return replace(self, y=y, cost=cost)
+    def __post_init__(self):
+        if isinstance(self.loss, str):
+            object.__setattr__(self, "loss", LOSSES[self.loss])
+
+    def with_target(self, sign, cost, threshold=None) -> "Problem":
+        """The same rows and codes with other signs, costs and thresholds; what is built of them is shared."""
+        return replace(self, sign=sign, cost=cost, threshold=threshold)
+
+    def part(self, here, scale=1.0) -> "Problem":
+        """The problem of some of the rows, their costs multiplied."""
+        return Problem(
+            self.rows, self.tile[here], at(self.weight, here), self.coupling, self.sign[here], scale * self.cost[here],
+            self.loss, here if self.index is None else self.index[here], at(self.threshold, here),
+        )  # fmt: skip
 
     @property
     def design(self):
@@ -87,20 +101,19 @@ class Problem:
             bounds = np.searchsorted(self.tile[order, 0], np.arange(self.coupling.n_tiles + 1))
             alone = Coupling(self.coupling.own, np.zeros((1, 0)))
             self._shared["cells"] = [(here, self._of_cell(here, alone)) for here in np.split(order, bounds[1:-1])]
-        return [(here, cell.with_target(self.y[here], self.cost[here])) for here, cell in self._shared["cells"]]
+        return [
+            (here, cell.with_target(self.sign[here], self.cost[here], at(self.threshold, here)))
+            for here, cell in self._shared["cells"]
+        ]
 
     def _of_cell(self, here, coupling) -> "Problem":
         index = here if self.index is None else self.index[here]
         tile = np.zeros((len(here), 1), dtype=np.int32)
-        return Problem(self.rows, tile, None, coupling, self.y[here], self.cost[here], self.loss, index)
+        return Problem(self.rows, tile, None, coupling, self.sign[here], self.cost[here], self.loss, index)
 
     @property
     def n_rows(self) -> int:
-        return len(self.y)
-
-    @property
-    def squared(self) -> bool:
-        return self.loss == "squared_hinge"
+        return len(self.sign)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -114,11 +127,33 @@ class Problem:
 
     @property
     def primal_at_zero(self) -> float:
-        """The objective at V = 0, the yardstick of `tol`: sum_r c_r for either loss."""
-        with np.errstate(over="ignore"):  # `solve` refuses infinity, and says why
-            return float(self.cost.sum())
+        """The objective at V = 0, the yardstick of `tol`."""
+        return self.loss.at_zero(self.cost, self.threshold)
 
     @property
     def one_tile_a_row(self) -> bool:
         """Whether the Hessian is an arrow: each row touches its own tile, and what that tile shares."""
         return self.tile.shape[1] == 1 and self.weight is None
+
+
+def problems_of(rows, codes, coupling, loss, targets: list[Targets]) -> list[Problem]:
+    """One problem per target, such as an output; what is built of rows and codes is shared.
+
+    Parameters
+    ----------
+    rows : Rows
+    codes : (tile, weight) of each row, as a gate returns them
+    coupling : Coupling
+    loss : Loss
+    targets : list of Targets, with the same index
+    """
+    first, (tile, weight) = targets[0], codes
+    if first.index is not None:
+        tile, weight = tile[first.index], at(weight, first.index)
+    problem = Problem(rows, tile, weight, coupling, first.sign, first.cost, loss, first.index, first.threshold)
+    return [problem.with_target(target.sign, target.cost, target.threshold) for target in targets]
+
+
+def at(values, here):
+    """Some of the values, where there are any."""
+    return None if values is None else values[here]

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.solvers.certificates import Certificate, loss_of, margins, shortened
+from svmosaic.solvers.certificates import Certificate, margins, shortened
 from svmosaic.solvers.control import alone
-from svmosaic.solvers.problem import Problem
 from svmosaic.solvers.solution import Solution
 
 # Rows on which the first step size is tried.
@@ -90,7 +89,7 @@ class StochasticDescent:
         of all blocks cost an eighth of the updates between, and is at most a tenth of t0.
         """
         head = np.arange(min(problem.n_rows, TRIAL_ROWS), dtype=np.int32) if order is None else order[:TRIAL_ROWS]
-        self.t0 = self.options.t0 if self.options.t0 is not None else self._try_t0(_subset(problem, head))
+        self.t0 = self.options.t0 if self.options.t0 is not None else self._try_t0(problem.part(head))
         stored = problem.rows.n_stored / max(1, problem.rows.n_rows) + 1
         width = problem.tile.shape[1] + problem.coupling.n_shared
         skip = SKIP_SHARE * self.last.size / (width * stored)
@@ -141,21 +140,12 @@ class StochasticDescent:
                     if begin > 0 and control.seconds(1.0) == 0.0:
                         break  # out of time: what has been learnt so far counts
                 _core.sgd_steps(
-                    problem.rows.core, problem.design, problem.y, reach, problem.squared, self.options.free_bias, order,
-                    begin, min(begin + piece, problem.n_rows), self.t0, self.skip, state, self.last, self.average,
+                    problem.rows.core, problem.design, problem.sign, problem.threshold, reach, problem.loss.power,
+                    self.options.free_bias, order, begin, min(begin + piece, problem.n_rows), self.t0, self.skip, state,
+                    self.last, self.average,
                 )  # fmt: skip
         finally:  # after an interrupt too: the weights have moved
             self._state = (state.t, state.left, state.averaged, state.share)
-
-
-def _subset(problem, rows) -> Problem:
-    """The problem of some of the rows."""
-    index = rows if problem.index is None else problem.index[rows]
-    weight = None if problem.weight is None else problem.weight[rows]
-    return Problem(
-        problem.rows, problem.tile[rows], weight, problem.coupling, problem.y[rows], problem.cost[rows], problem.loss,
-        index,
-    )  # fmt: skip
 
 
 def penalty(weights, free_bias: bool) -> float:
@@ -165,7 +155,7 @@ def penalty(weights, free_bias: bool) -> float:
 
 
 def _losses(problem, weights, n_threads=1):
-    return loss_of(margins(problem, weights, n_threads), problem.squared)
+    return problem.loss.value(margins(problem, weights, n_threads), problem.threshold)
 
 
 def solve_sgd(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, control=None, options=None) -> Solution:

@@ -28,9 +28,9 @@ _PAIR = 400.0
 # Bytes that the Hessian of rows of one tile may take; unknowns of the dense system where rows touch several, which is
 # solved in a second at most: so long nobody is heard.
 _LARGEST_HESSIAN, _LARGEST_SYSTEM = 1e9, 3000
-# Newton's method ends on the squared hinge, piecewise quadratic, in a few steps; the hinge takes several of them for
-# each proximal step.
-_TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {"hinge": 10, "squared_hinge": 4}
+# By the power of the loss: Newton's method ends on a piecewise quadratic objective in a few steps; a piecewise linear
+# loss takes several of them for each proximal step.
+_TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {1: 10, 2: 4}
 # Descent that has reached its limit is not handed to a Newton's method that should take longer than it did, unless it
 # is short.
 _SHORT = 2e9
@@ -123,7 +123,7 @@ def _merge(problem, parts) -> Solution:
 
 def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solution:
     if problem.primal_at_zero == 0:
-        # Every cost is zero: V = 0 is the answer, and tol * P(0) = 0 is no tolerance to aim at.
+        # No row pays anything at V = 0: that is the answer, and tol * P(0) = 0 is no tolerance to aim at.
         return solve_dual_descent(problem, tol=tol, max_iter=1, **options)
     if solver == "dual":
         return solve_dual_descent(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
@@ -177,7 +177,7 @@ def _newton_cost(problem) -> float:
     if not possible:
         return np.inf
     step = problem.n_rows * (3 * _READ * width * _stored_per_row(problem) + hessian / 3 + _JUMP)
-    return _TYPICAL_STEPS[problem.loss] * (step + cholesky + _CALL)
+    return _TYPICAL_STEPS[problem.loss.power] * (step + cholesky + _CALL)
 
 
 def warn_if_unconverged(solutions, max_iter, name, max_time=None):

@@ -8,7 +8,7 @@ from svmosaic.gates._packed import PackedGate
 
 
 @dataclass(frozen=True, eq=False)
-class TreeGate(PackedGate):
+class SplitTreeGate(PackedGate):
     r"""The leaf that a row comes to: one tile, of weight one.
 
     Models of version 0.1 could learn such a gate; files that hold one are still read and predict.
@@ -39,4 +39,4 @@ class TreeGate(PackedGate):
 
     def core_arguments(self):
         """The name of the gate's class in the core, and what it is made of."""
-        return "TreeGate", np.ascontiguousarray(self.splits, dtype=np.float64)
+        return "SplitTreeGate", np.ascontiguousarray(self.splits, dtype=np.float64)
