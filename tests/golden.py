@@ -244,7 +244,10 @@ MODELS = {
     "LearnedGateSVC-anchors": (LearnedGateSVC(**LEARNED), ALL),
     "LearnedGateSVC-polish": (LearnedGateSVC(polish=True, tol=1e-10, **LEARNED), BOTH),
     "LearnedGateSVC-temperature": (LearnedGateSVC(calibration="temperature", **LEARNED), ("many",)),
-    "LearnedGateSVC-stopped": (LearnedGateSVC(**LEARNED | {"early_stopping": True, "n_iter_no_change": 1, "refit": False}), ("two",)),
+    "LearnedGateSVC-stopped": (
+        LearnedGateSVC(**LEARNED | {"early_stopping": True, "n_iter_no_change": 1, "refit": False}),
+        ("two",),
+    ),
     "MixtureSVC": (MixtureSVC(4, **EM), ALL),
     "MixtureSVC-posterior": (MixtureSVC(4, calibration="posterior", **EM), BOTH),
     "MixtureSVC-stopped": (MixtureSVC(4, early_stopping=True, n_iter_no_change=1, **EM), ("two",)),

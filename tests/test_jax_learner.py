@@ -1,10 +1,16 @@
 """The learner in JAX against the learner in the core, on the CPU."""
 
+import builtins
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from test_gate_learner import CLASSIFICATION, learner_of
 
+from svmosaic import LearnedGateSVC
+from svmosaic.datasets import make_banana
+from svmosaic.learner import devices
 from svmosaic.learner.gate_learner import LOSSES
 from svmosaic.learner.loop import CoreEngine, Plan, mosaic_of
 
@@ -72,3 +78,70 @@ def test_both_learners_agree_after_fifty_steps(loss, n_outputs, settings):
     assert_allclose(device.learner.clock, core.learner.clock)
     X = problem(n_outputs, loss)[0]
     assert_allclose(device.scores(X), mosaic_of(core.learner).decision_function(X), atol=1e-3)
+
+
+def test_scores_of_chunks_are_those_of_all_rows():
+    engine = both(3, n_tiles=(6, 4))[1]
+    X = problem(3, "squared_hinge")[0]
+    whole = jax_loop.score_rows(engine.state.value, engine.state.valid, 3, X, CPU)
+    for chunk_rows in (1, 100, len(X)):
+        parts = jax_loop.score_rows(engine.state.value, engine.state.valid, 3, X[:250], CPU, chunk_rows)
+        assert_allclose(parts, whole[:250], atol=1e-5)
+    assert jax_loop.score_rows(engine.state.value, engine.state.valid, 3, X[:0], CPU).shape == (0, 3)
+
+
+def test_rows_of_equal_distance_have_as_many_tiles_as_asked_for_or_share():
+    """Where anchors tie, those beyond `width` that are as near share the row, which the core decides by their number."""
+    value = {
+        "tiles": np.zeros((1, 3, 1, 3), dtype=np.float32), "projection": None, "log_tau": np.zeros(1, dtype=np.float32),
+        "anchors": np.array([[[1.0, 0.0], [-1.0, 0.0], [5.0, 0.0]]], dtype=np.float32),
+    }  # fmt: skip
+    g, _ = jax_loop.shares(value, np.ones((1, 3), dtype=bool), np.zeros((1, 2), dtype=np.float32), 1)
+    assert_allclose(g[0, 0], [0.5, 0.5, 0.0])
+
+
+@pytest.fixture
+def on_device(monkeypatch):
+    """The CPU as the accelerator."""
+    monkeypatch.setattr(jax_loop, "accelerator", lambda: CPU)
+    monkeypatch.setattr("svmosaic.models.learned_gate.MANY_ROWS", 100)
+
+
+SETTINGS = {"n_tiles": 8, "n_neighbors": 3, "max_iter": 6, "random_state": 0}
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_gates": 2, "loss": "log_loss", "dropout": 0.2, "early_stopping": False}])
+def test_the_estimator_learns_and_predicts_on_a_device(on_device, settings):
+    X, y = make_banana(1000, random_state=0)
+    here, there = (LearnedGateSVC(**SETTINGS | settings, device=device).fit(X, y) for device in ("cpu", "gpu"))
+    assert there.validation_scores_ == here.validation_scores_
+    assert_allclose(there.loss_curve_, here.loss_curve_, rtol=1e-3)
+    assert_allclose(there.decision_function(X), here.decision_function(X), atol=1e-2)
+    there.device = "cpu"
+    scores = there.decision_function(X)
+    there.device = "auto"
+    assert_allclose(there.decision_function(X), scores, atol=1e-4)
+    assert not np.array_equal(there.decision_function(X), scores)  # in float32, on the device
+    assert_array_equal(there.decision_function(X[:50]), scores[:50])
+    there.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"needs dense rows: pass X.toarray\(\)"):
+        LearnedGateSVC(**SETTINGS, device="gpu").fit(sparse.csr_array(X), y)
+
+
+def test_what_is_missing_is_named(monkeypatch):
+    X, y = make_banana(200, random_state=0)
+    monkeypatch.setattr(jax_loop, "accelerator", lambda: None)
+    with pytest.raises(RuntimeError, match=r"JAX finds none on this machine: pip install 'jax\[cuda13\]'"):
+        LearnedGateSVC(**SETTINGS, device="gpu").fit(X, y)
+    LearnedGateSVC(**SETTINGS, device="auto").fit(X, y)
+    found = builtins.__import__
+
+    def without_jax(name, *args, **kwargs):
+        if name == "svmosaic.learner" and "jax_loop" in (args[2] or ()):
+            raise ImportError("No module named 'jax'")
+        return found(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_jax)
+    with pytest.raises(ImportError, match=r"pip install 'svmosaic\[jax\]'"):
+        devices.find_device("gpu")
+    assert devices.find_device("auto") is None

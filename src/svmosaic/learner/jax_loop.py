@@ -17,10 +17,6 @@ from svmosaic.learner.jax_step import BETA1, BETA2, EXACT, Settings, State, Step
 MEMORY_SHARE = 0.25
 # Rows at a time where the device does not say how much memory it has.
 CHUNK_ROWS = 65_536
-NO_ACCELERATOR = (
-    "device='gpu' needs an accelerator, and JAX finds none on this machine: install JAX for it, "
-    "pip install 'jax[cuda13]' for a GPU of NVIDIA's, or pass device='cpu'"
-)
 
 
 def accelerator():

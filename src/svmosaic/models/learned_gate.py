@@ -8,13 +8,23 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from svmosaic._validation import check_choice, check_real, validate_batch, validate_training, warn_if_far
+from svmosaic._validation import (
+    check_choice,
+    check_real,
+    validate_batch,
+    validate_rows,
+    validate_training,
+    warn_if_far,
+)
 from svmosaic.calibration import Temperature, fit_calibration
 from svmosaic.couplings import Coupling
+from svmosaic.heads import head_of
 from svmosaic.learner import defaults
+from svmosaic.learner.devices import DEVICES, MANY_ROWS, device_scores, engine_of, find_device
 from svmosaic.learner.gate_learner import GateLearner
-from svmosaic.learner.loop import CoreEngine, Plan, diverged, learn, mean_loss, mosaic_of
+from svmosaic.learner.loop import Plan, diverged, learn, mean_loss, mosaic_of
 from svmosaic.losses import SQUARED_HINGE
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
@@ -106,6 +116,10 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         How `predict_proba` turns scores into probabilities; see `LinearSVC`. The gate has learned from the labels too,
         so the calibration is fitted to a part held out from training, of size `validation_fraction`. None: the
         probabilities of the log-loss, or, with the squared hinge, no `predict_proba`.
+    device : {"cpu", "gpu", "auto"}, default="cpu"
+        Where to learn, and to score 10,000 rows or more. "gpu" needs JAX and an accelerator, and dense rows; "auto" is
+        the CPU if there is none. On the CPU results have the same bits whatever `n_jobs`; on an accelerator they are
+        reproducible up to the order in which it adds numbers.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -171,6 +185,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         warm_start=False,
         class_weight=None,
         calibration=None,
+        device="cpu",
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -197,6 +212,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         self.warm_start = warm_start
         self.class_weight = class_weight
         self.calibration = calibration
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -259,7 +275,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
             max_iter, self._batch_size(X.shape[0]), self.learning_rate, self.n_iter_no_change if held else None,
             bool(self.learn_gate), self.n_jobs,
         )  # fmt: skip
-        engine = CoreEngine(learner, X, target.label[:, None], target.weight, plan)
+        engine = engine_of(learner, X, target.label[:, None], target.weight, plan, find_device(self.device))
 
         def after_epoch(trace):
             if self.verbose:
@@ -325,7 +341,9 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         order = rng.permutation(X.shape[0]).astype(np.int32)
         plan = Plan(1, self._batch_size(len(order)), self.learning_rate, None, bool(self.learn_gate), self.n_jobs)
         rates = np.full(-(-len(order) // plan.batch_size), float(self.learning_rate))
-        loss, _ = CoreEngine(learner, X, target.label[:, None], target.weight, plan).epoch(order, rates)
+        engine = engine_of(learner, X, target.label[:, None], target.weight, plan, find_device(self.device))
+        loss, _ = engine.epoch(order, rates)
+        engine.finish()
         self.loss_curve_ = [*([] if first else self.loss_curve_), mean_loss(loss, target.weight)]
         self.n_iter_ = self.best_iter_ = len(self.loss_curve_)
         if not (np.isfinite(loss) and learner.is_finite):
@@ -335,6 +353,14 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         self.calibration_ = self._own_calibration(target)
         self.region_counts_ = self._count_regions(X, target.label, self.mosaic_.gate.code(X, self.n_jobs))
         return self
+
+    def decision_function(self, X):
+        """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        check_is_fitted(self)
+        device = None if sparse.issparse(X) or _num_samples(X) < MANY_ROWS else find_device(self.device)
+        if device is None:
+            return super().decision_function(X)
+        return head_of(self).shaped(device_scores(self.mosaic_, validate_rows(self, X), device))
 
     def _own_calibration(self, target):
         """Scores of the log-loss are log-odds: for two classes of s, and `Temperature` takes the softmax of (-s, s)."""
@@ -361,6 +387,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
     def _check_parameters(self):
         self._check_calibration()
         check_choice("loss", self.loss, LOSSES)
+        check_choice("device", self.device, DEVICES)
         for name in ("n_tiles", "n_gates", "n_neighbors", "max_iter", "n_iter_no_change"):
             check_real(name, getattr(self, name), at_least=1, integer=True)
         check_real("n_components", self.n_components, at_least=1, integer=True, optional=True)
