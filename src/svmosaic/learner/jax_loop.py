@@ -60,7 +60,7 @@ class JaxEngine:
         """Other rows to learn from."""
         dtype = self.learner.tiles.dtype
         self.weight = np.asarray(weight, dtype=np.float64)
-        self.rows = self._put(tuple(np.asarray(part, dtype=dtype) for part in (X, target, weight)))
+        self.rows = self._put(tuple(part.astype(dtype, copy=False) for part in (X, target, weight)))
 
     def epoch(self, order, rates, deadline=np.inf) -> tuple[float, int]:
         """Sum of the losses on the way, and the number of rows: all, or none if it is too late to begin."""
@@ -170,9 +170,9 @@ def score_rows(value, valid, width, X, device, chunk_rows=None):
     out = np.empty((n_rows, n_outputs), dtype=dtype)
     before = None
     for first in range(0, n_rows, chunk_rows):
-        part = np.asarray(X[first : first + chunk_rows], dtype=dtype)
+        part = X[first : first + chunk_rows].astype(dtype, copy=False)
         n = len(part)
-        if n < chunk_rows < n_rows:  # one compiled size for all chunks
+        if n < chunk_rows < n_rows and isinstance(part, np.ndarray):  # one compiled size for all chunks
             part = np.concatenate([part, np.zeros((chunk_rows - n, X.shape[1]), dtype=dtype)])
         found = _chunk_scores(value, valid, width, jax.device_put(part, device))
         if before is not None:
