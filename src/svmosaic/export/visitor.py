@@ -1,6 +1,6 @@
 """One walk over a fitted model for all export targets: preparation, feature map, gate, tiles, link, head.
 
-A target is a small package: a subclass of `Target` with a function for each kind of gate, map and calibration it can
+A target is a small package: a subclass of `Target` with a function for each kind of gate and calibration it can
 write. The walk takes the model apart, calls these functions in order and names whatever a target does not know.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from svmosaic import registry
 from svmosaic.export.preparation import Preparation, PreparationError, columns_as_features, read_preparation
+from svmosaic.heads import Classify, head_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +43,17 @@ class Whole:
 
     @property
     def classes(self) -> np.ndarray:
-        return self.estimator.classes_
+        return head_of(self.estimator).classes
 
     @property
     def n_outputs(self) -> int:
         """Scores of a row: one for two classes, else one for each."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
+        return head_of(self.estimator).n_outputs
+
+    @property
+    def output_names(self) -> list[str]:
+        """The class that a positive score of each output is for."""
+        return head_of(self.estimator).output_names
 
     @property
     def n_features(self) -> int:
@@ -67,8 +73,6 @@ class Target(ABC):
     gates : dict
         From the name of a gate's core form (or of its class, if it has none) to a function
         (target, arguments, rows) -> codes. The arguments are those of the core form, or the gate itself.
-    maps : dict
-        From the class of a feature map to a function (target, feature map, rows) -> rows.
     calibrations : dict
         From the class of a calibration to a function (target, calibration, scores) -> probabilities.
     forms : dict
@@ -85,7 +89,6 @@ class Target(ABC):
     language: ClassVar[str]
     error: ClassVar[type[ValueError]]
     gates: ClassVar[dict[str, Callable]]
-    maps: ClassVar[dict[str, Callable]] = {}
     calibrations: ClassVar[dict[str, Callable]] = {}
     forms: ClassVar[dict[str, Callable]] = {}
     links: ClassVar[Any] = ("identity",)
@@ -96,6 +99,14 @@ class Target(ABC):
     @abstractmethod
     def begin(self, whole: Whole) -> Any:
         """Start to write: declare what goes in, write the preparation, and return the rows."""
+
+    @abstractmethod
+    def scale(self, center, factor, rows) -> Any:
+        """The rows (x - center) * factor; center may be None for zero."""
+
+    def bend(self, mosaic, rows) -> tuple[Any, Any]:
+        """For tiles with curves (`mosaic.features.pieces`): the tiles and the rows that `score` and `explain` take."""
+        raise self.error(f"piecewise-linear tiles cannot be written as {self.language}: fit the model without pieces")
 
     @abstractmethod
     def score(self, mosaic, rows, codes) -> Any:
@@ -110,13 +121,14 @@ class Target(ABC):
         raise self.error(f"explanations cannot be written as {self.language}")
 
     def gate(self, gate, rows):
-        """The codes of a gate, by the function of its core form; also for a gate inside another."""
-        arguments = gate.core_arguments() if hasattr(gate, "core_arguments") else None
-        return self.form_of_gate(arguments or (type(gate).__name__, gate), rows)
+        """The codes of a gate, by the function of its core form."""
+        if hasattr(gate, "core_arguments"):
+            return self.core_form(gate.core_arguments(), rows)
+        return self.core_form((type(gate).__name__, gate), rows)
 
-    def form_of_gate(self, arguments, rows):
-        """The codes of a core form: its name, then what it is made of."""
-        kind, *made_of = arguments
+    def core_form(self, arguments, rows):
+        """The codes of a core form: its name, then what it is made of; None is that of a single tile."""
+        kind, *made_of = ("SingleCell",) if arguments is None else arguments
         return self._find(self.gates, "gate", kind)(self, made_of, rows)
 
     def _find(self, functions, what, kind):
@@ -143,7 +155,9 @@ def write(model, target: Target, *, explain=False):
     What the target's `finish` returns.
     """
     whole = take_apart(model, target)
-    estimator = whole.estimator
+    head = head_of(whole.estimator)
+    if not isinstance(head, Classify):
+        raise target.error(f"the head {type(head).__name__} cannot be written as {target.language}")
     mosaic, form = _form(whole, target)
     target.unexplained = why = _why_not_explained(whole, mosaic)
     if explain and why is not None:
@@ -153,15 +167,15 @@ def write(model, target: Target, *, explain=False):
     if mosaic is None:
         scores = target.forms[type(form).__name__](target, form, rows)
     else:
-        mapped = rows
-        if mosaic.feature_map is not None:
-            mapped = target.maps[type(mosaic.feature_map).__name__](target, mosaic.feature_map, rows)
-        gate_rows = rows if getattr(mosaic.feature_map, "code_space", "input") == "input" else mapped
-        codes = target.gate(mosaic.gate, gate_rows)
-        scores = target.score(mosaic, mapped, codes)
+        if mosaic.features.affine is not None:
+            center, factor = mosaic.features.affine
+            rows = target.scale(center, factor, rows)
+        codes = target.gate(mosaic.gate, rows)
+        tiles, rows = (mosaic, rows) if mosaic.features.pieces is None else target.bend(mosaic, rows)
+        scores = target.score(tiles, rows, codes)
         if explain:
-            target.explain(whole, mosaic, mapped, codes)
-    calibration = getattr(estimator, "calibration_", None) or getattr(form, "calibration", None)
+            target.explain(whole, tiles, rows, codes)
+    calibration = head.calibration or getattr(form, "calibration", None)
     probabilities = None
     if calibration is not None:
         kind = type(calibration).__name__
@@ -171,9 +185,9 @@ def write(model, target: Target, *, explain=False):
 
 def take_apart(model, target: Target) -> Whole:
     """The estimator of a model and the preparation in front of it."""
-    strips, kinds, names = False, None, None
+    missing_texts, kinds, names = None, None, None
     if hasattr(model, "pipeline"):  # a TrainedModel
-        names, kinds, strips = model.feature_names, list(model.kinds), bool(getattr(model, "strips_text", False))
+        names, kinds, missing_texts = model.feature_names, list(model.kinds), model.missing_texts
         model = model.pipeline
     first = model
     steps = getattr(model, "steps", [("", model)])
@@ -187,7 +201,7 @@ def take_apart(model, target: Target) -> Whole:
     try:
         preparation = columns_as_features(names)
         if len(steps) > 1:
-            preparation = read_preparation(model[:-1], names, kinds, strips=strips)
+            preparation = read_preparation(model[:-1], names, kinds, missing_texts=missing_texts)
     except PreparationError as error:
         raise target.error(f"this model cannot be written as {target.language}: {error}") from error
     return Whole(estimator, preparation, named, len(steps) == 1)
@@ -199,7 +213,7 @@ def _form(whole, target):
     why = target.refused.get(whole.name)
     if why is None and hasattr(estimator, "mosaic_"):
         mosaic = estimator.mosaic_
-        if mosaic.feature_map is not None and type(mosaic.feature_map).__name__ not in target.maps:
+        if not mosaic.features.portable:
             inside = getattr(mosaic.feature_map, "transformer", mosaic.feature_map)
             raise target.error(
                 f"the feature map {type(inside).__name__} cannot be written as {target.language}: {target.map_advice}"

@@ -4,7 +4,7 @@ from sklearn.utils.validation import check_is_fitted
 
 
 class ExportMixin:
-    """`save`, `to_onnx` and `to_c`. Exporters are imported when they are called: some need extra packages."""
+    """`save`, `to_onnx`, `to_c` and `to_javascript`; each exporter is imported when it is called."""
 
     def save(self, path):
         """Write the model to a file that `svmosaic.load` opens without running anything in it.
@@ -18,12 +18,15 @@ class ExportMixin:
         check_is_fitted(self)
         save(self, path)
 
-    def to_onnx(self, **options):
-        """The model as an ONNX `ModelProto`; see `svmosaic.export.onnx.to_onnx`. Needs the extra `onnx`."""
+    def to_onnx(self, path=None, **options):
+        """The model as an ONNX `ModelProto`, also written to `path` if given; needs the extra `onnx`.
+
+        Options are `dtype` and `explain`; see `svmosaic.export.onnx.to_onnx`.
+        """
         from svmosaic.export.onnx import to_onnx
 
         check_is_fitted(self)
-        return to_onnx(self, **options)
+        return to_onnx(self, path, **options)
 
     def to_c(self, path, **options):
         """Write the model as one C99 file and its header; see `svmosaic.export.c.to_c`."""
@@ -31,3 +34,13 @@ class ExportMixin:
 
         check_is_fitted(self)
         return to_c(self, path, **options)
+
+    def to_javascript(self, path=None):
+        """The model as the text of an ES module, also written to `path` if given.
+
+        It exports `predict`, `predictProba`, `scores` and `explain`; see `svmosaic.export.javascript.to_javascript`.
+        """
+        from svmosaic.export.javascript import to_javascript
+
+        check_is_fitted(self)
+        return to_javascript(self, path)

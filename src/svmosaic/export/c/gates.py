@@ -3,6 +3,8 @@
 The rows of a gate are the macro that holds their number of features.
 """
 
+import re
+
 import numpy as np
 
 from svmosaic.export.c.densities import log_joint
@@ -37,8 +39,53 @@ def _distance(target, arguments, rows):
 
 def _projected(target, arguments, rows):
     projection, inner = arguments
-    share = target.form_of_gate(inner, "COMPONENTS").replace("void choose(", "void share(")
-    return f"#define COMPONENTS {len(projection)}\n\n{array('projection', projection)}\n{share}{_PROJECT}"
+    text = _inside(target.core_form(inner, "COMPONENTS"), "inner")
+    table = array("projection", projection)
+    wrapped = _PROJECT.replace("FEATURES", rows)
+    return f"#define COMPONENTS {len(projection)}\n#define WIDTH WIDTH_inner\n\n{table}\n{text}{wrapped}"
+
+
+def _scaled(target, arguments, rows):
+    center, factor, inner = arguments
+    text = _inside(target.core_form(inner, rows), "inner")
+    tables = array("origin", np.zeros_like(factor) if center is None else center) + "\n" + array("unit", factor)
+    return f"#define WIDTH WIDTH_inner\n\n{tables}\n{text}{_SCALE.replace('FEATURES', rows)}"
+
+
+def _several(target, arguments, rows):
+    forms, factors = arguments
+    parts, calls, widths, first = [], [], [], 0
+    for k, (form, factor) in enumerate(zip(forms, factors, strict=True)):
+        n_tiles = _n_tiles(form)
+        parts.append(f"#define TILES_{k} {n_tiles}\n{_inside(target.core_form(form, rows), k, 'TILES')}")
+        part = _PART.replace("@START@", " + ".join(widths) or "0").replace("@FIRST@", str(first))
+        calls.append(part.replace("@K@", str(k)).replace("@FACTOR@", number(repr(float(factor)))))
+        widths.append(f"WIDTH_{k}")
+        first += n_tiles
+    together = _TOGETHER.replace("@PARTS@", "".join(calls))
+    return "\n".join([*parts, f"#define WIDTH ({' + '.join(widths)})\n", together])
+
+
+def _inside(text, suffix, *more):
+    """The text of a gate inside another, with a suffix at every name that it defines."""
+    names = re.findall(r"^#define (\w+)", text, re.M) + re.findall(r"^static [\w *]*?(\w+)[\[(]", text, re.M)
+    return re.sub(rf"\b({'|'.join({*names, *more})})\b", rf"\1_{suffix}", text)
+
+
+def _n_tiles(form) -> int:
+    if form is None:
+        return 1
+    kind, *made_of = form
+    counts = {
+        "DistanceGate": lambda: len(made_of[1]),
+        "SoftmaxGate": lambda: len(made_of[5]),
+        "GaussianGate": lambda: len(made_of[1]),
+        "SplitTreeGate": lambda: len(made_of[0]) + 1,
+        "ProjectedGate": lambda: _n_tiles(made_of[1]),
+        "ScaledGate": lambda: _n_tiles(made_of[2]),
+        "SeveralGates": lambda: sum(_n_tiles(inner) for inner in made_of[0]),
+    }
+    return counts[kind]()
 
 
 def _softmax_tree(target, arguments, rows):
@@ -77,6 +124,8 @@ GATES = {
     "SoftmaxGate": _softmax_tree,
     "GaussianGate": _gaussian,
     "SplitTreeGate": _split_tree,
+    "ScaledGate": _scaled,
+    "SeveralGates": _several,
 }
 
 # ---- the text ----------------------------------------------------------------------------------------------------
@@ -208,8 +257,28 @@ _PROJECT = """
 static void choose(const float *x, int *tile, double *weight) {
   float z[COMPONENTS];
   for (int q = 0; q < COMPONENTS; ++q) z[q] = dot(x, projection + (long)q * FEATURES, FEATURES);
-  share(z, tile, weight);
+  choose_inner(z, tile, weight);
 }
+"""
+
+_SCALE = """
+static void choose(const float *x, int *tile, double *weight) {
+  float z[FEATURES];
+  for (int f = 0; f < FEATURES; ++f) z[f] = (x[f] - origin[f]) * unit[f];
+  choose_inner(z, tile, weight);
+}
+"""
+
+_TOGETHER = """/* The tiles of all gates, one gate after another. */
+static void choose(const float *x, int *tile, double *weight) {
+@PARTS@}
+"""
+
+_PART = """  choose_@K@(x, tile + (@START@), weight + (@START@));
+  for (int a = (@START@); a < (@START@) + WIDTH_@K@; ++a) {
+    tile[a] += @FIRST@;
+    weight[a] *= @FACTOR@;
+  }
 """
 
 _TREE = """static void weigh_tiles(const float *x, double *weight) {

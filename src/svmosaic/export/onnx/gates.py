@@ -4,6 +4,8 @@ import numpy as np
 from onnx import numpy_helper
 
 from svmosaic.export.onnx.densities import log_joint
+from svmosaic.export.onnx.preparation import write_affine
+from svmosaic.export.preparation import Affine
 
 
 def _single_cell(target, arguments, rows):
@@ -109,7 +111,24 @@ def _projected(target, arguments, rows):
     projection, inner = arguments
     graph = target.graph
     projection = np.ascontiguousarray(projection.T, dtype=graph.dtype)
-    return target.form_of_gate(inner, graph.add("MatMul", rows, graph.constant(projection, graph.dtype)))
+    return target.core_form(inner, graph.add("MatMul", rows, graph.constant(projection, graph.dtype)))
+
+
+def _scaled(target, arguments, rows):
+    center, factor, inner = arguments
+    step = Affine.of(len(factor), center=0.0 if center is None else center, factor=factor)
+    return target.core_form(inner, write_affine(target.graph, rows, step))
+
+
+def _several(target, arguments, rows):
+    forms, factors = arguments
+    graph, weights = target.graph, []
+    for form, factor in zip(forms, factors, strict=True):
+        weight = target.core_form(form, rows)
+        if weight is None:
+            weight = graph.ones_like(graph.sum(graph.cast(rows, np.float64), 1))
+        weights.append(graph.add("Mul", weight, graph.constant(factor)))
+    return graph.concat(weights)
 
 
 def _softmax_tree(target, arguments, rows):
@@ -174,4 +193,6 @@ GATES = {
     "SoftmaxGate": _softmax_tree,
     "GaussianGate": _gaussian,
     "SplitTreeGate": _split_tree,
+    "ScaledGate": _scaled,
+    "SeveralGates": _several,
 }
