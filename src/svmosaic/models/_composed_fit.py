@@ -16,7 +16,7 @@ from svmosaic.gates import place_centers
 from svmosaic.losses import Loss
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, row_blocks, split_bias
-from svmosaic.solvers import Problem, SgdOptions, Solution, problems_of, solve
+from svmosaic.solvers import Problem, SgdOptions, Sight, Solution, problems_of, solve
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Options:
         See `svmosaic.solvers.solve`.
     loss_parameters : dict
         Of the loss, such as `epsilon`.
+    sight : Sight, optional
+        What the tiles see, if some see less than whole rows.
     """
 
     C: float
@@ -45,6 +47,7 @@ class Options:
     n_jobs: int | None = None
     sgd: SgdOptions | None = None
     loss_parameters: dict = field(default_factory=dict)
+    sight: Sight | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,9 @@ class FitRows(Protocol):
 
     def sample(self, n_rows, rng) -> Any:
         """At most so many rows, as the gate sees them."""
+
+    def labeled_sample(self, n_rows, rng) -> Any:
+        """The same with what is known of these rows and their weights: (X, truth, weight)."""
 
     def used(self, gate) -> Any:
         """Which tiles of a gate are the first of some row, as an array of bool."""
@@ -205,6 +211,12 @@ class MemoryRows:
             return self.gate_rows
         return self.gate_rows[np.sort(rng.choice(self.n_rows, n_rows, replace=False))]
 
+    def labeled_sample(self, n_rows, rng):
+        here = slice(None)
+        if self.n_rows > n_rows:
+            here = np.sort(rng.choice(self.n_rows, n_rows, replace=False))
+        return self.gate_rows[here], self.target.truth[here], self.target.weight[here]
+
     def used(self, gate):
         return np.bincount(gate.code(self.gate_rows)[0][:, 0], minlength=gate.n_tiles) > 0
 
@@ -217,7 +229,9 @@ class MemoryRows:
         targets = [
             options.loss.rows(target.wanted(c), cost, **options.loss_parameters) for c in range(target.n_outputs)
         ]
-        return problems_of(Rows(self.tile_rows, options.bias), self.codes, coupling, options.loss, targets)
+        return problems_of(
+            Rows(self.tile_rows, options.bias), self.codes, coupling, options.loss, targets, options.sight
+        )
 
     def solve(self, coupling, options, progress, rng, start=None):
         problems = self.problems(coupling, options)

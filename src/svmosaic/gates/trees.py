@@ -90,6 +90,11 @@ class TreeGate(PackedGate):
         return self.n_trees
 
     @property
+    def n_choices(self) -> int:
+        """Tiles that a row belongs to for sure, one of each of so many groups: trees."""
+        return self.n_trees
+
+    @property
     def tree_of_tile(self):
         """The tree of each tile."""
         leaves = np.flatnonzero(self.feature < 0)
@@ -150,6 +155,13 @@ def _leaves_from_left(feature, left, root):
             yield node
         else:
             stack += [left[node] + 1, left[node]]
+
+
+def rounded_down(threshold, dtype):
+    """Thresholds as rows of this precision meet them: no number of that kind is on another side of them."""
+    rounded = threshold.astype(dtype)
+    below = np.nextafter(rounded, np.array(-np.inf, dtype=dtype))
+    return np.where(rounded > threshold, below, rounded)
 
 
 def describe_rule(conditions, names) -> str:

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from svmosaic import _core
-from svmosaic.gates.rule_trees import Condition, TreeGate, describe_rule, grow_trees
+from svmosaic.gates.trees import Condition, TreeGate, describe_rule, grow_trees
 
 
 def rows_of(seed, dtype=np.float64):
