@@ -9,6 +9,7 @@ from svmosaic._validation import check_choice, check_real
 from svmosaic.explain import Table
 from svmosaic.gates import SeveralGates, SingleCell, TreeGate
 from svmosaic.gates.trees import describe_rule, grow_trees
+from svmosaic.heads import head_of
 from svmosaic.models._composed import ComposedClassifier
 from svmosaic.solvers import Sight
 
@@ -184,7 +185,7 @@ class TreeSVC(ComposedClassifier):
                 "tile": np.arange(1, len(rules) + 1),
                 "rule": np.array(rules, dtype=object),
                 **columns,
-                **{f"adds to {name}": adds[:, c] for c, name in enumerate(self._head.output_names)},
+                **{f"adds to {name}": adds[:, c] for c, name in enumerate(head_of(self).output_names)},
             }
         )
 
