@@ -12,6 +12,7 @@ from sklearn.svm import LinearSVC as Liblinear
 
 from svmosaic import LinearSVC, _core
 from svmosaic.gates import DistanceGate
+from svmosaic.losses import LOSSES
 from svmosaic.maps import EncodedRows, Pieces, pieces
 from svmosaic.solvers import Problem, Rows, solve
 from svmosaic.solvers.certificates import margins, weights_of
@@ -135,10 +136,10 @@ def test_solution_is_certified_on_the_expanded_matrix(shape, solver, loss, stora
     problem = Problem(Rows(rows, 1.0), tile, code, coupling, y, cost, loss)
     tol = 1e-9 if dtype == np.float64 else 1e-5
     (solution,) = solve([problem], solver=solver, tol=tol, max_iter=100_000)
-    power = 2 if loss == "squared_hinge" else 1
+    power = LOSSES[loss].power
     wide = reference.expand(Z, 1.0, tile, code, coupling.own, coupling.shared)
     assert reference.infeasibility(solution.alpha, cost, power) == 0
-    primal = reference.primal(wide, y, cost, solution.weights, power)
+    primal = reference.primal(wide, y, cost, solution.weights.ravel(), power)
     gap = primal - reference.dual(wide, y, cost, solution.alpha, power)
     assert gap <= (2 * tol if dtype == np.float64 else 1e-4) * cost.sum()
 

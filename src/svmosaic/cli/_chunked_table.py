@@ -102,7 +102,7 @@ class TableInChunks(TrainingTable):
         """(rows as a preparation takes them, labels) of "all", "train" or "held out", the same in every pass."""
         first_row = 0
         for k, table in enumerate(self._read(self.text_columns + self.text_labels, update)):
-            X = to_input(table.X, self.names, self.kinds, first_row)
+            X = to_input(table.X, self.names, self.kinds, first_row, self.missing_texts)
             y, there = clean_labels(table.y)
             first_row += len(there)
             if part != "all":

@@ -185,9 +185,9 @@ def write(model, target: Target, *, explain=False):
 
 def take_apart(model, target: Target) -> Whole:
     """The estimator of a model and the preparation in front of it."""
-    strips, kinds, names = False, None, None
+    missing_texts, kinds, names = None, None, None
     if hasattr(model, "pipeline"):  # a TrainedModel
-        names, kinds, strips = model.feature_names, list(model.kinds), bool(getattr(model, "strips_text", False))
+        names, kinds, missing_texts = model.feature_names, list(model.kinds), model.missing_texts
         model = model.pipeline
     first = model
     steps = getattr(model, "steps", [("", model)])
@@ -201,7 +201,7 @@ def take_apart(model, target: Target) -> Whole:
     try:
         preparation = columns_as_features(names)
         if len(steps) > 1:
-            preparation = read_preparation(model[:-1], names, kinds, strips=strips)
+            preparation = read_preparation(model[:-1], names, kinds, missing_texts=missing_texts)
     except PreparationError as error:
         raise target.error(f"this model cannot be written as {target.language}: {error}") from error
     return Whole(estimator, preparation, named, len(steps) == 1)

@@ -1,14 +1,11 @@
 """The linear SVM: one tile, the baseline of all."""
 
-from sklearn.callback import CallbackSupportMixin
-
-from svmosaic.couplings import Coupling
 from svmosaic.gates import SingleCell
-from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models._composed import ComposedClassifier
 from svmosaic.solvers import SOLVERS
 
 
-class LinearSVC(CallbackSupportMixin, BaseMosaicClassifier):
+class LinearSVC(ComposedClassifier):
     r"""Linear support vector classifier with a certificate.
 
     For two classes, minimises over w (bias included)
@@ -130,8 +127,5 @@ class LinearSVC(CallbackSupportMixin, BaseMosaicClassifier):
     def intercept_(self):
         return self.mosaic_.intercept[0]
 
-    def _fit_gate(self, X, target, rng):
+    def _fit_gate(self, rows, rng):
         return SingleCell()
-
-    def _couple(self, n_tiles):
-        return Coupling.independent(n_tiles)

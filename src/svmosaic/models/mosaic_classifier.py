@@ -15,7 +15,7 @@ from svmosaic.maps import scaled_first
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._model_search import Search, folds_of
-from svmosaic.models._progress import Fitting
+from svmosaic.models._progress import Progress
 
 
 class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
@@ -142,16 +142,16 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
             cap=self.max_tiles, budget=self.time_budget, seed=seed, n_jobs=self.n_jobs,
             keep_scores=self.calibration is not None, say=self._say,
         )  # fmt: skip
-        fitting = Fitting(None, X, y, sample_weight)
-        with fitting.called_back(self, None):
-            self._choose_and_fit(X, target, search, fitting)
+        progress = Progress(self, None, X, y, sample_weight)
+        with progress.called_back(None):
+            self._choose_and_fit(X, target, search, progress)
         return self
 
-    def _choose_and_fit(self, X, target, search, fitting):
+    def _choose_and_fit(self, X, target, search, progress):
         # Many small fits: threads that wait for one another in k-means would take longer than the work.
         threads = effective_n_jobs(self.n_jobs)
         with threadpool_limits(threads):
-            best = search.run(watch=lambda: fitting.step(self, "trial", None))
+            best = search.run(watch=lambda: progress.step("trial", None))
         trials = search.leaderboard()
         won = next((t for t in trials if t.candidate == best), None)
         self.leaderboard_ = [_line(t) | {"chosen": t is won} for t in trials]

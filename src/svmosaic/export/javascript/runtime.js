@@ -121,13 +121,13 @@ function number(value, at) {
 
 function text(value, at) {
   let found = "";
-  if (typeof value === "string") found = MODEL.strips ? value.replace(/^[ \t]+|[ \t]+$/g, "") : value;
+  if (typeof value === "string") found = MODEL.missingTexts === null ? value : value.replace(/^[ \t]+|[ \t]+$/g, "");
   else if (typeof value === "number" && !Number.isNaN(value)) found = String(value);
   else if (typeof value === "boolean") found = value ? "True" : "False";
   else if (value !== null && value !== undefined && !Number.isNaN(value))
     throw new Error(`${named(at)} must be text or null, got ${typeof value}`);
-  const missing = MODEL.missing[at];
-  return found === "" && missing !== null ? missing : found;
+  const isMissing = found === "" || (MODEL.missingTexts !== null && MODEL.missingTexts.includes(found));
+  return isMissing && MODEL.missing[at] !== null ? MODEL.missing[at] : found;
 }
 
 // ---- scores -------------------------------------------------------------------------------------------------------

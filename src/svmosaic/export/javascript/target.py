@@ -145,7 +145,7 @@ class JavaScriptTarget(Target):
             "source": prepared.source,
             "category": prepared.category,
             "missing": [prepared.missing.get(column) for column in range(prepared.n_columns)],
-            "strips": prepared.strips,
+            "missingTexts": prepared.missing_texts,
             "steps": [{"fill": s.fill, "center": s.center, "factor": s.factor} for s in prepared.steps],
         }
 
@@ -193,7 +193,7 @@ _RUNTIME = Path(__file__).with_name("runtime.js")
 
 
 def _json(value, error, name) -> str:
-    """A value in as many digits as give the same numbers back; arrays are flat, and missing numbers null."""
+    """A value in as many digits as give the same numbers back; arrays are flat, and null fills in nothing."""
     text = json.dumps(_plain(value, error, name), separators=(",", ":"))
     return text.replace("<", "\\u003c")  # the module may stand in a page, where a tag would end it
 
@@ -208,8 +208,10 @@ def _plain(value, error, name):
     if isinstance(value, np.ndarray):
         if value.dtype.kind != "f":
             return value.ravel().tolist()
-        flat = np.where(value == -np.inf, -1e300, value).astype(np.float64).ravel()
-        if np.isinf(flat).any():
+        flat = value.astype(np.float64).ravel()
+        if name.endswith(("logPrior", "logWeight")):  # of nothing
+            flat = np.maximum(flat, -1e300)
+        if np.isinf(flat).any() or (np.isnan(flat).any() and not name.endswith(".fill")):
             raise error(f"{name} has values that are not finite")
         return [None if v != v else v for v in flat.tolist()]
     if isinstance(value, float) and not np.isfinite(value):
