@@ -21,7 +21,7 @@ double learn_batches(Learner<T>& model, GatePart gate, const RowsHandle& rows, c
   const int64_t n = order.shape(0);
   Batch<T> batch(model.shape);
   double loss = 0;
-  rows.visit([&](const auto& x) {
+  rows.visit_plain([&](const auto& x) {
     if constexpr (std::is_same_v<typename std::decay_t<decltype(x)>::value_type, T>)
       for (int64_t b = 0, from = 0; from < n; ++b, from += batch_size) {
         if (sharpness) model.sharpness = sharpness[b];

@@ -5,6 +5,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import validate_rows
+from svmosaic.curves import curves_of
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.heads import head_of
 from svmosaic.models._export import ExportMixin
@@ -68,6 +69,19 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         names = getattr(self, "feature_names_in_", None)
         return regions_table(self.mosaic_, self.region_counts_, head_of(self), names)
 
+    @property
+    def curves_(self):
+        """What each feature does to the margins of the tiles and on the whole: `Curves`, for models with `pieces`.
+
+        ``curves_[feature]`` has `knots`, `values` of each tile and output, and their `mean` over the tiles, weighted by
+        their training rows; ``curves_.ranking()`` lists features by the spread of that mean.
+        """
+        if not hasattr(self, "mosaic_"):
+            raise AttributeError(f"this {type(self).__name__} has no curves: fit it first")
+        head, counts = head_of(self), getattr(self, "region_counts_", None)
+        rows = None if counts is None else head.region_columns(counts)["rows"]
+        return curves_of(self.mosaic_, rows, head.output_names, getattr(self, "feature_names_in_", None))
+
     def summarise_regions(self, X, y):
         """The same as `regions_`, of other rows.
 
@@ -84,8 +98,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
             raise ValueError(f"y has classes that the model does not know: {unknown.tolist()!r}")
         if len(y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
-        feature_map = self.mosaic_.feature_map
-        gate_rows, tile_rows = (X, X) if feature_map is None else feature_map.rows(X)
+        gate_rows, tile_rows = self.mosaic_.features.rows(X)
         codes = self.mosaic_.gate.code(gate_rows, self.n_jobs)
         counts = self._count_regions(tile_rows, np.searchsorted(self.classes_, y), codes)
         names = getattr(self, "feature_names_in_", None)

@@ -50,6 +50,8 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
     max_time : float or None, default=None
         Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
         (and independent tiles) share the time that is left when they start; k-means is not cut short.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and cell instead of a slope, as in `LinearSVC`; the cells stay as they are without it.
     """.replace("@CALIBRATION@", CALIBRATION_PARAMETER)
 
 # How often weights and groups are fitted in turn where cells form groups: a few rounds settle the groups.
@@ -159,6 +161,7 @@ class KMeansSVC(_CellSVC):
         random_state=None,
         verbose=0,
         max_time=None,
+        pieces=None,
     ):
         self.n_clusters = n_clusters
         self.C = C
@@ -178,6 +181,7 @@ class KMeansSVC(_CellSVC):
         self.random_state = random_state
         self.verbose = verbose
         self.max_time = max_time
+        self.pieces = pieces
 
     def _n_solves(self):
         return 1 if self.coupling is None else _GROUP_ROUNDS
@@ -271,6 +275,7 @@ class ClusteredSVC(_CellSVC):
         random_state=None,
         verbose=0,
         max_time=None,
+        pieces=None,
     ):
         self.n_clusters = n_clusters
         self.C = C
@@ -290,6 +295,7 @@ class ClusteredSVC(_CellSVC):
         self.random_state = random_state
         self.verbose = verbose
         self.max_time = max_time
+        self.pieces = pieces
 
     def _check_parameters(self):
         super()._check_parameters()

@@ -48,6 +48,11 @@ class LinearSVC(ComposedClassifier):
     max_time : float or None, default=None
         Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
         (and independent tiles) share the time that is left when they start; k-means is not cut short.
+    pieces : int, sequence of arrays or None, default=None
+        Gives each feature a piecewise-linear curve instead of a slope. An integer is the largest number of knots per
+        feature, which are placed at quantiles and at frequent values; 8 to 32 is usual. A sequence has the knots of
+        each feature, increasing; an empty one, or None, leaves that feature straight. Features with two values stay
+        straight, and no feature needs to be scaled. See `curves_`.
 
     Attributes
     ----------
@@ -97,6 +102,7 @@ class LinearSVC(ComposedClassifier):
         random_state=None,
         verbose=0,
         max_time=None,
+        pieces=None,
     ):
         self.C = C
         self.loss = loss
@@ -111,6 +117,7 @@ class LinearSVC(ComposedClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.max_time = max_time
+        self.pieces = pieces
 
     @property
     def coef_(self):

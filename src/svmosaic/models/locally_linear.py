@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from svmosaic._validation import check_choice, check_real
 from svmosaic.gates import DistanceGate
-from svmosaic.maps import FeatureMap
+from svmosaic.maps import TransformerMap
 from svmosaic.models._composed import ComposedClassifier
 from svmosaic.models._composed_fit import solve_outputs
 from svmosaic.models._crammer_singer import solve_jointly
@@ -118,6 +118,9 @@ class LocallyLinearSVC(StreamMixin, ComposedClassifier):
         1000 rows.
     stream_length : int or None, default=None
         For `partial_fit`: the n of :math:`\lambda = 1 / (C n)`. None: the rows of `fit`, or of the first batch.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and anchor instead of a slope, as in `LinearSVC`; anchors and codes stay as they are without
+        it. `partial_fit` takes the knots from the first batch. Not together with `feature_map`.
 
     Attributes
     ----------
@@ -191,6 +194,7 @@ class LocallyLinearSVC(StreamMixin, ComposedClassifier):
         average=True,
         t0=None,
         stream_length=None,
+        pieces=None,
     ):
         self.n_anchors = n_anchors
         self.n_neighbors = n_neighbors
@@ -220,6 +224,7 @@ class LocallyLinearSVC(StreamMixin, ComposedClassifier):
         self.average = average
         self.t0 = t0
         self.stream_length = stream_length
+        self.pieces = pieces
 
     @property
     def anchors_(self):
@@ -247,9 +252,16 @@ class LocallyLinearSVC(StreamMixin, ComposedClassifier):
         check_real("rows_per_anchor", self.rows_per_anchor, at_least=1, integer=True, optional=True)
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
+        if self.pieces is not None and self.feature_map is not None:
+            raise ValueError(
+                "pieces and feature_map are two ways to say what the tiles see: give one of them; to put a transformer "
+                "in front of pieces, use a pipeline"
+            )
 
     def _fit_map(self, X, target, rng):
-        return None if self.feature_map is None else FeatureMap(clone(self.feature_map).fit(X), self.code_space)
+        if self.feature_map is None:
+            return super()._fit_map(X, target, rng)
+        return TransformerMap(clone(self.feature_map).fit(X), self.code_space)
 
     def _fit_gate(self, rows, rng):
         return anchored_gate(self, rows, rng)

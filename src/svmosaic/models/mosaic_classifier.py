@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from svmosaic._validation import check_choice, check_real, validate_training
 from svmosaic.calibration import METHODS, fit_calibration
+from svmosaic.maps import scaled_first
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._model_search import Search, folds_of
@@ -169,8 +170,11 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
                 self.calibration, scores, target.label[held], target.sample_weight[held]
             )
         self.mosaic_ = model.mosaic_
-        self.region_counts_ = self._count_regions(scaled, target.label, model.mosaic_.gate.code(scaled, self.n_jobs))
-        self.mosaic_ = model.mosaic_ = replace(model.mosaic_, feature_map=scaling)
+        gate_rows, tile_rows = self.mosaic_.features.rows(scaled)
+        codes = self.mosaic_.gate.code(gate_rows, self.n_jobs)
+        self.region_counts_ = self._count_regions(tile_rows, target.label, codes)
+        feature_map = scaled_first(scaling, model.mosaic_.feature_map)
+        self.mosaic_ = model.mosaic_ = replace(model.mosaic_, feature_map=feature_map)
         model.calibration_ = self.calibration_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
