@@ -24,7 +24,15 @@ from svmosaic.partitions.part import (
 )
 from svmosaic.partitions.placement import place, sample, take
 
-SUPPORTED = (LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, MultiTaskMixtureSVC)
+# The estimators that can be fitted, and the values that their parameters must have for it.
+NEEDS: dict[type, dict] = {
+    LinearSVC: {"pieces": None},
+    KMeansSVC: {"pieces": None, "coupling": None},
+    ClusteredSVC: {"pieces": None},
+    LocallyLinearSVC: {"pieces": None, "feature_map": None, "multi_class": "ovr", "penalize_intercept": True},
+    MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
+}
+SUPPORTED = tuple(NEEDS)
 # Held-out scores that calibration is fitted to, at most about so many.
 CALIBRATION_ROWS = 200_000
 
@@ -75,15 +83,10 @@ def _check_supported(estimator):
         raise ValueError(
             f"over partitions {name} is solved by Newton's method: solver must be 'auto', got {estimator.solver!r}"
         )
-    refused = {"multi_class": "ovr", "penalize_intercept": True, "feature_map": None, "early_stopping": False}
-    for parameter, wanted in refused.items():
-        value = getattr(estimator, parameter, wanted)
-        if value is not wanted and value != wanted:
+    for parameter, wanted in next(needs for kind, needs in NEEDS.items() if isinstance(estimator, kind)).items():
+        value = getattr(estimator, parameter)
+        if not (value is wanted or (wanted is not None and value == wanted)):
             raise ValueError(f"over partitions {name} needs {parameter}={wanted!r}, got {value!r}")
-    if isinstance(estimator, MultiTaskMixtureSVC) and getattr(estimator, "calibration", None) is not None:
-        raise ValueError(f"over partitions {name} needs calibration=None, got {estimator.calibration!r}")
-    if getattr(estimator, "coupling", None) is not None:
-        raise ValueError(f"over partitions {name} needs coupling=None, got {estimator.coupling!r}")
 
 
 def _survey(estimator, partitions) -> Survey:
