@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from svmosaic.calibration import cross_fit
 from svmosaic.couplings import Coupling
 from svmosaic.explain import count_regions
 from svmosaic.gates import place_centers
 from svmosaic.losses import Loss
+from svmosaic.models._em_rows import MemoryEMRows
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, row_blocks, split_bias
 from svmosaic.solvers import Problem, SgdOptions, Solution, problems_of, solve
@@ -78,10 +80,17 @@ class Solved:
 class FitRows(Protocol):
     """What a fit asks of its rows, wherever they are."""
 
-    n_rows: int
-    n_features: int
     target: Any
     feature_map: Any
+    n_features: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+
+    @property
+    def n_seen(self) -> int:
+        """Features that the tiles see."""
 
     def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name) -> Any:
         """Centers for a gate; see `svmosaic.gates.place_centers`."""
@@ -103,6 +112,16 @@ class FitRows(Protocol):
 
     def region_counts(self, mosaic, head, n_jobs) -> dict:
         """Sums for `regions_`: one pass of scoring."""
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are stored sparsely."""
+
+    def take(self, rows) -> tuple[Any, Any]:
+        """Rows at these indices, as the gate sees them, and their target."""
+
+    def for_em(self, **options) -> Any:
+        """The rows as EM asks questions of them; see `MemoryEMRows`."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +213,10 @@ class MemoryRows:
     def n_rows(self) -> int:
         return self.gate_rows.shape[0]
 
+    @property
+    def n_seen(self) -> int:
+        return self.tile_rows.shape[1]
+
     def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name):
         return place_centers(
             self.gate_rows, n_centers, source=source, label=self.target.label, sample_weight=self.target.weight,
@@ -245,6 +268,16 @@ class MemoryRows:
     def region_counts(self, mosaic, head, n_jobs):
         found = head.found(mosaic.score_codes(self.tile_rows, *self.codes, n_jobs))
         return count_regions(mosaic, head, self.codes, self.target.truth, found)
+
+    @property
+    def is_sparse(self) -> bool:
+        return sparse.issparse(self.gate_rows)
+
+    def take(self, rows):
+        return self.gate_rows[rows], self.target.take(rows)
+
+    def for_em(self, **options):
+        return MemoryEMRows(self, **options)
 
 
 def _as_column(kept, alpha):
