@@ -23,6 +23,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from svmosaic import FusedSVC, GaussianMixtureClassifier, svm_to_mixture
+from svmosaic.atomic import write_text
 from svmosaic.datasets import load, make_xor
 from svmosaic.experiments.tasks import one_hot_heart
 
@@ -231,7 +232,7 @@ def main():
             results.setdefault(part, {})[name] = found
             results.setdefault("splits", {})[part] = n_splits
             RESULTS.parent.mkdir(exist_ok=True)
-            RESULTS.write_text(json.dumps(results, indent=1, default=float, sort_keys=True) + "\n")
+            write_text(RESULTS, json.dumps(results, indent=1, default=float, sort_keys=True) + "\n")
     if all(set(results.get(part, ())) == set(sets) for part, (_, sets, _) in PARTS.items()):
         PAGE.write()
 

@@ -21,6 +21,7 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
 from svmosaic import KMeansSVC, MixtureSVC
+from svmosaic.atomic import write_text
 from svmosaic.bench.trials import machine
 from svmosaic.datasets import load, make_two_spirals
 
@@ -171,7 +172,7 @@ def full(only, kernel_limit):
         result["growth"] = growth(X, data.y_train % 2, X_test, data.y_test % 2, sizes, kernel_limit, 20, share)
     result["machine"] = machine()
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    write_text(RESULTS, json.dumps(result, indent=1) + "\n")
 
 
 def main():

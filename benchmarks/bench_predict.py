@@ -53,6 +53,7 @@ from svmosaic import (
     NeighborsSVC,
     svm_to_mixture,
 )
+from svmosaic.atomic import write_text
 from svmosaic.bench.trials import machine
 from svmosaic.datasets import Dataset, data_folder, load
 from svmosaic.gates import GaussianGate, ProjectedGate
@@ -80,7 +81,7 @@ def main():
         report["probabilities"][name] = measure_probabilities(name, data, quick)
     if not quick:
         RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(report, indent=1) + "\n")
+        write_text(RESULTS, json.dumps(report, indent=1) + "\n")
         print(f"\nwritten: {RESULTS.name}")
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.linear_model import SGDClassifier
 
 from svmosaic import LocallyLinearSVC
+from svmosaic.atomic import write_text
 from svmosaic.bench.trials import machine
 
 N_FEATURES, N_REGIONS, BATCH = 50, 20, 20_000
@@ -104,7 +105,7 @@ def main():
             "growth_megabytes": round(growth, 1),
         }
         RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps({"machine": machine(), **summary, "records": records}, indent=2) + "\n")
+        write_text(RESULTS, json.dumps({"machine": machine(), **summary, "records": records}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from svmosaic.atomic import write_text
 from svmosaic.bench.trials import machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -129,7 +130,7 @@ def write_results(name, part, records, summary):
         lines = ",\n".join("    " + json.dumps(record) for record in parts[key]["records"])
         head = ",\n".join(f"   {json.dumps(k)}: {json.dumps(parts[key][k])}" for k in ("machine", "summary"))
         pieces.append(f' {json.dumps(key)}: {{\n{head},\n   "records": [\n{lines}\n   ]\n }}')
-    path.write_text("{\n" + ",\n".join(pieces) + "\n}\n")
+    write_text(path, "{\n" + ",\n".join(pieces) + "\n}\n")
 
 
 def read_results(name) -> dict:

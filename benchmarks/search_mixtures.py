@@ -30,6 +30,7 @@ from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from sklearn.preprocessing import StandardScaler, normalize
 
 from svmosaic import MixtureSVC, MultiTaskMixtureSVC
+from svmosaic.atomic import write_text
 from svmosaic.datasets import load
 
 RESULTS = Path(__file__).parent / "results" / "mixtures_accuracy.json"
@@ -163,7 +164,7 @@ def main():
             print(json.dumps(result), flush=True)
             stored[model_name, set_name] = result
             RESULTS.parent.mkdir(exist_ok=True)
-            RESULTS.write_text("".join(json.dumps(r) + "\n" for r in stored.values()))
+            write_text(RESULTS, "".join(json.dumps(r) + "\n" for r in stored.values()))
 
 
 if __name__ == "__main__":

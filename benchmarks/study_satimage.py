@@ -19,6 +19,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVC
 
 from svmosaic import LinearSVC, MultiTaskMixtureSVC
+from svmosaic.atomic import write_text
 
 RESULTS = Path(__file__).parent / "results" / "mixtures_satimage.json"
 CHOSEN = MultiTaskMixtureSVC(
@@ -98,7 +99,7 @@ def main():
         "below": {str(f): round(float(np.mean(values < f)), 2) for f in (0.1, 0.01, 0.001)},
     }
     print(json.dumps(result["nearest"]), json.dumps(result["eigenvalues"]))
-    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    write_text(RESULTS, json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@
 #include "gaussian_gate.hpp"
 #include "kernel_sums.hpp"
 #include "projected_gate.hpp"
+#include "scaled_gate.hpp"
 #include "score.hpp"
+#include "several_gates.hpp"
 #include "softmax_gate.hpp"
 #include "tree_gate.hpp"
 
@@ -139,6 +141,41 @@ void bind_tree(nb::module_& m, const char* name) {
            nb::arg("splits"));
 }
 
+template <class T>
+void bind_scaled(nb::module_& m, const char* name) {
+  nb::class_<ScaledGate<T>, Gate<T>>(m, name, "Another gate, of scaled rows.")
+      .def("__init__",
+           [](ScaledGate<T>* self, std::optional<Vector<const double>> center, Vector<const double> factor,
+              const Gate<T>& inner) {
+             require_length(factor.shape(0), inner.n_features, "factor must have one entry per feature");
+             new (self) ScaledGate<T>(pointer(center, inner.n_features, "center must have one entry per feature"),
+                                      factor.data(), inner);
+           },
+           nb::arg("center").none(), nb::arg("factor"), nb::arg("inner"), nb::keep_alive<1, 4>());
+}
+
+template <class T>
+void bind_several(nb::module_& m, const char* name) {
+  // The list keeps the gates alive, and nobody else has it.
+  nb::class_<SeveralGates<T>, Gate<T>>(m, name, "Several gates as one.")
+      .def("__init__",
+           [](SeveralGates<T>* self, nb::list gates, Vector<const double> factor) {
+             require_length(factor.shape(0), gates.size(), "factor must have one entry per gate");
+             std::vector<const Gate<T>*> found;
+             int64_t n_features = -1;
+             for (nb::handle gate : gates) {
+               found.push_back(gate.is_none() ? nullptr : nb::cast<const Gate<T>*>(gate));
+               if (!found.back()) continue;
+               require(n_features < 0 || found.back()->n_features == n_features,
+                       "all gates must have the same number of features");
+               n_features = found.back()->n_features;
+             }
+             require(n_features >= 0, "at least one gate must have more than a single tile");
+             new (self) SeveralGates<T>(std::move(found), factor.data(), n_features);
+           },
+           nb::arg("gates"), nb::arg("factor"), nb::keep_alive<1, 2>());
+}
+
 void bind_kernels(nb::module_& m) {
   nb::class_<KernelBank>(m, "KernelBank", "Gaussian kernels, as planes over rows less an origin and their squares.")
       .def("__init__",
@@ -209,6 +246,10 @@ void bind_gates(nb::module_& m) {
   bind_projected<double>(m, "ProjectedGateF64");
   bind_tree<float>(m, "TreeGateF32");
   bind_tree<double>(m, "TreeGateF64");
+  bind_scaled<float>(m, "ScaledGateF32");
+  bind_scaled<double>(m, "ScaledGateF64");
+  bind_several<float>(m, "SeveralGatesF32");
+  bind_several<double>(m, "SeveralGatesF64");
   bind_kernels(m);
 }
 

@@ -3,7 +3,16 @@
 import numpy as np
 from scipy.special import logsumexp
 
-from svmosaic.gates import DistanceGate, GaussianGate, HierarchicalGate, ProjectedGate, RBFGate
+from svmosaic.gates import (
+    DistanceGate,
+    GaussianGate,
+    HierarchicalGate,
+    ProjectedGate,
+    RBFGate,
+    ScaledGate,
+    SeveralGates,
+    SingleCell,
+)
 
 KINDS = (
     "softmax",
@@ -15,7 +24,12 @@ KINDS = (
     "isotropic",
     "projected",
     "projected-all",
+    "scaled",
+    "several",
+    "several-posterior",
 )
+# Those that give weight to a fixed number of tiles, or have weights of their own among those of others.
+FIXED_WIDTH = ("projected", "scaled", "several")
 
 
 def random_gate(rng, kind, n_tiles=6, n_features=5, sharpness=1.0):
@@ -35,6 +49,12 @@ def random_gate(rng, kind, n_tiles=6, n_features=5, sharpness=1.0):
     if kind.startswith("projected"):
         inner = DistanceGate(centers[:, :3].copy(), "softmax", 2 if kind == "projected" else n_tiles, 0.4 * sharpness)
         return ProjectedGate(rng.standard_normal((3, n_features)), inner)
+    if kind.startswith("several"):
+        kinds = ("softmax", "full") if kind == "several-posterior" else ("softmax", "projected", "scaled")
+        parts = [random_gate(rng, part, n_tiles // 2, n_features, sharpness) for part in kinds]
+        return SeveralGates((parts[0], SingleCell(), *parts[1:]), np.array([0.5, -1.5, 0.7, 2.0])[: len(parts) + 1])
+    if kind == "scaled":
+        return ScaledGate(None, rng.uniform(0.5, 2, n_features), random_gate(rng, "projected", n_tiles, n_features))
     scale = np.sqrt(0.5 * sharpness)
     if kind == "full":
         factors = scale * (np.eye(n_features) + 0.2 * rng.standard_normal((n_tiles, n_features, n_features)))
@@ -46,6 +66,12 @@ def random_gate(rng, kind, n_tiles=6, n_features=5, sharpness=1.0):
 def weights_by_formula(gate, X):
     """The weights of all tiles, term by term."""
     X = np.asarray(X, dtype=float)
+    if isinstance(gate, SeveralGates):
+        return np.hstack([f * weights_by_formula(g, X) for f, g in zip(gate.factors, gate.gates, strict=True)])
+    if isinstance(gate, SingleCell):
+        return np.ones((len(X), 1))
+    if isinstance(gate, ScaledGate):
+        return weights_by_formula(gate.inner, (X - (0 if gate.center is None else gate.center)) * gate.factor)
     if isinstance(gate, ProjectedGate):
         return _nearest_softmax(gate.inner, X @ gate.projection.T)
     if isinstance(gate, GaussianGate):

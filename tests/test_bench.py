@@ -14,10 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from svmosaic import ClusteredSVC, cli
+from svmosaic.bench import peers, trials
 from svmosaic.bench.peers import PEERS, Peer, Setting, choose
 from svmosaic.bench.trials import Skipped, compiled, fit_within, measure, spread_order, table_data
 from svmosaic.datasets import Dataset, load, make_xor
-from svmosaic.experiments import peers, trials
 
 QUICK = Setting(budget=5.0, quick=True)
 FEW = "linear,sk-linear,knn"

@@ -127,16 +127,3 @@ def test_the_bar_is_drawn_on_standard_error(site, tmp_path, capsys):
     out = capsys.readouterr()
     assert "set.bin" in out.err
     assert out.out == ""
-
-
-def test_a_failed_write_leaves_what_was_there(tmp_path):
-    (tmp_path / "a").write_text("old")
-
-    def fail(file):
-        file.write(b"half")
-        raise RuntimeError("full")
-
-    with pytest.raises(RuntimeError, match="full"):
-        download.write_atomically(tmp_path / "a", fail)
-    assert os.listdir(tmp_path) == ["a"]
-    assert (tmp_path / "a").read_text() == "old"

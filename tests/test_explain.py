@@ -12,6 +12,7 @@ from sklearn.kernel_approximation import RBFSampler
 
 from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC
 from svmosaic.explain import explain
+from svmosaic.heads import Classify
 
 SYNTHETIC = synthetic()
 ESTIMATORS = estimators()
@@ -41,7 +42,7 @@ def test_contributions_and_intercept_sum_to_the_score(name, n_classes):
 def test_votes_sum_to_the_score_and_contributions_to_margins(name):
     mosaic, classes = SYNTHETIC[name].mosaic_, SYNTHETIC[name].classes_
     X = np.random.default_rng(0).standard_normal((15, 4))
-    account = explain(mosaic, X, classes)
+    account = explain(mosaic, X, Classify(classes))
     assert_allclose(account.votes.sum(axis=1), mosaic.decision_function(X), atol=1e-12)
     tiles = account.tiles().to_frame()
     sums = tiles.groupby(["row", "output"], sort=False)["vote"].sum()

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import reference
-from fused_gates import KINDS, random_gate, weights_by_formula
+from fused_gates import FIXED_WIDTH, KINDS, random_gate, weights_by_formula
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
@@ -31,12 +31,12 @@ def test_weights_are_those_of_the_formulas(kind, dtype):
     rng = np.random.default_rng(0)
     gate = random_gate(rng, kind)
     X = (rng.standard_normal((50, 5)) + 2.0).astype(dtype)
-    tolerance = 1e-12 if dtype == np.float64 else 2e-5 if kind.startswith("projected") else 2e-7
+    tolerance = 1e-12 if dtype == np.float64 else 2e-5 if kind.startswith(FIXED_WIDTH) else 2e-7
     assert_allclose(all_weights(gate, X), weights_by_formula(gate, X), atol=tolerance)
     assert_allclose(all_weights(gate, sparse.csr_array(X)), weights_by_formula(gate, X), atol=tolerance)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("projected")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith(FIXED_WIDTH)])
 def test_weights_below_rounding_are_zero_and_no_others(kind):
     rng = np.random.default_rng(1)
     gate = random_gate(rng, kind, n_tiles=12, sharpness=20.0)
@@ -93,7 +93,7 @@ def test_the_bits_of_a_row_depend_on_nothing_else(kind):
         for n_jobs in (2, 5):
             assert_array_equal(mosaic.decision_function(rows, n_jobs=n_jobs), whole)
         assert_array_equal(mosaic.decision_function(rows[1000:1037]), whole[1000:1037])
-    if not kind.startswith("projected"):
+    if not kind.startswith(FIXED_WIDTH):
         few = mosaic._scorer64.few
         needed = np.count_nonzero(mosaic.gate.code(X)[1], axis=1)
         assert (needed <= few).any(), "this test is about both ways"

@@ -1,11 +1,14 @@
-"""What an install without a compiler says."""
+"""What an install says without a compiler, and the version it has."""
 
 import os
 import shutil
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+import svmosaic
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not on the path")
@@ -18,3 +21,9 @@ def test_missing_compiler_is_told_in_a_sentence(tmp_path):
     message = " ".join(run.stderr.split())
     assert "svmosaic needs a C++17 compiler and found none (the environment variable CXX is '/nowhere/c++')" in message
     assert "apt install g++" in message
+
+
+def test_one_version_everywhere():
+    root = Path(__file__).parents[1]
+    assert f"version: {svmosaic.__version__}\n" in (root / "CITATION.cff").read_text()
+    assert metadata.version("svmosaic") == svmosaic.__version__

@@ -25,6 +25,7 @@ LAYERS = [
     "learner",
     "explain",
     "calibration",
+    "blending",
     "mosaic",
     "predictor",
     "maps",
@@ -33,11 +34,13 @@ LAYERS = [
     "gates",
     "datasets",
     "_validation",
+    "heads",
     "packing",
     "rows",
     "losses",
     "_core",
     "_lazy",
+    "atomic",
 ]
 # The public names, which the top of the list uses as a user does, and which only name the models.
 PUBLIC = "svmosaic"

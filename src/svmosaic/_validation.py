@@ -1,15 +1,20 @@
 """Checks of parameters and training data, with messages that name the argument and its value."""
 
 import sys
+import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from svmosaic.heads import Classify
+
 DTYPES = [np.float64, np.float32]
+LARGEST = 1e150  # squares of smaller numbers can be summed
 NO_WEIGHT = "sample_weight (times class_weight) is zero for every row: there is nothing to fit"
 
 
@@ -32,13 +37,18 @@ def check_real(name, value, *, above=None, at_least=None, at_most=None, integer=
         ok = ok and value <= at_most
     if not ok:
         alternative = " or None" if optional else ""
-        raise ValueError(f"{name} must be {', '.join(wanted)}{alternative}, got {value!r}")
+        raise ValueError(f"{name} must be {', '.join(wanted)}{alternative}, got {plain(value)!r}")
+
+
+def plain(value):
+    """A scalar of NumPy as Python's, for messages: 0 and not np.int64(0)."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def check_choice(name, value, choices):
     """Raise ValueError unless `value` is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {plain(value)!r}")
 
 
 @dataclass(frozen=True)
@@ -59,9 +69,14 @@ class Target:
     sample_weight: np.ndarray | None = None
 
     @property
+    def head(self) -> Classify:
+        """What scores for these classes mean, as long as nothing is calibrated."""
+        return Classify(self.classes)
+
+    @property
     def n_outputs(self) -> int:
-        """One for two classes, else one a class (one-vs-rest)."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
+        """One for two classes, else one per class (one-vs-rest)."""
+        return self.head.n_outputs
 
     def take(self, rows) -> "Target":
         """The target of some of the rows."""
@@ -70,8 +85,7 @@ class Target:
 
     def signs(self, output):
         """+1 and -1 of the rows for one output, as int8."""
-        positive = 1 if self.n_outputs == 1 else output
-        return np.where(self.label == positive, 1, -1).astype(np.int8)
+        return self.head.signs(self.label, output)
 
 
 def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **check):
@@ -91,10 +105,10 @@ def require_two_classes(estimator, classes, present):
     name = type(estimator).__name__
     if len(classes) < 2:
         raise ValueError(
-            f"{name} needs samples of at least two classes, but the data contains only one class: {classes[0]!r}"
+            f"{name} needs samples of at least two classes, but the data contains only one class: {plain(classes[0])!r}"
         )
     if len(present) < 2:
-        raise ValueError(f"{name} needs two classes with positive sample_weight, got only {present!r}")
+        raise ValueError(f"{name} needs two classes with positive sample_weight, got only {present.tolist()!r}")
 
 
 def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_weight=None):
@@ -118,12 +132,14 @@ def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_
     check_classification_targets(y)
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
-        raise ValueError(f"y contains {unknown!r}, which is not among the classes announced: {classes!r}")
+        raise ValueError(
+            f"y contains {unknown.tolist()!r}, which is not among the classes announced: {classes.tolist()!r}"
+        )
     return _weigh(X, y, classes, np.searchsorted(classes, y), sample_weight, class_weight)
 
 
 def check_weight(sample_weight, X):
-    """Sample weights as float64, one a row, none negative; not given, all ones that take no memory."""
+    """Sample weights as float64, one per row, none negative; not given, all ones that take no memory."""
     if sample_weight is None:
         return np.broadcast_to(1.0, X.shape[0])
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
@@ -160,9 +176,15 @@ def validate_rows(estimator, X):
 
 
 def validate(estimator, X, *y, accept_sparse="csr", **check):
-    """scikit-learn's validation, with the argument named where it does not."""
+    """scikit-learn's validation, with the argument named where it does not, and what its own estimators do not ask for.
+
+    Duplicate entries of sparse rows are summed, in a copy. Rows to train on (those with `y`) are refused if their
+    squared norm overflows.
+    """
+    if getattr(estimator, "n_jobs", None) == 0:
+        raise ValueError("n_jobs must be a number of threads, or negative to leave some idle, or None, got 0")
     try:
-        return validate_data(
+        found = validate_data(
             estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False, **check
         )
     except ValueError as error:
@@ -171,3 +193,54 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
         if "Found array with dim" in str(error):
             raise ValueError(f"X must have two dimensions, got an array of shape {np.shape(X)}") from error
         raise
+    if not y:
+        return _without_duplicates(found)
+    rows = _without_duplicates(found[0])
+    _check_norms(rows, getattr(estimator, "feature_names_in_", None))
+    return rows, *found[1:]
+
+
+def _without_duplicates(X):
+    """Sparse rows with one entry per place; the caller's matrix stays as it is."""
+    if not sparse.issparse(X) or X.has_canonical_format:
+        return X
+    summed = X.copy()
+    summed.sum_duplicates()
+    return X if summed.nnz == X.nnz else summed  # entries in any order are fine
+
+
+def _check_norms(X, names):
+    """Raise ValueError if the squared norm of a row overflows."""
+    values = X.data if sparse.issparse(X) else X
+    if X.dtype != np.float64 or values.size == 0 or max(values.max(), -values.min()) < LARGEST:
+        return
+    with np.errstate(over="ignore"):
+        squares = np.asarray(abs(X).power(2) if sparse.issparse(X) else np.square(X)).sum(axis=1)
+    if np.isfinite(squares).all():
+        return
+    size = abs(X).max(axis=0)
+    size = size.toarray().ravel() if sparse.issparse(size) else size
+    column = int(np.argmax(size))
+    name = f"column {column}" if names is None else f"column {names[column]!r}"
+    raise ValueError(
+        f"X is too large: the squared norm of a row overflows float64; scale the features (the largest value, "
+        f"{size[column]:.3g}, is in {name})"
+    )
+
+
+def warn_if_far(estimator, X, limit):
+    """Warn if the rows lie more than `limit` times their spread away from the origin."""
+    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    if sparse.issparse(X):
+        squares = float(np.square(X.data, dtype=np.float64).sum()) / X.shape[0]
+        spread = np.sqrt(max(squares - float(mean @ mean), 0.0))
+    else:
+        spread = np.sqrt(float(np.var(X, axis=0, dtype=np.float64).sum()))
+    distance = float(np.linalg.norm(mean))
+    if distance > limit * spread > 0:
+        name = type(estimator).__name__
+        warnings.warn(
+            f"{name}: the rows lie {distance / spread:.3g} times their spread away from the origin. "
+            "That is too far to learn from them reliably: center or standardize the features.",
+            stacklevel=5,
+        )

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from svmosaic.heads import positive_class
+
 METHODS = ("temperature", "sigmoid", "isotonic")
 N_FOLDS = 5
 # On the steps of isotonic regression scores tie; this share of a sigmoid of the score keeps their order.
@@ -21,12 +23,17 @@ def sigmoid(s):
     return np.where(s >= 0, 1.0, small) / (1.0 + small)
 
 
-def _two_columns(positive):
-    return np.column_stack([1.0 - positive, positive])
+def _per_class(each):
+    """Probabilities of all classes from those of the outputs, of shape (n_rows, n_outputs).
+
+    One output: 1 - p and p. Several: rows divided by their sums; equal shares where all are zero.
+    """
+    if each.shape[1] == 1:
+        return np.hstack([1.0 - each, each])
+    return _shares(each)
 
 
 def _shares(values):
-    """Rows divided by their sums; equal shares where all are zero."""
     total = values.sum(axis=1, keepdims=True)
     return np.divide(values, total, out=np.full_like(values, 1.0 / values.shape[1]), where=total > 0)
 
@@ -41,7 +48,7 @@ class Temperature:
     def probabilities(self, scores):
         """(n_samples, n_classes) from scores of shape (n_samples, n_outputs)."""
         if scores.shape[1] == 1:
-            return _two_columns(sigmoid(2.0 * self.beta * scores[:, 0]))
+            return _per_class(sigmoid(2.0 * self.beta * scores))
         logits = self.beta * scores
         return _shares(np.exp(logits - logits.max(axis=1, keepdims=True)))
 
@@ -56,8 +63,7 @@ class Sigmoid:
 
     def probabilities(self, scores):
         """(n_samples, n_classes) from scores of shape (n_samples, n_outputs)."""
-        each = sigmoid(-(self.slope * scores + self.offset))
-        return _two_columns(each[:, 0]) if scores.shape[1] == 1 else _shares(each)
+        return _per_class(sigmoid(-(self.slope * scores + self.offset)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +77,7 @@ class Isotonic:
     def probabilities(self, scores):
         """(n_samples, n_classes) from scores of shape (n_samples, n_outputs)."""
         each = np.column_stack([np.interp(s, x, y) for s, x, y in zip(scores.T, self.x, self.y, strict=True)])
-        return _two_columns(each[:, 0]) if scores.shape[1] == 1 else _shares(each + TIE_BREAK * sigmoid(scores))
+        return _per_class(each if scores.shape[1] == 1 else each + TIE_BREAK * sigmoid(scores))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +91,7 @@ class Posterior:
 
     def probabilities(self, scores):
         """(n_samples, n_classes) from scores of shape (n_samples, n_outputs)."""
-        each = 0.5 * (1.0 + scores)
-        return _two_columns(each[:, 0]) if scores.shape[1] == 1 else _shares(each)
+        return _per_class(0.5 * (1.0 + scores))
 
 
 def fit_calibration(method, scores, label, sample_weight=None) -> Any:
@@ -106,7 +111,8 @@ def fit_calibration(method, scores, label, sample_weight=None) -> Any:
         sample_weight = np.ascontiguousarray(sample_weight)  # scikit-learn's loops want it so
     if method == "temperature":
         return Temperature(float(_TemperatureScaling().fit(scores, label, sample_weight).beta_))
-    positive = [label == (1 if scores.shape[1] == 1 else c) for c in range(scores.shape[1])]
+    n_outputs = scores.shape[1]
+    positive = [label == positive_class(c, n_outputs) for c in range(n_outputs)]
     if method == "sigmoid":
         fits = [_SigmoidCalibration().fit(s, p, sample_weight) for s, p in zip(scores.T, positive, strict=True)]
         return Sigmoid(np.array([f.a_ for f in fits]), np.array([f.b_ for f in fits]))

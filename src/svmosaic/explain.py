@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from svmosaic.gates import SeveralGates
+from svmosaic.heads import Head
 from svmosaic.maps.scaling import Scaling
 from svmosaic.mosaic import linked
 
@@ -157,14 +159,15 @@ class Explanation:
         return self.features(top).to_frame()
 
 
-def explain(mosaic, X, classes, feature_names=None, n_jobs=None) -> Explanation:
+def explain(mosaic, X, head: Head, feature_names=None, n_jobs=None) -> Explanation:
     """Take the scores of rows apart; see `Explanation`. Takes n_rows x width x n_outputs x n_features numbers.
 
     Parameters
     ----------
     mosaic : Mosaic
     X : validated ndarray or CSR matrix
-    classes : ndarray
+    head : Head
+        Names the outputs.
     feature_names : list of str, optional
         Of the features as the tiles see them.
     n_jobs : int, optional
@@ -181,7 +184,7 @@ def explain(mosaic, X, classes, feature_names=None, n_jobs=None) -> Explanation:
         tile_intercept=mosaic.intercept[tile],
         decision=mosaic.decision_function(X, n_jobs),
         link=mosaic.link,
-        output_names=[str(c) for c in (classes[1:] if len(classes) == 2 else classes)],
+        output_names=head.output_names,
         feature_names=names_of(mosaic, feature_names),
     )
 
@@ -203,33 +206,39 @@ def names_of(mosaic, feature_names):
     return [str(name) for name in feature_names]
 
 
-def count_regions(codes, n_tiles, label, n_classes, correct):
-    """Rows, rows of each class, and rows classified rightly, by the tile with the largest weight.
+def count_regions(mosaic, head: Head, codes, target, found) -> dict:
+    """Sums over the rows of each tile; with several gates a row counts once for each of them.
 
     Parameters
     ----------
-    codes : (tile, weight) of shape (n_rows, width)
-    n_tiles : int
-    label : ndarray of int, places of the classes
-    n_classes : int
-    correct : ndarray of bool
-
-    Returns
-    -------
-    dict of ndarray: "classes" of shape (n_tiles, n_classes), "correct" of shape (n_tiles,)
+    mosaic : Mosaic
+    head : Head
+        Says what is counted.
+    codes : (tile, weight), as the gate gives them
+    target, found : ndarray
+        What is known of the rows, and what the model says of them; see `Head.region_counts`.
     """
-    tile, weight = codes
-    home = tile[:, 0] if weight is None else tile[np.arange(len(tile)), np.argmax(weight, axis=1)]
-    counts = np.bincount(home.astype(np.int64) * n_classes + label, minlength=n_tiles * n_classes)
-    return {
-        "classes": counts.reshape(n_tiles, n_classes),
-        "correct": np.bincount(home[correct], minlength=n_tiles),
-    }
+    gate = mosaic.gate
+    parts = gate.split(codes) if isinstance(gate, SeveralGates) else [codes]
+    counts = [head.region_counts(part, mosaic.n_tiles, target, found) for part in parts]
+    return {name: sum(part[name] for part in counts) for name in counts[0]}
 
 
-def regions_table(mosaic, counts, classes, feature_names=None, top=3) -> Table:
-    """One line a tile, from its counts and weights; see `BaseMosaicClassifier.regions_`."""
-    n_rows = counts["classes"].sum(axis=1)
+def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Table:
+    """One line per tile, from its counts and weights.
+
+    Parameters
+    ----------
+    mosaic : Mosaic
+    counts : dict
+        What `head.region_counts` returns.
+    head : Head
+        Says what is counted.
+    feature_names : list of str, optional
+        Of the features as the tiles see them.
+    top : int, default=3
+        Features named per tile.
+    """
     names = names_of(mosaic, feature_names)
     strength = np.linalg.norm(mosaic.coef, axis=1)
     strongest = []
@@ -239,14 +248,11 @@ def regions_table(mosaic, counts, classes, feature_names=None, top=3) -> Table:
         shown = mosaic.coef[k, 0] if mosaic.coef.shape[1] == 1 else strength[k]
         sign = "+" if mosaic.coef.shape[1] == 1 else ""
         strongest.append(", ".join(f"{names[f]} ({shown[f]:{sign}.3g})" for f in order))
-    at_least_one = np.maximum(n_rows, 1)
-    columns = {
-        "tile": np.arange(mosaic.n_tiles),
-        "rows": n_rows,
-        "majority": np.array([str(c) for c in classes])[counts["classes"].argmax(axis=1)],
-        "accuracy": np.where(n_rows > 0, counts["correct"] / at_least_one, np.nan),
-    }
-    for c, name in enumerate(classes):
-        columns[f"share of {name}"] = np.where(n_rows > 0, counts["classes"][:, c] / at_least_one, np.nan)
-    columns["strongest features"] = np.array(strongest)
-    return Table(columns)
+    return Table(
+        {
+            "tile": np.arange(mosaic.n_tiles),
+            **({"gate": mosaic.gate.gate_of_tile} if isinstance(mosaic.gate, SeveralGates) else {}),
+            **head.region_columns(counts),
+            "strongest features": np.array(strongest),
+        }
+    )

@@ -1,6 +1,6 @@
 """The one fitted form: a gate and a bank of linear tiles."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,15 @@ def linked(margins, link):
         return margins
     in_favour, against = np.exp(-HINGE.value(margins)), np.exp(-HINGE.value(-margins))
     return (in_favour - against) / (1.0 if link == "vote" else in_favour + against)
+
+
+def _n_bytes(part) -> int:
+    """Size of the arrays of a gate, and of the gates it is made of."""
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    if isinstance(part, tuple):
+        return sum(_n_bytes(one) for one in part)
+    return sum(_n_bytes(getattr(part, field.name)) for field in fields(part)) if is_dataclass(part) else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +66,7 @@ class Mosaic:
     @property
     def n_bytes(self) -> int:
         """Size of the parameters."""
-        gates = [self.gate, *([self.gate.inner] if hasattr(self.gate, "inner") else [])]
-        parts = [value for gate in gates for value in vars(gate).values()]
-        return self.coef.nbytes + self.intercept.nbytes + sum(v.nbytes for v in parts if isinstance(v, np.ndarray))
+        return self.coef.nbytes + self.intercept.nbytes + _n_bytes(self.gate)
 
     def decision_function(self, X, n_jobs=None):
         """Scores of shape (n_samples, n_outputs); X is a validated array or CSR matrix."""
@@ -81,7 +88,7 @@ class Mosaic:
         self._scorer(rows.dtype).score_codes(rows.core, tile, weight, out, effective_n_jobs(n_jobs))
         return out
 
-    def compile(self, classes=None, calibration=None):
+    def compile(self, classes=None, calibration=None, *, head=None):
         """A `Predictor` of these parameters, for many small calls.
 
         Parameters
@@ -90,8 +97,10 @@ class Mosaic:
             What `predict` answers with; the places of the outputs if not given.
         calibration : Calibration, optional
             For probabilities.
+        head : Head, optional
+            Turns scores into answers; `Classify(classes, calibration)` if not given.
         """
-        return Predictor(self, classes, calibration)
+        return Predictor(self, classes, calibration, head=head)
 
     @property
     def _fused(self) -> bool:

@@ -22,6 +22,7 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 
 from svmosaic._validation import check_real
+from svmosaic.atomic import written
 from svmosaic.partitions.chunks import Chunks
 from svmosaic.partitions.fit import fit as fit_partitions
 from svmosaic.partitions.sources import open_source
@@ -119,7 +120,8 @@ def predict(estimator, source, output=None, *, method="predict", chunk_rows=None
     found = (work(opened.inputs(k)) for k in range(opened.n_chunks))
     if output is None:
         return found
-    return _write_npy(output, found) if Path(output).suffix == ".npy" else _write_parquet(output, found, estimator)
+    with written(output) as path:
+        return _write_npy(path, found) if path.suffix == ".npy" else _write_parquet(path, found, estimator)
 
 
 def _write_npy(path, chunks) -> int:

@@ -6,6 +6,7 @@ This module needs numpy and the core only; so does unpickling a `Predictor` whos
 import numpy as np
 
 from svmosaic import _core
+from svmosaic.heads import Classify, flattened
 from svmosaic.maps.scaling import Scaling
 from svmosaic.packing import pack_gate
 
@@ -27,16 +28,17 @@ class BasePredictor:
 
     def _keep(self, state):
         self._state = state
-        self.classes = state["classes"]
-        self._labels = list(self.classes)
-        self._calibration = state["calibration"]
+        self._head = state.get("head") or Classify(state["classes"], state["calibration"])
+        self._calibration = getattr(self._head, "calibration", None)
+        self.classes = getattr(self._head, "classes", None)
+        self._labels = None if self.classes is None else list(self.classes)
 
     def __call__(self, X):
         """The same as `predict`."""
         return self.predict(X)
 
     def predict(self, X, n_threads=1):
-        """The class of one row (a scalar), or of each row of a batch.
+        """The answer for one row (a scalar for a classifier), or for each row of a batch.
 
         Parameters
         ----------
@@ -45,12 +47,8 @@ class BasePredictor:
         n_threads : int, default=1
             For a batch.
         """
-        scores = self._scores(X, n_threads)
-        if self._calibration is not None:
-            best = self._calibration.probabilities(scores).argmax(axis=1)
-        else:
-            best = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return self._labels[best[0]] if _is_row(X) else self.classes[best]
+        answers = self._head.answers(self._scores(X, n_threads))
+        return answers[0] if _is_row(X) else answers
 
     def decision_function(self, X, n_threads=1):
         """Scores of one row (a float for two classes, else an array), or of each row of a batch.
@@ -60,10 +58,10 @@ class BasePredictor:
         X : as for `predict`
         n_threads : int, default=1
         """
-        scores = self._scores(X, n_threads)
-        if _is_row(X):
-            return float(scores[0, 0]) if scores.shape[1] == 1 else scores[0]
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        scores = flattened(self._scores(X, n_threads))
+        if not _is_row(X):
+            return scores
+        return float(scores[0]) if scores.ndim == 1 else scores[0]
 
     def predict_proba(self, X, n_threads=1):
         """Probabilities of the classes: (n_classes,) of a row, (n_samples, n_classes) of a batch.
@@ -82,7 +80,7 @@ class BasePredictor:
                 "this predictor has no calibration, so no probabilities: fit the estimator with "
                 "calibration='temperature', 'sigmoid' or 'isotonic'"
             )
-        return self._calibration.probabilities(self._scores(X, n_threads))
+        return self._head.probabilities(self._scores(X, n_threads))
 
 
 class Predictor(BasePredictor):
@@ -99,10 +97,12 @@ class Predictor(BasePredictor):
         What `predict` answers with; the places of the outputs if not given.
     calibration : Calibration, optional
         Turns scores into probabilities, and decides `predict` where given.
+    head : Head, optional
+        Turns scores into answers; `Classify(classes, calibration)` if not given.
 
     Attributes
     ----------
-    classes : ndarray of shape (n_classes,)
+    classes : ndarray of shape (n_classes,), or None if `predict` answers with numbers
     n_features : int
 
     Examples
@@ -117,18 +117,24 @@ class Predictor(BasePredictor):
     (400,)
     """
 
-    def __init__(self, mosaic, classes=None, calibration=None):
+    def __init__(self, mosaic, classes=None, calibration=None, *, head=None):
         n_outputs = mosaic.coef.shape[1]
-        n_classes = 2 if n_outputs == 1 else n_outputs
-        classes = np.arange(n_classes) if classes is None else np.asarray(classes)
-        if classes.shape != (n_classes,):
-            raise ValueError(f"classes must have one entry for each of {n_classes} classes, got shape {classes.shape}")
+        if head is None:
+            n_classes = 2 if n_outputs == 1 else n_outputs
+            classes = np.arange(n_classes) if classes is None else np.asarray(classes)
+            if classes.shape != (n_classes,):
+                raise ValueError(
+                    f"classes must have one entry for each of {n_classes} classes, got shape {classes.shape}"
+                )
+        elif head.n_outputs != n_outputs:
+            raise ValueError(f"head is for {head.n_outputs} outputs, but the mosaic has {n_outputs}")
         scaling = mosaic.feature_map if isinstance(mosaic.feature_map, Scaling) else None
         packed = mosaic.feature_map is scaling and hasattr(mosaic.gate, "core_arguments")
         self.__setstate__(
             {
                 "classes": classes,
                 "calibration": calibration,
+                "head": head,
                 "gate": mosaic.gate.core_arguments() if packed else None,
                 "tiles": (
                     np.ascontiguousarray(mosaic.coef, dtype=np.float64),
@@ -200,7 +206,7 @@ class Predictor(BasePredictor):
             gate = None if gate is None else pack_gate(gate, dtype)
             # Two threads may both come here first: they build the same, and one is kept.
             scorer = self._scorers.setdefault(dtype, _SCORERS[dtype](gate, *self._state["tiles"]))
-            if self._calibration is None:
+            if self._labels is not None and self._calibration is None:
                 self._direct[dtype] = scorer
         return scorer
 

@@ -17,6 +17,30 @@ def row_blocks(n_rows: int, work: float) -> list[slice]:
     return [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
 
 
+def bias_of(fit_intercept, intercept_scaling, mean_square=None) -> float:
+    """The constant appended to each row for the intercept; 0 for a model without one.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+    intercept_scaling : float or "scale"
+        "scale": the root mean square norm of the rows.
+    mean_square : callable, optional
+        Returns the mean squared norm of the rows; called for "scale" only.
+    """
+    if not fit_intercept:
+        return 0.0
+    if not isinstance(intercept_scaling, str):
+        return float(intercept_scaling)
+    square = mean_square()
+    return float(np.sqrt(square)) if square > 0 else 1.0
+
+
+def split_bias(tiles, bias):
+    """Weights and intercepts from weights of the rows (x, bias)."""
+    return tiles[..., :-1], bias * tiles[..., -1]
+
+
 class Rows:
     """Data rows (x_i, bias) as the core reads them: dense or CSR, float32 or float64, not copied.
 

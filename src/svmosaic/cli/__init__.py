@@ -1,10 +1,12 @@
-"""The command line: one module a command, imported when its command is called."""
+"""The command line: one module per command, imported when its command is called."""
 
 import argparse
 import os
 import sys
 import warnings
 from importlib import import_module
+
+from svmosaic.atomic import Terminated, terminated_by_exception
 
 # Each module has `add_arguments(parser)` and `run(options)`, which returns the exit code (None for success). Only the
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
@@ -20,7 +22,10 @@ COMMANDS = {
     "inspect": "show what is in a model: its regions, or why a row is classified so",
     "export": "write a model as ONNX or as C",
 }
-EPILOGUE = "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted."
+EPILOGUE = (
+    "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted, "
+    "143 terminated."
+)
 
 
 def main(arguments=None):
@@ -45,9 +50,13 @@ def main(arguments=None):
 
 
 def _guarded(run, options):
-    """Exit code of a command; what is wrong with its data is told in a line, without a traceback."""
+    """Exit code of a command; what is wrong with its data is reported in one line, without a traceback."""
     try:
-        return run(options) or 0
+        with terminated_by_exception():
+            return run(options) or 0
+    except Terminated:
+        print("svmosaic: terminated", file=sys.stderr)
+        return 143
     except KeyboardInterrupt:
         print("svmosaic: interrupted", file=sys.stderr)
         return 130

@@ -4,14 +4,15 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
+from svmosaic.atomic import check_output
 from svmosaic.tabular.formats import FORMATS, STDIN
 
 
@@ -21,6 +22,13 @@ def add_table_options(parser):
     parser.add_argument(
         "--no-header", action="store_true", help="the first line of CSV is data; columns are x0, x1, ..."
     )
+    parser.add_argument(
+        "--na", action="append", metavar="TEXT",
+        help="a text that is missing, in features and labels (repeatable; '': only empty text); "
+        "default: ?, -, NA, N/A, null and the like in features, none in labels",
+    )  # fmt: skip
+    parser.add_argument("--decimal", metavar="MARK", help="decimal mark of the numbers in CSV (.)")
+    parser.add_argument("--thousands", metavar="MARK", help="mark between groups of digits in CSV (none)")
 
 
 def add_output_options(parser):
@@ -29,9 +37,51 @@ def add_output_options(parser):
     parser.add_argument("--quiet", action="store_true", help="no progress and no text, errors excepted")
 
 
-def read_options(options) -> dict:
-    """Arguments for `read_table` and `read_chunks`."""
-    return {"format": options.format, "header": not options.no_header}
+def read_options(options, dialect=None) -> dict:
+    """Arguments for `read_table` and `read_chunks`; what is not given is as in `dialect`, that of a model."""
+    from svmosaic.tabular.formats import Dialect
+
+    given = {"decimal": options.decimal, "thousands": options.thousands}
+    if options.na is not None:
+        given["na"] = tuple(text for text in options.na if text)
+    dialect = replace(dialect or Dialect(), **{name: value for name, value in given.items() if value is not None})
+    return {"format": options.format, "header": not options.no_header, "dialect": dialect}
+
+
+# Training in memory takes the table, its numbers, the part that is trained on, and prepared rows of both.
+COPIES = 6
+
+
+def memory_limit(options) -> int:
+    """Bytes that a command may take: --memory, or half of what is free."""
+    asked = getattr(options, "memory", None)
+    if asked:
+        return asked
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 4 << 30
+    return free // 2
+
+
+def is_large(options) -> bool:
+    """Whether the table of a command is to be read in chunks."""
+    from svmosaic.tabular.formats import format_of, size_in_memory
+
+    if is_stdin(options.data) or not Path(options.data).exists():
+        return False
+    size = size_in_memory(options.data, format_of(options.data, options.format))
+    return size is not None and size * COPIES > memory_limit(options)
+
+
+def size_text(number) -> str:
+    """Bytes for people."""
+    for unit in ("bytes", "kB", "MB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.3g} GB"
 
 
 def duration(text) -> float:
@@ -61,32 +111,11 @@ def memory_size(text) -> int:
     return int(size)
 
 
-def check_output(path):
-    """Refuse at once what could not be written at the end."""
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder: name a file to write")
-    if not path.parent.is_dir():
-        raise ValueError(f"there is no folder {path.parent} to write {path.name} in")
-
-
-@contextmanager
-def written(path):
-    """A path to write to, which gets its name only when all went well; what was there before stays otherwise."""
-    path = Path(path)
-    check_output(path)
-    # The same ending, since writers go by it; in the same folder, so that it can be moved in one step.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".svmosaic-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def check_file(path, inputs=()):
+    """Refuse at once an output that could not be written at the end, would replace an input, or is no file."""
+    if is_stdin(path):
+        raise ValueError("this is written to a file only, not to the standard output: name one instead of -")
+    check_output(path, inputs)
 
 
 def say(options, values, lines):

@@ -4,7 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from svmosaic.cli._io import check_output, duration, written
+from svmosaic.atomic import write_text, written
+from svmosaic.cli._io import check_file, duration
 
 COSTS = {
     "batch": ("batch_microseconds", "microseconds a row, all rows at once"),
@@ -44,8 +45,8 @@ def run(options):
     if options.max_rows is not None and options.max_rows < 10:
         raise ValueError(f"--max-rows must be at least 10, got {options.max_rows}")
     for path in (options.json, options.chart):
-        if path not in (None, "-"):
-            check_output(path)
+        if path is not None and (path != "-" or path is options.chart):
+            check_file(path, options.sets)
     if options.chart is not None:
         _check_chart(options.chart)
     peers = choose([key for key in (options.models or "").split(",") if key])
@@ -63,8 +64,7 @@ def run(options):
         results["sets"].append(_run_set(name, peers, setting, options))
         # After each set: an interrupted run keeps what it has.
         if options.json not in (None, "-"):
-            with written(options.json) as path:
-                path.write_text(json.dumps(results, indent=1) + "\n")
+            write_text(options.json, json.dumps(results, indent=1) + "\n")
     if options.json == "-":
         print(json.dumps(results, indent=1))
     if options.chart is not None:

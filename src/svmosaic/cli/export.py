@@ -3,7 +3,8 @@
 import tempfile
 from pathlib import Path
 
-from svmosaic.cli._io import add_output_options, check_output, say, written
+from svmosaic.atomic import write_bytes
+from svmosaic.cli._io import add_output_options, check_file, say
 from svmosaic.tabular.trained_model import open_model
 
 
@@ -20,7 +21,9 @@ def add_arguments(parser):
 
 def run(options):
     """Write the model, its preparation included."""
-    check_output(options.output)
+    check_file(options.output, [options.model])
+    if options.format == "c":
+        check_file(Path(options.output).with_suffix(".h"), [options.model])
     model = open_model(options.model)
     facts, lines = (_onnx if options.format == "onnx" else _c)(model, options)
     say(options, {"format": options.format} | facts, lines)
@@ -30,8 +33,7 @@ def _onnx(model, options):
     from svmosaic.export.prepared import prepared_to_onnx
 
     proto = prepared_to_onnx(model)
-    with written(options.output) as path:
-        path.write_bytes(proto.SerializeToString())
+    write_bytes(options.output, proto.SerializeToString())
     inputs = [value.name for value in proto.graph.input]
     outputs = [value.name for value in proto.graph.output]
     facts = {"files": [options.output], "inputs": inputs, "outputs": outputs}
@@ -51,8 +53,7 @@ def _c(model, options):
         source, header = prepared_to_c(model, Path(folder) / output.name, name=options.name)
         # The header first: a source without its header would not compile.
         for file, place in ((header, output.with_suffix(".h")), (source, output)):
-            with written(place) as path:
-                path.write_bytes(file.read_bytes())
+            write_bytes(place, file.read_bytes())
     name = options.name or source.stem
     facts = {"files": [str(output), str(output.with_suffix(".h"))], "name": name}
     return facts, [

@@ -3,7 +3,9 @@
 import numpy as np
 from scipy import sparse
 
-from svmosaic.cli._io import add_output_options, check_output, say, written
+from svmosaic.atomic import write_text
+from svmosaic.cli._io import add_output_options, add_table_options, check_file, read_options, say
+from svmosaic.heads import head_of
 from svmosaic.tabular.formats import TableError, read_chunks
 from svmosaic.tabular.trained_model import open_model
 
@@ -19,13 +21,14 @@ def add_arguments(parser):
     parser.add_argument(
         "--top", type=int, default=8, help="features to name for a row, and regions to list (8; 0: all)"
     )
+    add_table_options(parser)
     add_output_options(parser)
 
 
 def run(options):
     """Print what is asked for."""
     if options.html is not None:
-        check_output(options.html)
+        check_file(options.html, [options.model, options.data])
     if options.data is not None and options.row is None:
         raise ValueError("--data needs --row, which says which of its rows to explain")
     model = open_model(options.model)
@@ -94,7 +97,7 @@ def _row(model, options):
         best = np.argsort(-share, kind="stable")[:5]
         lines.append("probabilities: " + ", ".join(f"{model.classes[c]} {share[c]:.1%}" for c in best))
     # For two classes there is one score, positive for the second; otherwise the score of the class that won.
-    output = 0 if len(model.classes) == 2 else int(np.searchsorted(model.classes, predicted))
+    output = head_of(model.estimator).output_of(int(np.searchsorted(model.classes, predicted)))
     facts["score_of"] = account.output_names[output]
     facts["score"] = account.decision[0, output]
     order = np.argsort(-np.abs(account.votes[0, :, output]), kind="stable")
@@ -135,7 +138,9 @@ def _find_row(model, options):
             raise TableError(f"the sample has rows 1 to {len(y)}, so none {n}")
         return (X.iloc[[n - 1]] if hasattr(X, "iloc") else X[[n - 1]]), y[n - 1]
     before = 0
-    for table in read_chunks(options.data, text=model.text_columns):
+    for table in read_chunks(
+        options.data, text=model.text_columns, kept=model.text_labels, **read_options(options, model.dialect)
+    ):
         if n <= before + len(table) and n >= 1:
             X, y = table.X, table.y
             if hasattr(X, "iloc"):
@@ -157,5 +162,4 @@ def _report(model, options):
         model.estimator, model.prepared(X), y, feature_names=model.prepared_names,
         class_names=[str(c) for c in model.classes], title=title,
     )  # fmt: skip
-    with written(options.html) as path:
-        path.write_text(page, encoding="utf-8")
+    write_text(options.html, page)

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say, written
+from svmosaic.atomic import check_output, written
+from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say
 from svmosaic.tabular.formats import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
 from svmosaic.tabular.trained_model import open_model
 
@@ -38,6 +39,8 @@ def run(options):
         raise ValueError(f"--chunk must be at least 1, got {options.chunk}")
     if options.json and is_stdin(options.output):
         raise ValueError("--json and the predictions cannot both go to stdout: name a file with -o")
+    if not is_stdin(options.output):
+        check_output(options.output, [options.model, options.data])
     model = open_model(options.model)
     if options.proba:
         model.check_calibrated()
@@ -57,12 +60,16 @@ def run(options):
 
 def chunks_of(model, options, rows, update=None):
     """The table of a command, read as the model needs it."""
-    extra = {}
-    if is_npy(getattr(options, "label", None)):
-        extra = {"label": options.label}
-    if model.sparse and format_of(options.data, options.format) == "libsvm":
+    label, extra = getattr(options, "label", None), {}
+    if is_npy(label):
+        extra = {"label": label}
+    elif model.sparse and format_of(options.data, options.format) == "libsvm":
         extra = {"n_features": len(model.feature_names), "zero_based": str(model.feature_names[0]) == "0"}
-    return read_chunks(options.data, rows, text=model.text_columns, progress=update, **extra, **read_options(options))
+    kept = [label] if label is not None and model.text_labels else model.text_labels
+    return read_chunks(
+        options.data, rows, text=model.text_columns, kept=kept, progress=update, **extra,
+        **read_options(options, model.dialect),
+    )  # fmt: skip
 
 
 def predictions(model, table, options, name, first_row=0):
@@ -94,6 +101,7 @@ def _kept(table, options, name):
 def _because(model, rows, predicted, top):
     """For each row: tiles with their weights, and features with what they add in favour of the prediction."""
     from svmosaic.explain import explain
+    from svmosaic.heads import head_of
 
     prepared = model.pipeline[:-1].transform(rows)
     mosaic = getattr(model.estimator, "mosaic_", None)
@@ -105,7 +113,7 @@ def _because(model, rows, predicted, top):
     tiles, features = [], []
     place = np.searchsorted(model.classes, predicted)
     for start in range(0, prepared.shape[0], batch):
-        account = explain(mosaic, prepared[start : start + batch], model.classes, names)
+        account = explain(mosaic, prepared[start : start + batch], head_of(model.estimator), names)
         weight = account.weight if account.link == "identity" else np.abs(account.votes).sum(axis=2)
         # With the vote link a score is no sum over features: those of the tile that decided.
         if account.link == "identity":

@@ -1,7 +1,6 @@
 """`svmosaic reproduce`: the tables and figures of the papers, beside our numbers."""
 
 import os
-import signal
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,6 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from svmosaic.atomic import write_text
 
 INTERRUPTED = 130
 EPILOG = """Results are kept as they come: stop it whenever you like, and start it again to go on."""
@@ -101,7 +102,7 @@ def _run(experiments, store, options):
     if todo:
         console.print(f"{len(todo)} runs to do, {len(store.records)} in {store.path}")
     try:
-        with _terminate_as_interrupt(), store, _display(console, len(todo), total) as report:
+        with store, _display(console, len(todo), total) as report:
             outcome = run(experiments, store, repeats=options.repeats, jobs=options.jobs, report=report)
     except KeyboardInterrupt:
         left = len(plan(experiments, store, options.repeats)[0])
@@ -114,24 +115,6 @@ def _run(experiments, store, options):
     for what, why in outcome.failed:
         console.print(f"failed: {what}: {why}", markup=False)
     return 1 if outcome.failed else 0
-
-
-@contextmanager
-def _terminate_as_interrupt():
-    """A polite request to end is met as Ctrl-C is: workers are ended too."""
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not in the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -185,10 +168,10 @@ def _write(experiments, store, output, options):
     report = output / "report.html"
     for place in (path, report):
         place.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(experiments, store, title=title, command=command))
+    write_text(path, page(experiments, store, title=title, command=command))
     if has_pictures():
         write_images(experiments, store, path.parent / "images")
     else:
         print("no pictures: they need matplotlib, pip install 'svmosaic[plot]'", file=sys.stderr)
-    report.write_text(html_report(experiments, store, title=title))
+    write_text(report, html_report(experiments, store, title=title))
     print(f"written: {path} and {report}")

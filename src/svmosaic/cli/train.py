@@ -1,32 +1,22 @@
 """`svmosaic train`: a model from a table."""
 
 import ast
+from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 
-from svmosaic import (
-    ClusteredSVC,
-    KMeansSVC,
-    LearnedGateSVC,
-    LinearSVC,
-    LocallyLinearSVC,
-    MixtureSVC,
-    MosaicClassifier,
-    MultiTaskMixtureSVC,
-)
-from svmosaic.cli._io import Bar, check_output, duration, memory_size
-from svmosaic.cli._large import is_large, train
-from svmosaic.cli._training import add_training_arguments, common_parameters, finish, fitted, for_judging, read_data
+from svmosaic.cli._io import Bar, check_file, duration, is_large, memory_size
+from svmosaic.cli._training import add_training_arguments, common_parameters, inputs_of, train
 
 MODELS = {
-    "auto": MosaicClassifier,
-    "linear": LinearSVC,
-    "kmeans": KMeansSVC,
-    "clustered": ClusteredSVC,
-    "local": LocallyLinearSVC,
-    "learned": LearnedGateSVC,
-    "mixture": MixtureSVC,
-    "multitask": MultiTaskMixtureSVC,
+    "auto": "MosaicClassifier",
+    "linear": "LinearSVC",
+    "kmeans": "KMeansSVC",
+    "clustered": "ClusteredSVC",
+    "local": "LocallyLinearSVC",
+    "learned": "LearnedGateSVC",
+    "mixture": "MixtureSVC",
+    "multitask": "MultiTaskMixtureSVC",
 }
 BUDGET = 60.0
 
@@ -54,10 +44,10 @@ def add_arguments(parser):
 def run(options):
     """Train, judge, fit to all rows, write."""
     started = perf_counter()
-    check_output(options.output)
+    check_file(options.output, inputs_of(options))
     if options.budget is not None and options.model != "auto":
         raise ValueError(f"--budget is for --model auto, or for `svmosaic tune`, not for --model {options.model}")
-    kind = MODELS[options.model]
+    kind = model_class(options.model)
     parameters = common_parameters(kind, options) | _settings(kind, options)
     seconds = None
     if options.model == "auto":
@@ -67,17 +57,26 @@ def run(options):
     if options.scratch is not None and not Path(options.scratch).is_dir():
         raise ValueError(f"--scratch: there is no folder {options.scratch}")
     with Bar(options.quiet) as bar:
-        if is_large(options):
-            train(options, kind, parameters, bar, started, seconds, _told(parameters))
-            return
-        with bar.step(f"reading {options.data}"):
-            data = read_data(options)
-        model = None
-        if data.test is not None:
-            with bar.step("training", seconds) as update:
-                model = fitted(kind(**for_judging(parameters)), *data.train, data.kinds, options, update)
-        estimator = kind(**parameters)
-        finish(options, data, estimator, model, bar, started, {"parameters": _told(parameters)}, seconds)
+        table = _open(options, kind, bar)
+        told = {name: value for name, value in parameters.items() if name not in ("n_jobs", "random_state")}
+        train(options, table, kind, parameters, started, seconds=seconds, extra={"parameters": told})
+
+
+def model_class(name):
+    """The estimator of a --model."""
+    return getattr(import_module("svmosaic"), MODELS[name])
+
+
+def _open(options, kind, bar):
+    """The table, in memory or in chunks."""
+    if is_large(options):
+        from svmosaic.cli._chunked_table import TableInChunks, check_model
+
+        check_model(kind, options)
+        return TableInChunks(options, bar)
+    from svmosaic.cli._tables import TableInMemory
+
+    return TableInMemory(options, bar)
 
 
 def _nothing_held_out(options):
@@ -99,8 +98,3 @@ def _settings(kind, options):
         except (ValueError, SyntaxError):
             found[name] = value
     return found
-
-
-def _told(parameters):
-    """Parameters that say something about the model."""
-    return {name: value for name, value in parameters.items() if name not in ("n_jobs", "random_state")}

@@ -6,17 +6,10 @@ from time import perf_counter
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from svmosaic.cli._io import Bar, check_output, duration
-from svmosaic.cli._training import (
-    add_training_arguments,
-    common_parameters,
-    finish,
-    fitted,
-    for_judging,
-    read_data,
-    take,
-)
-from svmosaic.cli.train import MODELS
+from svmosaic.cli._io import Bar, check_file, duration
+from svmosaic.cli._tables import TableInMemory, fitted, take
+from svmosaic.cli._training import add_training_arguments, common_parameters, for_judging, inputs_of, train
+from svmosaic.cli.train import model_class
 
 # From where random draws are taken. The first of each list are the first candidate of the model.
 GRIDS = {
@@ -56,22 +49,16 @@ def _models(text):
 def run(options):
     """Search on the training rows, judge the best on rows held out, fit it to all."""
     started = perf_counter()
-    check_output(options.output)
+    check_file(options.output, inputs_of(options))
     with Bar(options.quiet) as bar:
-        with bar.step(f"reading {options.data}"):
-            data = read_data(options)
+        data = TableInMemory(options, bar)
         seconds = options.budget * (1 - RESERVE)
         with bar.step("searching", seconds):
             trials = search(options, data, started + seconds)
         best = trials[0]
-        kind = MODELS[best["model"]]
-        parameters = common_parameters(kind, options) | best["parameters"]
-        model = None
-        if data.test is not None:
-            with bar.step("training the best") as update:
-                model = fitted(kind(**for_judging(parameters)), *data.train, data.kinds, options, update)
+        kind = model_class(best["model"])
         extra = {"parameters": best["parameters"], "tried": len(trials), "leaderboard": trials[:10]}
-        finish(options, data, kind(**parameters), model, bar, started, extra)
+        train(options, data, kind, common_parameters(kind, options) | best["parameters"], started, extra=extra)
     if not (options.json or options.quiet):
         print(f"chosen among {len(trials)} trials: --model {best['model']} {_settings(best['parameters'])}")
 
@@ -136,7 +123,7 @@ def candidates(names, rng):
 
 def _try(name, parameters, X, y, held_X, held_y, data, options):
     """A trial, or None where the model does not go with these rows."""
-    kind = MODELS[name]
+    kind = model_class(name)
     common = for_judging(common_parameters(kind, options))
     started = perf_counter()
     try:

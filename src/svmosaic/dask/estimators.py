@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic import models
 from svmosaic.dask.workers import Workers, aligned, raw_parts
+from svmosaic.heads import head_of
 from svmosaic.partitions import fit
 
 _DOC = """{name} over Dask collections.
@@ -78,8 +79,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X):
         """Signed scores, lazily: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self, "local_")
-        n_classes = len(self.local_.classes_)
-        return self._apply(X, "decision_function", None if n_classes == 2 else n_classes, np.float64)
+        like = _no_scores(self.local_)
+        return self._apply(X, "decision_function", None if like.ndim == 1 else like.shape[1], np.float64)
 
     @available_if(_can_predict_proba)
     def predict_proba(self, X):
@@ -150,11 +151,16 @@ def _hits(model, X, y, weight):
 
 def _on_block(block, model, method):
     if block.shape[0] == 0:  # which estimators refuse
-        n_classes = len(model.classes_)
         if method == "predict":
             return model.classes_[:0]
-        return np.empty(0) if method == "decision_function" and n_classes == 2 else np.empty((0, n_classes))
+        return _no_scores(model) if method == "decision_function" else np.empty((0, len(model.classes_)))
     return getattr(model, method)(block)
+
+
+def _no_scores(model):
+    """What `decision_function` would give for no rows."""
+    head = head_of(model)
+    return head.shaped(np.empty((0, head.n_outputs)))
 
 
 def _on_frame(frame, model, method):

@@ -4,13 +4,14 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
+
+from svmosaic.atomic import write_text
 
 _CHUNK = 1 << 16
 _ATTEMPTS = 4
@@ -58,22 +59,6 @@ def digest(path, method="sha256"):
     """Checksum of a file, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, method).hexdigest()
-
-
-def write_atomically(path, write):
-    """Call `write(file)` on a temporary file beside `path`, which takes its place when it is complete."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 @contextmanager
@@ -139,7 +124,7 @@ def _receive(url, part, notes, progress):
         # A weak ETag promises less than equal bytes.
         tag = response.headers.get("ETag", "W/")
         tag = response.headers.get("Last-Modified") if tag.startswith("W/") else tag
-        notes.write_text(json.dumps({"url": url, "tag": tag}))
+        write_text(notes, json.dumps({"url": url, "tag": tag}))
         with open(part, "ab" if goes_on else "wb") as file, _bar(url, have, total, progress) as advance:
             while chunk := response.read(_CHUNK):
                 file.write(chunk)
@@ -163,8 +148,7 @@ def _check(url, part, path, checksum):
             part.unlink()
             _beside(path, ".part.json").unlink(missing_ok=True)
             raise DownloadError(f"{url} has the {method} checksum {found} where {wanted} was expected. {remedy}.")
-    text = f"{digest(part)}  {path.name}\n"
-    write_atomically(recorded, lambda file: file.write(text.encode()))
+    write_text(recorded, f"{digest(part)}  {path.name}\n")
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from svmosaic.datasets.download import DownloadError, digest, locked, write_atomically
+from svmosaic.atomic import write_text, written
+from svmosaic.datasets.download import DownloadError, digest, locked
 from svmosaic.datasets.registry import SETS, TASKS, Task, names
 from svmosaic.datasets.sources import SceneFiles, download_path
 
@@ -235,9 +236,9 @@ def _download(name, entry, data, progress):
             if isinstance(error, OSError):
                 raise DatasetNotFoundError(_absent(name, data, str(error))) from error
             raise ValueError(f"data set {name!r}: what came from {entry.source.where} is not it ({error})") from error
-        write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
-        checksum = f"{digest(path)}  {path.name}\n"
-        write_atomically(path.with_name(f"{path.name}.sha256"), lambda file: file.write(checksum.encode()))
+        with written(path) as temporary:
+            np.savez_compressed(temporary, **arrays)
+        write_text(path.with_name(f"{path.name}.sha256"), f"{digest(path)}  {path.name}\n")
         for file in originals:
             file.unlink(missing_ok=True)  # the arrays are kept, and the checksum of the original
     return arrays

@@ -7,6 +7,7 @@ import numpy as np
 from svmosaic.densities.conversion import ConvertedMixture
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier
 from svmosaic.densities.kernel_predictor import KernelPredictor, scaled_densities
+from svmosaic.heads import flattened
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,7 @@ class Blend:
 
     def scaled_densities(self, X):
         """exp(log_ratio) p(k) p(x|k), for two classes their difference; through logarithms, so nothing underflows."""
-        scaled = scaled_densities(self.mixture.predict_joint_log_proba(X), self.log_ratio)
-        return scaled.ravel() if scaled.shape[1] == 1 else scaled
+        return flattened(scaled_densities(self.mixture.predict_joint_log_proba(X), self.log_ratio))
 
     def predictor(self, weight, calibration=None):
         """A `KernelPredictor` of the parts that the weight leaves."""

@@ -25,6 +25,7 @@ from svmosaic.densities.kernel_predictor import KernelPredictor
 from svmosaic.densities.kernel_sums import kernel_bank, kernel_sums
 from svmosaic.densities.one_vs_rest import OneVsRestMachine
 from svmosaic.densities.reduction import reduce_expansion
+from svmosaic.heads import contrast, count_outputs, head_of, in_columns
 
 BIASES = ("class", "both", "wide")
 
@@ -55,8 +56,7 @@ class _KernelClassifier:
 
     def predict(self, X, n_jobs=None):
         """The class with the largest decision value."""
-        scores = self.decision_function(X, n_jobs)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return head_of(self).answers(in_columns(self.decision_function(X, n_jobs)))
 
     def predictor(self):
         """A `KernelPredictor`: the function packed for many small calls, without checks of the rows.
@@ -123,8 +123,7 @@ class ConvertedSVM(_KernelClassifier):
 
     def decision_function(self, X, n_jobs=None):
         """f(x): of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        scores = self._sums(X, self.dual_coef_.T, n_jobs) + self.intercept_
-        return scores.ravel() if len(self.classes_) == 2 else scores
+        return head_of(self).shaped(self._sums(X, self.dual_coef_.T, n_jobs) + self.intercept_)
 
 
 @dataclass(frozen=True)
@@ -194,15 +193,12 @@ class ConvertedMixture(_KernelClassifier):
 
     def _machine(self):
         coef, intercept = self.coef - self.shared[:, None], self.constants - self.shared_constant
-        if len(self.classes_) == 2:
-            coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-        return coef.T, intercept
+        return contrast(coef).T, contrast(intercept)
 
     def decision_function(self, X, n_jobs=None):
         """The SVM's decision values: S_1 - S_0 for two classes, else S_k less what was added to every class."""
-        if len(self.classes_) == 2:
-            scores = self.class_scores(X, n_jobs)
-            return scores[:, 1] - scores[:, 0]
+        if head_of(self).n_outputs == 1:
+            return head_of(self).shaped(contrast(self.class_scores(X, n_jobs)))
         scores = self._sums(X, np.column_stack([self.coef, self.shared]), n_jobs)
         return scores[:, :-1] + self.constants - (scores[:, -1:] + self.shared_constant)
 
@@ -322,10 +318,7 @@ def mixture_to_svm(mixture):
         whitening = 1.0 / np.sqrt(covariance)
     else:
         whitening = np.linalg.inv(np.linalg.cholesky(covariance))
-    if len(mixture.classes_) == 2:
-        dual = np.where(owner == 1, weights, -weights)[None]
-    else:
-        dual = np.where(owner == np.arange(len(mixture.classes_))[:, None], weights, 0.0)
+    dual = contrast(np.where(owner == np.arange(len(mixture.classes_))[:, None], weights, 0.0), axis=0)
     return ConvertedSVM(
         mixture.classes_, mixture.means_, np.full(len(weights), gamma), whitening, dual, np.zeros(len(dual))
     )
@@ -372,7 +365,7 @@ def _from_machine(svm):
     vectors, dual = (
         a.toarray() if hasattr(a, "toarray") else np.asarray(a) for a in (svm.support_vectors_, svm.dual_coef_)
     )
-    n_outputs = 1 if len(svm.classes_) == 2 else len(svm.classes_)
+    n_outputs = count_outputs(len(svm.classes_))
     if len(dual) != n_outputs or len(svm.intercept_) != n_outputs:
         raise ValueError(
             f"{name} with {len(svm.classes_)} classes votes one-vs-one, which has no mixture form: fit "

@@ -25,6 +25,7 @@ from svmosaic.densities.blend import Blend, Reduction
 from svmosaic.densities.conversion import mixture_to_svm, svm_to_mixture
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
 from svmosaic.densities.one_vs_rest import OneVsRestMachine
+from svmosaic.heads import Classify, in_columns
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
@@ -292,8 +293,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
                 for b, w in enumerate(self.weights_):
                     # Weight 0 through the logarithms, as in prediction: there densities cannot underflow to a tie.
                     score = alone if w == 0 else w * values + (1 - w) * scaled
-                    winner = (score > 0).astype(int) if score.ndim == 1 else score.argmax(axis=1)
-                    correct[a, b] = right @ (self.classes_[winner] == y)
+                    correct[a, b] = right @ (Classify(self.classes_).answers(in_columns(score)) == y)
         with_all, with_few = full.predict(X), reduced.predict(X)
         return _Fold(correct, right @ (with_all == y), right @ (with_few == y), right @ (with_all == with_few))
 
@@ -307,7 +307,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
             rows, part = data.X[kept], data.fit_mixture(clone(mixture), kept)
             fitted = svm_to_mixture(_fitted(clone(svm), rows, data.y[kept], data.weight[kept]))
             blend = Blend.fit(self._reduce(fitted, rows, seed), part, rows, data.weight[kept], self.scale)
-            return blend.decision_function(data.X, self.weight_, self.n_jobs).reshape(len(weight), -1)
+            return in_columns(blend.decision_function(data.X, self.weight_, self.n_jobs))
 
         return cross_fit(self.calibration, target, scores_without, np.random.RandomState(seed))
 

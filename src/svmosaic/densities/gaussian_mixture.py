@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.growth import COVARIANCES, POOLINGS, fit_mixture
 from svmosaic.densities.kernel_predictor import KernelPredictor
+from svmosaic.heads import contrast, flattened, winners
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._progress import Fitting
@@ -265,13 +266,12 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
 
     def decision_function(self, X):
         """log p(1|x) - log p(0|x) of shape (n_samples,) for two classes, else log p(k) p(x|k) of all classes."""
-        joint = self.predict_joint_log_proba(X)
-        return joint[:, 1] - joint[:, 0] if joint.shape[1] == 2 else joint
+        return flattened(contrast(self.predict_joint_log_proba(X)))
 
     def predict(self, X):
         """The most probable class."""
-        joint = self.predict_joint_log_proba(X)
-        return self.classes_[joint.argmax(axis=1)]
+        found = winners(self.predict_joint_log_proba(X))  # first: NotFittedError, not AttributeError
+        return self.classes_[found]
 
     def predict_log_proba(self, X):
         """log p(k|x), of shape (n_samples, n_classes)."""

@@ -6,6 +6,7 @@ This module needs numpy and the core only, and so does unpickling a `KernelPredi
 import numpy as np
 
 from svmosaic import _core
+from svmosaic.heads import contrast
 from svmosaic.predictor import BasePredictor, checked
 
 # exp of more than this overflows.
@@ -31,7 +32,7 @@ def scaled_densities(joint, log_ratio):
     """
     top = joint.max(axis=1, keepdims=True)
     scaled = np.exp(np.minimum(top + log_ratio, LARGEST_EXPONENT)) * np.exp(joint - top)
-    return scaled[:, 1:] - scaled[:, :1] if scaled.shape[1] == 2 else scaled
+    return contrast(scaled)
 
 
 class KernelPredictor(BasePredictor):
@@ -139,8 +140,7 @@ class KernelPredictor(BasePredictor):
     def _scores(self, X, n_threads):
         X = self._rows(X)
         if self._machine is None:
-            joint = self._joint(X, n_threads)
-            return joint[:, 1:] - joint[:, :1] if joint.shape[1] == 2 else joint
+            return contrast(self._joint(X, n_threads))
         linear, bank, coef, intercept = self._machine
         scores = np.empty((len(X), len(coef)))
         bank.sums(_handle(_mapped(X, linear)), coef, scores, n_threads)

@@ -9,6 +9,7 @@ from scipy import sparse
 from svmosaic._validation import validate
 from svmosaic.explain import names_of
 from svmosaic.gates import principal_components
+from svmosaic.heads import home_tiles
 
 # Okabe and Ito's colours, which readers of all kinds of colour vision can tell apart; black is for lines and text.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -91,8 +92,7 @@ class Fitted:
 
     def home(self):
         """The tile with the largest weight, of each row."""
-        tile, weight = self.codes()
-        return tile[np.arange(len(tile)), weight.argmax(axis=1)]
+        return home_tiles(self.codes())
 
 
 def mosaic_of(model):

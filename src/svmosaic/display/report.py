@@ -9,6 +9,7 @@ from scipy import sparse
 
 from svmosaic.display._fitted import PALETTE, Fitted, Plane
 from svmosaic.explain import count_regions, explain
+from svmosaic.heads import Classify, head_of
 
 # Rows on the map, each of which can be chosen.
 MOST_ROWS = 1000
@@ -72,7 +73,7 @@ def region_report(model, X, y=None, *, feature_names=None, class_names=None, tit
         "n_features": fitted.mosaic.coef.shape[2],
         "classes": fitted.classes,
         "features": fitted.features,
-        "outputs": fitted.classes[1:] if len(fitted.classes) == 2 else fitted.classes,
+        "outputs": Classify(np.array(fitted.classes)).output_names,
         "linear": fitted.mosaic.link == "identity",
         "truth": label is not None,
         "palette": PALETTE,
@@ -123,9 +124,9 @@ def _used_features(data):
 
 def _regions(fitted, predicted, label):
     """Counts and strongest weights of each tile."""
-    mosaic, n_classes = fitted.mosaic, len(fitted.classes)
+    mosaic = fitted.mosaic
     shown = predicted if label is None else label
-    counts = count_regions(fitted.codes(), mosaic.n_tiles, shown, n_classes, predicted == shown)
+    counts = count_regions(mosaic, head_of(fitted.model), fitted.codes(), shown, predicted)
     n_tiles, n_outputs, n_features = mosaic.coef.shape
     n_shown = min(n_features, int(np.clip(MOST_WEIGHTS // (n_tiles * n_outputs), FEWEST_SHOWN, MOST_SHOWN)))
     strength = np.linalg.norm(mosaic.coef, axis=1)
@@ -163,6 +164,7 @@ def _map(fitted, chosen, predicted, label):
 
 def _rows(fitted, chosen, predicted, label):
     """For each chosen row: tiles that spoke, and what made the scores of its predicted and of its true class."""
+    head = head_of(fitted.model)
     n_tiles, n_outputs, n_features = fitted.mosaic.coef.shape
     width = getattr(fitted.mosaic.gate, "width", n_tiles)
     step = max(1, BLOCK // (width * n_outputs * n_features))
@@ -170,10 +172,10 @@ def _rows(fitted, chosen, predicted, label):
     lines = []
     for start in range(0, len(chosen), step):
         part = chosen[start : start + step]
-        told = explain(fitted.mosaic, fitted.X[part], fitted.model.classes_, fitted.features)
+        told = explain(fitted.mosaic, fitted.X[part], head, fitted.features)
         margins, votes = told.margins, told.votes
         for i, row in enumerate(part):
-            outputs = [0] if n_outputs == 1 else [predicted[row]]
+            outputs = [head.output_of(predicted[row])]
             if n_outputs > 1 and label is not None and label[row] != predicted[row]:
                 outputs.append(label[row])
             spoke = np.argsort(-told.weight[i], kind="stable")[:ROW_TILES]

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 
+from svmosaic.atomic import written
 from svmosaic.experiments.catalogue import PAPERS
 from svmosaic.experiments.describe import MEASURES
 from svmosaic.experiments.summary import coverage, entries, remarks, shortfalls
@@ -175,13 +176,14 @@ def write_images(experiments, store, folder) -> list[Path]:
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    drawn = []
     for experiment in experiments:
         if is_drawn(experiment, store):
             path = folder / image_name(experiment)
-            draw(experiment, store).savefig(path, dpi=60)
-            written.append(path)
-    return written
+            with written(path) as temporary:
+                draw(experiment, store).savefig(temporary, dpi=60)
+            drawn.append(path)
+    return drawn
 
 
 STYLE = """

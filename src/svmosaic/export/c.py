@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from svmosaic import __version__
+from svmosaic.atomic import write_text
 from svmosaic.export import _c_mixtures as mixtures
 from svmosaic.export._c_calibrations import CALIBRATIONS
 from svmosaic.export._c_tables import CExportError, array, number
@@ -56,9 +57,10 @@ def to_c(estimator, path, *, name=None):
     parts = [_TOP, *body]
     labels = ", ".join(_c_string(label) for label in classes)
     parts.append(f"const char *const @NAME@_classes[@CLASSES@] = {{{labels}}};\n")
-    source.write_text(_fill("\n".join(parts), values))
     head = _HEADER.replace("@PROBABILITIES@", _PROBABILITIES_HEADER if has_probabilities else "")
-    header.write_text(_fill(head, values))
+    # The header first: a source without its header would not compile.
+    write_text(header, _fill(head, values))
+    write_text(source, _fill("\n".join(parts), values))
     return source, header
 
 

@@ -9,15 +9,17 @@ import inspect
 import io
 import json
 import os
-import tempfile
+import stat
 import zipfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import svmosaic
+from svmosaic.atomic import write_bytes
 
 # Raise when older versions could not make sense of a new file; files of all lower formats stay readable.
 FORMAT = 1
 HEADER = "svmosaic.json"
+MOST_HEADER_BYTES = 10_000
 
 # All of our own types that a model may hold. One line for each new estimator or gate; skops itself vouches for numpy's
 # and scikit-learn's.
@@ -41,6 +43,8 @@ TRUSTED = (
     "svmosaic.gates.hierarchical.HierarchicalGate",
     "svmosaic.gates.projected.ProjectedGate",
     "svmosaic.gates.rbf.RBFGate",
+    "svmosaic.gates.scaled.ScaledGate",
+    "svmosaic.gates.several.SeveralGates",
     "svmosaic.gates.tree.TreeGate",
     "svmosaic.learner.gate_learner.GateLearner",
     "svmosaic.maps.scaling.Scaling",
@@ -91,7 +95,8 @@ class ModelFileError(ValueError):
 def save(estimator, path):
     """Write a fitted estimator, or a pipeline that holds one, to a file.
 
-    The file appears under its name only when it is complete: a crash leaves what was there before.
+    The file appears under its name only when it is complete: a crash leaves what was there before. Two saves of one
+    model have the same bytes.
 
     Parameters
     ----------
@@ -101,27 +106,59 @@ def save(estimator, path):
     import sklearn
     import skops.io
 
-    path = Path(path)
-    unknown = _unknown_types(skops.io.dumps(estimator))
+    content = _reproducible(skops.io.dumps(estimator))
+    unknown = [name for name in skops.io.get_untrusted_types(data=content) if name not in TRUSTED]
     if unknown:
         raise ModelFileError(
             f"{type(estimator).__name__} holds objects that could not be loaded again, of type {', '.join(unknown)}: "
             "give it scikit-learn's own transformers and clusterers, or arrays"
         )
     header = {"format": FORMAT, "svmosaic": svmosaic.__version__, "scikit-learn": sklearn.__version__}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            skops.io.dump(estimator, file)
-            file.flush()
-            os.fsync(file.fileno())
-        with zipfile.ZipFile(temporary, "a") as archive:
-            archive.writestr(HEADER, json.dumps(header))
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    archive = io.BytesIO(content)
+    with zipfile.ZipFile(archive, "a") as entries:
+        entries.writestr(_entry(HEADER), json.dumps(header))
+    write_bytes(path, archive.getbuffer())
+
+
+def _reproducible(content) -> bytes:
+    """An archive of skops with the same bytes whenever and wherever it is written.
+
+    skops names arrays, and numbers the objects that it meets twice, by their addresses in memory; zip archives hold the
+    time. Here objects are numbered in the order of the description, and the time is always the same.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        entries = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+    schema = json.loads(entries.pop("schema.json"))
+    numbers: dict = {}
+    names: dict = {}
+    _number_objects(schema, numbers, names)
+    stable = io.BytesIO()
+    with zipfile.ZipFile(stable, "w") as archive:
+        for name, new in names.items():
+            archive.writestr(_entry(new), entries[name])
+        archive.writestr(_entry("schema.json"), json.dumps(schema, indent=2))
+    return stable.getvalue()
+
+
+def _number_objects(node, numbers, names):
+    """Give the objects in a node of the description, and below, numbers in the order in which they come."""
+    if isinstance(node, dict):
+        if isinstance(node.get("__id__"), int):
+            # Whether two equal numbers or texts are one object is the interpreter's business, and not kept.
+            key = object() if node.get("__loader__") == "JsonNode" else node["__id__"]
+            node["__id__"] = numbers.setdefault(key, len(numbers))
+        if isinstance(node.get("file"), str):
+            suffix = PurePosixPath(node["file"]).suffix
+            node["file"] = names.setdefault(node["file"], f"{len(names)}{suffix}")
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        _number_objects(child, numbers, names)
+
+
+def _entry(name):
+    """An entry of an archive at the beginning of the zip format's time."""
+    entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    entry.external_attr = 0o600 << 16
+    return entry
 
 
 def load(path):
@@ -145,7 +182,9 @@ def load(path):
     import skops.io
 
     path = Path(path)
-    data = path.read_bytes()  # once: what is checked is what is opened, whatever becomes of the file meanwhile
+    with open(path, "rb") as file:
+        _check_head(path, file)
+        data = file.read()  # once: what is checked is what is opened, whatever becomes of the file meanwhile
     _check_archive(path, data)
     try:
         data = _with_moved_types(data)
@@ -166,24 +205,39 @@ def load(path):
     return estimator
 
 
-def _check_archive(path, data):
-    """Refuse everything but an undamaged archive of ours, from this version or before."""
-    start = data[:2]
+def _check_head(path, file):
+    """Refuse what cannot be a model before it is read into memory, however long it is."""
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        raise ModelFileError(f"{path} is not a regular file: copy the model into one")
+    start = file.read(2)
     if start[:1] == b"\x80":
         raise ModelFileError(f"{path} is a pickle, which can run any code when opened; only files of save() are read")
     if start != b"PK":
         raise ModelFileError(f"{path} is not a model saved by svmosaic")
     try:
+        with zipfile.ZipFile(file) as archive:
+            found = archive.infolist()
+    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, ValueError) as error:
+        raise ModelFileError(f"{path} is truncated or damaged ({error})") from error
+    # save() does not compress, so no entry can be larger than the file.
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in found):
+        raise ModelFileError(f"{path} is not a model saved by svmosaic: its entries are compressed")
+    entries = {entry.filename: entry.file_size for entry in found}
+    if HEADER not in entries:
+        raise ModelFileError(f"{path} is not a model saved by svmosaic: it has no entry {HEADER}")
+    size = os.fstat(file.fileno()).st_size
+    if entries[HEADER] > MOST_HEADER_BYTES or sum(entry.file_size for entry in found) > size:
+        raise ModelFileError(f"{path} is damaged: its entries are larger than they can be")
+    file.seek(0)
+
+
+def _check_archive(path, data):
+    """Refuse everything but an undamaged archive of ours, from this version or before."""
+    try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            entries = archive.infolist()
-            # save() does not compress, so no entry can be larger than the file.
-            if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-                raise ModelFileError(f"{path} is not a model saved by svmosaic: its entries are compressed")
             broken = archive.testzip()
             if broken is not None:
                 raise ModelFileError(f"{path} is damaged: entry {broken} has a wrong checksum")
-            if HEADER not in archive.namelist():
-                raise ModelFileError(f"{path} is not a model saved by svmosaic: it has no entry {HEADER}")
             for name in {HEADER, "schema.json"} & set(archive.namelist()):
                 # Written as ASCII; other encodings would be guessed, and the module that decodes them imported.
                 content = archive.read(name)
@@ -231,12 +285,6 @@ def _rename_types(node) -> bool:
     return any([_rename_types(child) for child in children]) or moved
 
 
-def _unknown_types(data):
-    import skops.io
-
-    return [name for name in skops.io.get_untrusted_types(data=data) if name not in TRUSTED]
-
-
 def _fill_in_defaults(estimator):
     """Parameters that came after the version that wrote the file."""
     inside = getattr(estimator, "pipeline", estimator)
@@ -245,9 +293,3 @@ def _fill_in_defaults(estimator):
             for name, parameter in inspect.signature(type(step)).parameters.items():
                 if name not in vars(step) and parameter.default is not parameter.empty:
                     setattr(step, name, parameter.default)
-
-
-def _umask():
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from svmosaic.atomic import write_text
 from svmosaic.export._c_tables import CExportError, array
 from svmosaic.export.c import to_c
 
@@ -75,7 +76,7 @@ def prepared_to_c(model, path, *, name=None):
         raise CExportError(f"{type(model.estimator).__name__} cannot be written as C: it is no mosaic")
     source, header = to_c(model.estimator, path, name=name)
     fill, center, factor = _affine(model.pipeline.steps[0][1], len(model.feature_names))
-    source.write_text(_with_preparation(source.read_text(), fill, center, factor))
+    write_text(source, _with_preparation(source.read_text(), fill, center, factor))
     return source, header
 
 

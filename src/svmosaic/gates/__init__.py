@@ -8,6 +8,8 @@ from svmosaic.gates.placement import place_centers
 from svmosaic.gates.projected import ProjectedGate, principal_components
 from svmosaic.gates.rbf import RBFGate
 from svmosaic.gates.responsibilities import Responsibilities
+from svmosaic.gates.scaled import ScaledGate
+from svmosaic.gates.several import SeveralGates
 from svmosaic.gates.tree import TreeGate, plant_tree
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "ProjectedGate",
     "RBFGate",
     "Responsibilities",
+    "ScaledGate",
+    "SeveralGates",
     "SingleCell",
     "TreeGate",
     "place_centers",

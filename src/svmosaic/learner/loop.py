@@ -100,9 +100,7 @@ def check_divergence(learner, loss, epoch, learning_rate):
 
 
 def accuracy(mosaic, X, target, n_jobs) -> float:
-    scores = mosaic.decision_function(X, n_jobs)
-    predicted = (scores[:, 0] > 0) if scores.shape[1] == 1 else scores.argmax(axis=1)
-    return float(np.average(predicted == target.label, weights=target.weight))
+    return target.head.accuracy(mosaic.decision_function(X, n_jobs), target.label, target.weight)
 
 
 def mosaic_of(learner) -> Mosaic:

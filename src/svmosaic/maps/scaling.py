@@ -44,3 +44,8 @@ class Scaling:
         """Rows for the gate and rows for the tiles, which are the same."""
         scaled = self.scale(X)
         return scaled, scaled
+
+    def fold(self, coef, intercept):
+        """Weights and intercepts of tiles that do the same to x as the given ones do to z."""
+        scaled = coef * self.factor
+        return scaled, intercept if self.center is None else intercept - scaled @ self.center

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +22,7 @@ class FeatureMap:
     def rows(self, X):
         """Rows for the gate and rows for the tiles."""
         features = self.transformer.transform(X)
-        features = features.tocsr() if sparse.issparse(features) else np.ascontiguousarray(features)
+        features = features.tocsr() if hasattr(features, "tocsr") else np.ascontiguousarray(features)
         if features.dtype not in (np.float32, np.float64):
             features = features.astype(np.float64)
         return (X if self.code_space == "input" else features), features

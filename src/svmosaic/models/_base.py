@@ -11,20 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import cross_fit
 from svmosaic.explain import count_regions, explain, regions_table
+from svmosaic.heads import head_of
 from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Fitting
 from svmosaic.mosaic import Mosaic
-from svmosaic.rows import Rows, row_blocks
+from svmosaic.rows import Rows, bias_of, row_blocks, split_bias
 from svmosaic.solvers import SOLVERS, Control, problems_of, solve, warn_if_unconverged
 
 
 def _tiles_of(coupling, solutions, bias):
     """Weights (n_tiles, n_outputs, n_features) and intercepts of the tiles."""
-    tiles = np.stack([coupling.tiles(s.weights) for s in solutions], axis=1)
-    return tiles[:, :, :-1], bias * tiles[:, :, -1]
+    return split_bias(np.stack([coupling.tiles(s.weights) for s in solutions], axis=1), bias)
 
 
 def _code(gate, X, n_jobs):
@@ -97,7 +97,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
             scores = self.mosaic_.decision_function(X, self.n_jobs)
         else:  # so that an interrupt gets through
             scores = np.concatenate([self.mosaic_.decision_function(X[rows], self.n_jobs) for rows in blocks])
-        return scores.ravel() if len(self.classes_) == 2 else scores
+        return head_of(self).shaped(scores)
 
     def predictor(self):
         """A `Predictor`: the fitted model packed for many small calls, without scikit-learn's checks.
@@ -124,20 +124,21 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        return explain(self.mosaic_, validate_rows(self, X), self.classes_, names, self.n_jobs)
+        return explain(self.mosaic_, validate_rows(self, X), head_of(self), names, self.n_jobs)
 
     @property
     def regions_(self):
         """What each tile is about, on the training data: a `Table` with one line a tile.
 
-        A row counts for the tile that its gate gives most weight to. Columns: rows, the most frequent class, accuracy,
+        A row counts for the tile that its gate gives most weight to; with several gates once for each gate, which a
+        column names. Columns: rows, the most frequent class, accuracy,
         the share of each class, and the features with the largest weights (standardise the features if these are to be
         compared). `to_frame()` gives a pandas DataFrame.
         """
         if not hasattr(self, "region_counts_"):
             raise AttributeError(f"this {type(self).__name__} has no counts of its training rows: fit it first")
         names = getattr(self, "feature_names_in_", None)
-        return regions_table(self.mosaic_, self.region_counts_, self.classes_, names)
+        return regions_table(self.mosaic_, self.region_counts_, head_of(self), names)
 
     def summarise_regions(self, X, y):
         """The same as `regions_`, of other rows.
@@ -160,7 +161,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         codes = self.mosaic_.gate.code(gate_rows, self.n_jobs)
         counts = self._count_regions(tile_rows, np.searchsorted(self.classes_, y), codes)
         names = getattr(self, "feature_names_in_", None)
-        return regions_table(self.mosaic_, counts, self.classes_, names)
+        return regions_table(self.mosaic_, counts, head_of(self), names)
 
     def _check_parameters(self):
         check_real("C", self.C, above=0)
@@ -181,7 +182,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
 
     def _solve(self, X, target, codes, coupling, rng, start=None):
         """Solve for the tiles of every output with the codes held fixed, from duals where given."""
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        bias = bias_of(self.fit_intercept, self.intercept_scaling)
         loss, cost = LOSSES[self.loss], self.C * target.weight
         targets = [loss.rows(target.signs(c), cost) for c in range(target.n_outputs)]
         problems = problems_of(Rows(X, bias), codes, coupling, loss, targets)
@@ -226,9 +227,8 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
 
     def _count_regions(self, tile_rows, label, codes):
         """Counts for `regions_`: one pass of scoring."""
-        scores = self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs)
-        correct = self._winners(scores) == label
-        return count_regions(codes, self.mosaic_.n_tiles, label, len(self.classes_), correct)
+        found = head_of(self).found(self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs))
+        return count_regions(self.mosaic_, head_of(self), codes, label, found)
 
     def _report(self, solutions, coupling=None):
         name = type(self).__name__

@@ -9,8 +9,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from svmosaic.couplings import Coupling
 from svmosaic.gates import SingleCell
+from svmosaic.heads import winners
 from svmosaic.losses import LOSSES
-from svmosaic.rows import Rows
+from svmosaic.rows import Rows, bias_of, split_bias
 from svmosaic.solvers import Control, problems_of, solve
 
 # Numbers of votes (rows times rounds times classes) held at a time in prediction.
@@ -26,7 +27,7 @@ class Rounds:
         self.signs = [target.signs(c)[train] for c in range(target.n_outputs)]
         weight = target.weight[train]
         self.total, self.weight = weight.sum(), weight / weight.sum()
-        self.bias = float(model.intercept_scaling) if model.fit_intercept else 0.0
+        self.bias = bias_of(model.fit_intercept, model.intercept_scaling)
         codes = SingleCell().code(X, model.n_jobs)
         self.loss = LOSSES[model.loss]
         self.problem, *_ = problems_of(Rows(X, self.bias), codes, Coupling.independent(1), self.loss, self._targets())
@@ -38,8 +39,7 @@ class Rounds:
         """One round; the reason to stop, or None."""
         model = self.model
         solutions = self._solve()
-        tiles = np.stack([s.weights[0] for s in solutions])
-        coef, intercept = tiles[:, :-1], self.bias * tiles[:, -1]
+        coef, intercept = split_bias(np.stack([s.weights[0] for s in solutions]), self.bias)
         wrong = winners_of(self.X, coef[None], intercept[None])[:, 0] != self.label
         error = float(self.weight[wrong].sum())
         n_classes = len(self.target.classes)
@@ -92,13 +92,12 @@ class Rounds:
 
 
 def winners_of(X, coef, intercept):
-    """Places of the classes that the SVM of each round answers with, of shape (n_rows, n_rounds)."""
+    """Indices of the classes that the SVM of each round answers with, of shape (n_rows, n_rounds)."""
     n_rounds, n_outputs, n_features = coef.shape
     flat = coef.reshape(-1, n_features).T.astype(X.dtype, copy=False)
-    winners = np.empty((X.shape[0], n_rounds), dtype=np.int32)
+    found = np.empty((X.shape[0], n_rounds), dtype=np.int32)
     step = max(1, _VOTES_AT_ONCE // flat.shape[1])
     for begin in range(0, X.shape[0], step):
         scores = safe_sparse_dot(X[begin : begin + step], flat, dense_output=True).reshape(-1, n_rounds, n_outputs)
-        scores = scores + intercept
-        winners[begin : begin + step] = scores[..., 0] > 0 if n_outputs == 1 else scores.argmax(axis=2)
-    return winners
+        found[begin : begin + step] = winners(scores + intercept)
+    return found

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from joblib import effective_n_jobs
 
-from svmosaic.rows import Rows
+from svmosaic.heads import contrast
+from svmosaic.rows import Rows, bias_of
 from svmosaic.solvers import Problem, solve_crammer_singer
 
 
@@ -18,7 +19,7 @@ def solve_jointly(estimator, X, target, codes, coupling, rng):
         raise ValueError(f"{name}: multi_class='crammer_singer' needs loss='hinge', got {estimator.loss!r}")
     if estimator.solver not in ("auto", "dual") or not estimator.penalize_intercept:
         raise ValueError(f"{name}: multi_class='crammer_singer' needs solver='dual' and a penalised intercept")
-    bias = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+    bias = bias_of(estimator.fit_intercept, estimator.intercept_scaling)
     problem = Problem(Rows(X, bias), *codes, coupling, target.signs(0), estimator.C * target.weight)
     control = estimator._control([problem], coupling, bias, target, target.n_outputs)
     place = (0, None)
@@ -30,6 +31,5 @@ def solve_jointly(estimator, X, target, codes, coupling, rng):
     if control.finished is not None:
         control.finished(place, solution)
     estimator._report([solution])
-    weights = solution.weights
-    outputs = [weights[1] - weights[0]] if len(weights) == 2 else weights
+    outputs = contrast(solution.weights, axis=0)
     return [replace(solution, certificate=replace(solution.certificate, weights=w)) for w in outputs], bias

@@ -9,7 +9,6 @@ from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
@@ -22,6 +21,7 @@ from svmosaic.models._em_loop import EM, Mixture
 from svmosaic.models._experts import Experts
 from svmosaic.models._progress import Fitting
 from svmosaic.mosaic import Mosaic
+from svmosaic.rows import bias_of, split_bias
 from svmosaic.solvers import SOLVERS, Rows
 
 EM_PARAMETERS = """label_weight : float, default={label_weight}
@@ -213,7 +213,8 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     def _mosaic_of(self, gate, bank, bias) -> Mosaic:
         """The fitted form of a gate and its experts."""
         link = "posterior" if self.calibration == "posterior" else "vote"
-        return Mosaic(gate, bank.tiles[:, :, :-1].copy(), bias * bank.tiles[:, :, -1], link)
+        coef, intercept = split_bias(bank.tiles, bias)
+        return Mosaic(gate, coef.copy(), intercept, link)
 
     @property
     def coef_(self):
@@ -242,13 +243,11 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         return gate.centers[used].astype(np.float64), Responsibilities.hard(cell, data.weight, len(used))
 
     def _bias(self, X, weight) -> float:
-        if not self.fit_intercept:
-            return 0.0
-        if self.intercept_scaling != "scale":
-            return float(self.intercept_scaling)
-        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("if,if->i", X, X)
-        mean = float(np.dot(squares, weight) / weight.sum())
-        return float(np.sqrt(mean)) if mean > 0 else 1.0
+        def mean_square():
+            squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("if,if->i", X, X)
+            return float(np.dot(np.asarray(squares).ravel(), weight) / weight.sum())
+
+        return bias_of(self.fit_intercept, self.intercept_scaling, mean_square)
 
     def _hold_out(self, X, target, rng):
         """The rows without a validation part, and that part."""
@@ -316,8 +315,7 @@ class _Watch:
     def _validate(self, iteration, mixture, trace):
         X, label, weight = self.held_out
         scores = self.fitted(mixture)["mosaic_"].decision_function(X, self.estimator.n_jobs)
-        found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        score = accuracy_score(label, found, sample_weight=weight)
+        score = self.target.head.accuracy(scores, label, weight)
         if self.best is None or score > max(trace.validation_score):
             self.best, self._best_at = mixture, iteration
         trace.validation_score.append(score)

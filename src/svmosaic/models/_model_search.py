@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from svmosaic.heads import in_columns
 from svmosaic.maps.scaling import Scaling
 from svmosaic.models.clustered import ClusteredSVC
 from svmosaic.models.learned_gate import LearnedGateSVC
@@ -288,7 +289,7 @@ class Search:
             trial.scores.append(self.score(model, rows, self.y[held], self.target.weight[held]))
             if self.keep_scores:
                 values = model.decision_function(rows)
-                trial.held_out.append((held, values.reshape(len(held), -1)))
+                trial.held_out.append((held, in_columns(values)))
         return trial
 
     def _expected(self, candidate, n_rows) -> float:

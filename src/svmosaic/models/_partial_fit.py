@@ -8,7 +8,7 @@ from sklearn.utils.metaestimators import available_if
 from svmosaic._validation import check_real, validate_batch
 from svmosaic.losses import LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
-from svmosaic.rows import Rows
+from svmosaic.rows import Rows, bias_of
 from svmosaic.solvers import Control, SgdOptions, Solution, StochasticDescent, problems_of
 from svmosaic.solvers.certificates import Certificate
 
@@ -60,7 +60,7 @@ class StreamMixin:
         X, target = validate_batch(
             self, X, y, None if first else self.classes_, classes, sample_weight, self.class_weight
         )
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        bias = bias_of(self.fit_intercept, self.intercept_scaling)
         if first:
             rng = check_random_state(self.random_state)
             gate_rows, tile_rows, feature_map = self._map_features(X)

@@ -7,6 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
+from svmosaic.heads import contrast
 from svmosaic.solvers import Control, Solution
 from svmosaic.solvers.certificates import Certificate
 
@@ -131,7 +132,7 @@ class Progress:
         if cell is not None:
             self.weights[k][cell] = weights[0]
         elif weights.ndim == 3:  # all classes at once
-            self.weights = [weights[1] - weights[0]] if len(weights) == 2 else list(weights)
+            self.weights = list(contrast(weights, axis=0))
         else:
             self.weights[k] = weights
 

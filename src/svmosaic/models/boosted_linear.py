@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import N_FOLDS, cross_fit
+from svmosaic.heads import Classify, in_columns, winners
 from svmosaic.losses import CLASSIFICATION_LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._boosting import Rounds, winners_of
+from svmosaic.models._importances import weighted_importances
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Fitting
 from svmosaic.solvers import SOLVERS, warn_if_unconverged
@@ -199,9 +201,9 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         while len(rounds.weights) < self.n_estimators:
             before, reason = len(rounds.weights), rounds.boost()
             if len(held) and len(scores) < len(rounds.weights):
-                winners = winners_of(X[held], rounds.coef[-1][None], rounds.intercept[-1][None])
-                votes[np.arange(len(held)), winners[:, 0]] += rounds.weights[-1]
-                right = votes.argmax(axis=1) == target.label[held]
+                found = winners_of(X[held], rounds.coef[-1][None], rounds.intercept[-1][None])
+                votes[np.arange(len(held)), found[:, 0]] += rounds.weights[-1]
+                right = winners(votes) == target.label[held]
                 scores.append(float(np.average(right, weights=target.weight[held])))
                 if reason is None and len(scores) - 1 - int(np.argmax(scores)) >= self.n_iter_no_change:
                     reason = "validation"
@@ -236,6 +238,13 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
             stacklevel=6,
         )
 
+    @property
+    def feature_importances_(self):
+        """Mean absolute weight of each feature over rounds, by the weight of their votes, and outputs."""
+        if not hasattr(self, "coef_"):
+            raise AttributeError(f"this {type(self).__name__} has no feature_importances_ before it is fitted")
+        return weighted_importances(self.coef_, self.estimator_weights_)
+
     def _calibrate(self, X, target, rng):
         def votes_without(weight):
             kept = np.flatnonzero(weight > 0)
@@ -246,7 +255,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
             with warnings.catch_warnings():  # the fit to all rows has told
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 part.fit(X[kept], self.classes_[target.label[kept]], weight[kept])
-            return part.decision_function(X).reshape(len(weight), -1)
+            return in_columns(part.decision_function(X))
 
         return cross_fit(self.calibration, target, votes_without, rng)
 
@@ -272,18 +281,18 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         """
         check_is_fitted(self)
         X = validate_rows(self, X)
-        winners = winners_of(X, self.coef_, self.intercept_)
-        n_classes = len(self.classes_)
-        rows = np.arange(len(winners))
-        votes = np.zeros((len(winners), n_classes))
+        found = winners_of(X, self.coef_, self.intercept_)
+        head, n_classes = Classify(self.classes_), len(self.classes_)
+        rows = np.arange(len(found))
+        votes = np.zeros((len(found), n_classes))
         total = 0.0
         for m, weight in enumerate(self.estimator_weights_):
-            votes[rows, winners[:, m]] += weight
+            votes[rows, found[:, m]] += weight
             total += weight
             if m + 1 >= (self.n_estimators_ if first is None else first):
                 # 1 for the class voted for, -1 / (K - 1) for the others: they sum to zero.
                 share = (votes / total * n_classes - 1) / (n_classes - 1)
-                yield share[:, 1] if n_classes == 2 else share
+                yield head.shaped(share[:, head.positive])
 
     def staged_predict(self, X):
         """Answers after the first round, the second, and so on, by their votes.
@@ -297,7 +306,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         ndarray of shape (n_samples,)
         """
         for scores in self.staged_decision_function(X):
-            yield self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+            yield Classify(self.classes_).answers(in_columns(scores))
 
     def save(self, path):
         """Write the model to a file that `svmosaic.load` opens without running anything in it.

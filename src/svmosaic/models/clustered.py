@@ -10,6 +10,7 @@ from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate, place_centers
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._probabilities import CALIBRATION_PARAMETER
+from svmosaic.rows import split_bias
 from svmosaic.solvers import SOLVERS
 
 _PARAMETERS = """n_clusters : int, default=8
@@ -305,5 +306,4 @@ class ClusteredSVC(_CellSVC):
     def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
         super()._keep(classes, gate, coupling, solutions, bias, feature_map)
         shared = np.stack([s.weights[-1] for s in solutions]) / np.sqrt(self.global_reg)
-        self.global_coef_ = shared[:, :-1]
-        self.global_intercept_ = bias * shared[:, -1]
+        self.global_coef_, self.global_intercept_ = split_bias(shared, bias)

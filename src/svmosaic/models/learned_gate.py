@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import check_choice, check_real, validate_batch, validate_training
+from svmosaic._validation import check_choice, check_real, validate_batch, validate_training, warn_if_far
 from svmosaic.calibration import fit_calibration
 from svmosaic.couplings import Coupling
 from svmosaic.gates import place_centers, plant_tree, principal_components
@@ -26,6 +26,8 @@ from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 GATES = ("anchors", "tree")
 # Epochs of the solver that polishes.
 POLISH_EPOCHS = 1000
+# The rows may lie this many times their spread away from the origin; beyond, descent was seen to fail.
+MOST_DISTANCE = 25.0
 
 
 class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
@@ -202,6 +204,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         """
         self._check_parameters()
         rows, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        warn_if_far(self, rows, MOST_DISTANCE)
         rows = _single_precision(rows)
         rng = check_random_state(self.random_state)
         fitting = Fitting(self.max_time, X, y, sample_weight)

@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 from scipy import sparse
 
-from svmosaic._validation import check_choice, check_real
+from svmosaic._validation import check_choice, check_real, warn_if_far
 from svmosaic.couplings import ClusteredTasks
 from svmosaic.couplings.clustered import GROUPS
 from svmosaic.gates import GaussianGate
 from svmosaic.gates.gaussian import COVARIANCES
+from svmosaic.gates.placement import one_thread
 from svmosaic.gates.softmax_tree import within_variance
 from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier, _Watch
 from svmosaic.models._progress import Fitting
@@ -18,6 +19,8 @@ from svmosaic.models._progress import Fitting
 FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 # The search looks at no more rows and iterations than this, and at so many hold-outs.
 SEARCH_ROWS, SEARCH_ITER, SEARCH_SPLITS = 10_000, 10, 2
+# The rows may lie this many times their spread away from the origin; beyond, covariances drown in rounding.
+MOST_DISTANCE = 1e6
 
 
 class MultiTaskMixtureSVC(BaseMixtureClassifier):
@@ -169,20 +172,24 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
             raise ValueError(
                 "Sparse input is not supported: the Gaussian gate needs dense rows. Use X.toarray(), or MixtureSVC."
             )
+        warn_if_far(self, X, MOST_DISTANCE)
         if self.groups == "relaxed" and self.n_groups != "auto" and self.n_groups > X.shape[1]:
             warnings.warn(
                 f"n_groups={self.n_groups} leaves the relaxed groups without effect: the experts' weights have only "
                 f"{X.shape[1] + 1} dimensions. Use fewer groups, groups='hard' or groups=None.",
                 stacklevel=4,
             )
-        if self.covariance_floor == "auto":
-            self.covariance_floor_ = self._search_floor(X.shape[0], lambda rows: (X[rows], target.take(rows)), rng)
-        else:
-            self.covariance_floor_ = float(self.covariance_floor)
-        mixture = super()._fit_mixture(X, target, rng, watch)
-        tasks, couplings = self._tasks(target.n_outputs), mixture.bank.couplings
-        self.coupling_ = np.array([tasks.matrix(coupling) for coupling in couplings])
-        self.task_groups_ = np.array([tasks.labels(coupling) for coupling in couplings])
+        # Decompositions of covariances on one thread: they are small, and many threads on few processors wait for each
+        # other (forty times the processor time at 300 features was seen); nor do the bits depend on their number.
+        with one_thread():
+            if self.covariance_floor == "auto":
+                self.covariance_floor_ = self._search_floor(X.shape[0], lambda rows: (X[rows], target.take(rows)), rng)
+            else:
+                self.covariance_floor_ = float(self.covariance_floor)
+            mixture = super()._fit_mixture(X, target, rng, watch)
+            tasks, couplings = self._tasks(target.n_outputs), mixture.bank.couplings
+            self.coupling_ = np.array([tasks.matrix(coupling) for coupling in couplings])
+            self.task_groups_ = np.array([tasks.labels(coupling) for coupling in couplings])
         return mixture
 
     def _search_floor(self, n_rows, take, rng) -> float:
@@ -223,8 +230,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         # Not its own `fit`: the rows are validated already, and callbacks are for the final run.
         BaseMixtureClassifier._fit_mixture(model, X[train], part, rng, _Watch(model, part, Fitting(model.max_time)))
         scores = model.mosaic_.decision_function(X[test], self.n_jobs)
-        found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return float(np.average(found == target.label[test], weights=target.weight[test]))
+        return target.head.accuracy(scores, target.label[test], target.weight[test])
 
     def _tasks(self, n_outputs):
         n_groups = self.n_groups

@@ -1,6 +1,7 @@
 """SVM-KNN (Zhang, Berg, Maire and Malik, CVPR 2006): a linear SVM around each query."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -9,18 +10,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from svmosaic import _core
 from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
 from svmosaic.calibration import cross_fit
+from svmosaic.heads import head_of, in_columns
 from svmosaic.losses import LOSSES, PLAIN_LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._probabilities import ProbabilityMixin
-from svmosaic.rows import Rows
+from svmosaic.rows import Rows, bias_of
 
-# Queries whose neighbours are looked up at a time: bounds the memory, and lets an interrupt through.
-QUERIES_AT_ONCE = 4096
+# Queries whose neighbors are looked up at a time, and by one thread: bounds the memory, and lets an interrupt through.
+QUERIES_AT_ONCE, QUERIES_PER_SEARCH = 4096, 512
 
 
 class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
@@ -167,7 +170,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         from sklearn.neighbors import NearestNeighbors  # here, since it takes a while to import
 
         k = min(self.n_neighbors, self._rows.shape[0])
-        search = NearestNeighbors(n_neighbors=k, metric=self.metric, algorithm=self.algorithm, n_jobs=self.n_jobs)
+        search = NearestNeighbors(n_neighbors=k, metric=self.metric, algorithm=self.algorithm, n_jobs=1)
         return search.fit(self._rows)
 
     def _calibrate(self, X, target, rng):
@@ -177,7 +180,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
             part = clone(self).set_params(calibration=None, class_weight=None, random_state=self._seed, verbose=0)
             part.fit(X[kept], target.classes[target.label[kept]], weight[kept])
             scores = np.empty((len(weight), target.n_outputs))
-            scores[~kept] = part.decision_function(X[~kept]).reshape(-1, target.n_outputs)
+            scores[~kept] = in_columns(part.decision_function(X[~kept]))
             return scores
 
         return cross_fit(self.calibration, target, scores_without, rng)
@@ -195,16 +198,16 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
         X = _stored_as(validate_rows(self, X), self._rows)
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        bias = bias_of(self.fit_intercept, self.intercept_scaling)
         n_classes, n_queries = len(self.classes_), X.shape[0]
         rows = Rows(self._rows, bias)
         cost, squared_norms = self.C * self._weight, self._squared_norms + bias**2
         seed = np.random.SeedSequence(self._seed).generate_state(4, np.uint64)
-        scores = np.empty((n_queries, 1 if n_classes == 2 else n_classes))
+        scores = np.empty((n_queries, head_of(self).n_outputs))
         reports = []
         for begin in range(0, n_queries, QUERIES_AT_ONCE):
             queries = X[begin : begin + QUERIES_AT_ONCE]
-            found = self.neighbors_.kneighbors(queries, return_distance=False)
+            found = self._nearest(queries)
             # In the order of the training rows, so that equal distances do not change the descent.
             index = np.ascontiguousarray(np.sort(found, axis=1), dtype=np.int32)
             reports.append(
@@ -215,7 +218,25 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
                 )
             )  # fmt: skip
         self._report(reports, n_queries)
-        return scores.ravel() if n_classes == 2 else scores
+        return head_of(self).shaped(scores)
+
+    def _nearest(self, queries):
+        """The neighbors of each query, the same ones whatever the number of threads.
+
+        A search that multiplies matrices rounds differently with more threads, and breaks ties of distances otherwise.
+        So each thread searches for queries of its own, with one thread for BLAS and OpenMP, in blocks of a fixed size.
+        """
+
+        def search(block):
+            with threadpool_limits(1):
+                return self.neighbors_.kneighbors(block, return_distance=False)
+
+        blocks = [queries[b : b + QUERIES_PER_SEARCH] for b in range(0, queries.shape[0], QUERIES_PER_SEARCH)]
+        n_threads = min(effective_n_jobs(self.n_jobs), len(blocks))
+        if n_threads == 1:
+            return np.concatenate([search(block) for block in blocks])
+        with ThreadPoolExecutor(n_threads) as threads:
+            return np.concatenate(list(threads.map(search, blocks)))
 
     def _report(self, reports, n_queries):
         n_problems, n_late = sum(r[0] for r in reports), sum(r[1] for r in reports)

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 from svmosaic._validation import NO_WEIGHT, _class_weights, require_two_classes
 from svmosaic.calibration import N_FOLDS, fit_calibration
 from svmosaic.gates import DistanceGate, SingleCell
+from svmosaic.heads import Classify
 from svmosaic.losses import LOSSES
 from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
 from svmosaic.models._base import _tiles_of
@@ -25,6 +26,7 @@ from svmosaic.partitions.part import (
     with_codes,
 )
 from svmosaic.partitions.placement import place, sample
+from svmosaic.rows import bias_of
 
 SUPPORTED = (LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, MultiTaskMixtureSVC)
 # Held-out scores that calibration is fitted to, at most about so many.
@@ -45,8 +47,12 @@ class Survey:
     names: list | None
 
     @property
+    def head(self) -> Classify:
+        return Classify(self.classes)
+
+    @property
     def n_outputs(self) -> int:
-        return 1 if len(self.classes) == 2 else len(self.classes)
+        return self.head.n_outputs
 
 
 def fit(estimator, partitions):
@@ -140,7 +146,7 @@ def _survey(estimator, partitions) -> Survey:
 def _fit_mosaic(estimator, partitions, survey, rng):
     """Gate, codes, tiles; then calibration and counts."""
     gate = _fit_gate(estimator, partitions, survey, rng)
-    bias = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+    bias = bias_of(estimator.fit_intercept, estimator.intercept_scaling)
     partitions.advance(with_codes, gate, estimator.C, bias, partitions.n_threads)
     coupling = estimator._couple(gate.n_tiles)
     jobs = [Job(c, c, survey.n_outputs, coupling, LOSSES[estimator.loss]) for c in range(survey.n_outputs)]
@@ -153,7 +159,7 @@ def _fit_mosaic(estimator, partitions, survey, rng):
     if estimator.calibration is not None:
         estimator.calibration_ = _calibrate(estimator, partitions, survey, jobs, bias, one_tile)
     estimator.region_counts_ = partitions.total(
-        regions, estimator.mosaic_, survey.classes, estimator.calibration_, partitions.n_threads
+        regions, estimator.mosaic_, Classify(survey.classes, estimator.calibration_), partitions.n_threads
     )
     return estimator
 

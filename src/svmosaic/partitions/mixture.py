@@ -15,6 +15,7 @@ from svmosaic.couplings import Coupling
 from svmosaic.couplings.clustered import penalty
 from svmosaic.gates import DistanceGate, GaussianGate, Responsibilities
 from svmosaic.gates.gaussian import moments
+from svmosaic.heads import signs_of
 from svmosaic.losses import HINGE
 from svmosaic.models._em_loop import EM, Mixture
 from svmosaic.models._experts import Bank, improved, total_gap
@@ -22,7 +23,7 @@ from svmosaic.models._mixture_classifier import TrainingData, _Watch
 from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import Job
 from svmosaic.partitions.placement import place, take
-from svmosaic.rows import Rows
+from svmosaic.rows import Rows, bias_of
 from svmosaic.solvers import Control
 from svmosaic.solvers.certificates import margins, weights_of
 
@@ -52,7 +53,7 @@ def fit_mixture(estimator, partitions, survey, rng, fitting):
     variance = float(np.mean(squares - whole[:-1, -1] ** 2))
     floor = estimator.covariance_floor_ * (variance if variance > 0 else 1.0)
     gate = GaussianGate.from_moments(sums, mass, floor=floor, covariance=estimator.covariance)
-    bias = _bias(estimator, float(squares.sum()))
+    bias = bias_of(estimator.fit_intercept, estimator.intercept_scaling, lambda: float(squares.sum()))
     label_weight = estimator.label_weight / n_outputs
     tasks = estimator._tasks(n_outputs)
     partitions.advance(deal_cells, cells, n_outputs, bias)
@@ -81,14 +82,6 @@ def _taken(partitions, survey, rows):
     X, weight, label = take(partitions, rows[order])
     back = np.argsort(order)
     return X[back], Target(survey.classes, label[back], weight[back])
-
-
-def _bias(estimator, mean_square) -> float:
-    if not estimator.fit_intercept:
-        return 0.0
-    if estimator.intercept_scaling != "scale":
-        return float(estimator.intercept_scaling)
-    return float(np.sqrt(mean_square)) if mean_square > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -205,8 +198,7 @@ def deal_cells(part, gate, n_outputs, bias):
 def share_out(part, mixture, label_weight, drop, n_threads):
     """With the responsibilities of the E-step."""
     n_outputs = part.extra["n_outputs"]
-    signs = [part.label == (1 if n_outputs == 1 else c) for c in range(n_outputs)]
-    signs = np.where(np.stack(signs, axis=1), 1, -1).astype(np.int8)
+    signs = np.stack([signs_of(part.label, c, n_outputs) for c in range(n_outputs)], axis=1)
     data = TrainingData(part.X, np.ascontiguousarray(signs), part.weight, part.bias)
     local = EM(
         data, None, label_weight=label_weight, gate_options={}, tol=0, max_iter=0, deadline=None, n_threads=n_threads,

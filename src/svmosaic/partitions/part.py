@@ -12,6 +12,7 @@ from svmosaic._validation import DTYPES, check_weight
 from svmosaic.calibration import N_FOLDS
 from svmosaic.couplings import Coupling
 from svmosaic.explain import count_regions
+from svmosaic.heads import signs_of
 from svmosaic.losses import Loss
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem
@@ -108,9 +109,8 @@ class Part:
             unused = np.ones(len(self.tile), dtype=np.int8)
             self.built[key] = Problem(rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index)
         label = self.label if self.index is None else self.label[self.index]
-        positive = 1 if job.n_outputs == 1 else job.output
         cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
-        target = job.loss.rows(np.where(label == positive, 1, -1), cost)
+        target = job.loss.rows(signs_of(label, job.output, job.n_outputs), cost)
         return self.built[key].with_target(target.sign, target.cost, target.threshold)
 
     @property
@@ -266,14 +266,10 @@ def cells_used(part, gate, n_threads):
     return np.bincount(gate.code(part.X, n_threads)[0][:, 0], part.weight, gate.n_tiles)
 
 
-def regions(part, mosaic, classes, calibration, n_threads):
+def regions(part, mosaic, head, n_threads):
     """Counts for `regions_`."""
-    scores = mosaic.score_codes(part.X, part.tile, part.code, n_threads)
-    if calibration is not None:
-        found = calibration.probabilities(scores).argmax(axis=1)
-    else:
-        found = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-    return count_regions((part.tile, part.code), mosaic.n_tiles, part.label, len(classes), found == part.label)
+    found = head.found(mosaic.score_codes(part.X, part.tile, part.code, n_threads))
+    return count_regions(mosaic, head, (part.tile, part.code), part.label, found)
 
 
 def held_out_scores(part, mosaics, share, n_threads):

@@ -56,7 +56,9 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        return self.primal - self.dual
+        """Primal minus dual value, not negative by rounding; one far below zero shows an infeasible dual point."""
+        gap = self.primal - self.dual
+        return 0.0 if -1e-10 * (abs(self.primal) + abs(self.dual)) <= gap < 0 else gap
 
 
 def margins(problem, weights, n_threads: int = 1):

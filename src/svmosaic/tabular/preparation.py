@@ -11,6 +11,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from svmosaic.tabular.formats import TableError, is_number
 
 NUMBER, TEXT = "number", "text"
+LARGEST = 1e150  # the sum of the squares of 10^8 such numbers is still finite
 MISSING = "(missing)"  # the category of text that is not there
 
 
@@ -26,7 +27,7 @@ def to_input(X, names, kinds, first_row=0):
 
     Parameters
     ----------
-    X : DataFrame with at least the columns `names`
+    X : DataFrame with at least the columns `names`, or an ndarray of these, or a sparse matrix, which stays as it is
     names, kinds : list of str
     first_row : int, default=0
         Rows before these, for the number in an error.
@@ -35,6 +36,12 @@ def to_input(X, names, kinds, first_row=0):
     -------
     ndarray of float64, or, where there is text, a DataFrame of float64 and of objects ("": missing)
     """
+    if sparse.issparse(X):
+        return X
+    if not isinstance(X, pd.DataFrame):
+        for place, name in enumerate(names):
+            _check_size(X[:, place], name, first_row)
+        return X
     columns = {
         name: _numbers(X[name], first_row) if kind == NUMBER else _words(X[name])
         for name, kind in zip(names, kinds, strict=True)
@@ -52,10 +59,21 @@ def _numbers(column, first_row):
         raise TableError(
             f"column {column.name!r} holds {column.iloc[row]!r} in row {first_row + row + 1}, which is no number"
         )
-    if np.isinf(values).any():
-        row = int(np.isinf(values).argmax())
-        raise TableError(f"column {column.name!r} holds an infinite number in row {first_row + row + 1}")
+    _check_size(values, column.name, first_row)
     return values
+
+
+def _check_size(values, name, first_row):
+    """Refuse numbers whose squares would overflow in a variance or a norm."""
+    wrong = np.abs(values) > LARGEST
+    if wrong.any():
+        row = int(wrong.argmax())
+        if np.isinf(values[row]):
+            raise TableError(f"column {name!r} holds an infinite number in row {first_row + row + 1}")
+        raise TableError(
+            f"column {name!r} holds {values[row]:.3g} in row {first_row + row + 1}, whose square overflows: divide the "
+            "column by a constant"
+        )
 
 
 def _words(column):
@@ -65,7 +83,7 @@ def _words(column):
     return words
 
 
-def build_preparation(X, kinds, *, scale=True, max_categories=64, counts=None):
+def build_preparation(X, kinds, *, scale=True, max_categories=64, counts=None, dense=False):
     """The transformer for rows as `to_input` gives them, not fitted yet.
 
     Numbers: missing ones become the median; then mean 0 and variance 1. Text: missing is a category of its own, and
@@ -84,25 +102,26 @@ def build_preparation(X, kinds, *, scale=True, max_categories=64, counts=None):
     counts : list of Series, optional
         How often each text occurs, for every text column, where X is only a part of the rows. The rows that come out
         are then dense.
+    dense : bool, default=False
+        Whether the rows that come out are dense in any case.
     """
     if sparse.issparse(X):
-        return MaxAbsScaler()
+        all_columns = [("scaled", MaxAbsScaler(), list(range(X.shape[1])))]
+        return ColumnTransformer(all_columns, sparse_threshold=0.0) if dense else MaxAbsScaler()
     steps = [SimpleImputer(strategy="median", keep_empty_features=True)]
     numbers = make_pipeline(*steps, StandardScaler()) if scale else steps[0]
     places = [place for place, kind in enumerate(kinds) if kind == TEXT]
     if not places:
         return numbers
-    if counts is None:
-        found, dense = [count_texts(X.iloc[:, place]) for place in places], {}
-    else:
-        found, dense = counts, {"sparse_threshold": 0.0}
+    found = [count_texts(X.iloc[:, place]) for place in places] if counts is None else counts
+    as_dense = {"sparse_threshold": 0.0} if dense or counts is not None else {}
     words = make_pipeline(
         SimpleImputer(missing_values="", strategy="constant", fill_value=MISSING),
         OneHotEncoder(categories=[_categories(c, max_categories) for c in found], handle_unknown="ignore"),
     )
     others = [place for place, kind in enumerate(kinds) if kind == NUMBER]
     parts = ([("numbers", numbers, others)] if others else []) + [("text", words, places)]
-    return ColumnTransformer(parts, verbose_feature_names_out=False, **dense)
+    return ColumnTransformer(parts, verbose_feature_names_out=False, **as_dense)
 
 
 def count_texts(column):
@@ -121,7 +140,7 @@ def _categories(counts, most):
 
 def prepared_names(preparation, names) -> list[str]:
     """Names of the columns that a fitted preparation gives."""
-    if isinstance(preparation, ColumnTransformer):
+    if isinstance(preparation, ColumnTransformer) and "scaled" not in preparation.named_transformers_:
         return [str(name) for name in preparation.get_feature_names_out()]
     return [str(name) for name in names]
 

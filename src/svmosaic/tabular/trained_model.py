@@ -9,7 +9,8 @@ from scipy import sparse
 
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.export.files import ModelFileError, load, save
-from svmosaic.tabular.formats import Table, TableError, to_csr
+from svmosaic.heads import head_of
+from svmosaic.tabular.formats import Dialect, Table, TableError, to_csr
 from svmosaic.tabular.preparation import NUMBER, TEXT, prepared_names, to_input
 
 SAMPLE_ROWS = 2000
@@ -56,9 +57,18 @@ class TrainedModel:
 
     @property
     def text_columns(self) -> list[str]:
-        """Columns to be read as text, the label among them where classes are text."""
-        columns = [str(n) for n, kind in zip(self.feature_names, self.kinds, strict=True) if kind == TEXT]
-        return columns + ([self.label] if self.label is not None and self.classes.dtype.kind == "U" else [])
+        """Columns of features to be read as text."""
+        return [str(n) for n, kind in zip(self.feature_names, self.kinds, strict=True) if kind == TEXT]
+
+    @property
+    def text_labels(self) -> list[str]:
+        """The label column, if classes are text."""
+        return [self.label] if self.label is not None and self.classes.dtype.kind == "U" else []
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the training table was read."""
+        return Dialect.of(self.facts.get("dialect"))
 
     @property
     def prepared_names(self) -> list[str]:
@@ -124,18 +134,18 @@ class TrainedModel:
     def explain(self, X, name="the table"):
         """An `Explanation` of a few rows, with the names of the prepared features."""
         rows = self.prepared(X, name)
-        return explain(self.estimator.mosaic_, rows, self.classes, self.prepared_names)
+        return explain(self.estimator.mosaic_, rows, head_of(self.estimator), self.prepared_names)
 
     def regions(self):
-        """One line a tile: a `Table` of columns, on the training rows, or on the sample where no more is known."""
-        mosaic, counts = self.estimator.mosaic_, getattr(self.estimator, "region_counts_", None)
+        """One line per tile: a `Table` of columns, on the training rows, or on the sample where no more is known."""
+        mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
+        counts = getattr(self.estimator, "region_counts_", None)
         if counts is None:
             X, y = self.sample_rows()
             rows = self.prepared(X)
-            correct = self.estimator.predict(rows) == y
-            codes = mosaic.gate.code(rows, None)
-            counts = count_regions(codes, mosaic.n_tiles, np.searchsorted(self.classes, y), len(self.classes), correct)
-        return regions_table(mosaic, counts, self.classes, self.prepared_names)
+            label, found = (np.searchsorted(self.classes, values) for values in (y, self.estimator.predict(rows)))
+            counts = count_regions(mosaic, head, mosaic.gate.code(rows, None), label, found)
+        return regions_table(mosaic, counts, head, self.prepared_names)
 
     def keep_sample(self, X, y, seed=0):
         """Remember up to 2,000 rows of a table as they were read, and their labels."""

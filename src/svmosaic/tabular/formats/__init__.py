@@ -1,23 +1,37 @@
-"""Tables from files: CSV and TSV (also gzipped), Parquet, Arrow/Feather, LIBSVM, NPY and NPZ, whole or in chunks.
+"""Tables from files: CSV and TSV (also compressed), Parquet, Arrow/Feather, LIBSVM, NPY and NPZ, whole or in chunks.
 
 Whatever is wrong with a file is a `TableError` of one sentence that names the file and, where there is one, the line.
 """
 
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from svmosaic.tabular.formats._arrow import arrow_frames
 from svmosaic.tabular.formats._csv import csv_frames
+from svmosaic.tabular.formats._dialect import Dialect
 from svmosaic.tabular.formats._libsvm import libsvm_tables
 from svmosaic.tabular.formats._npy import is_npy, npy_frames
 from svmosaic.tabular.formats._npz import npz_tables
 from svmosaic.tabular.formats._size import size_in_memory
-from svmosaic.tabular.formats._table import STDIN, Table, TableError, find_column, is_number, name_of, to_csr
+from svmosaic.tabular.formats._table import (
+    COMPRESSED,
+    STDIN,
+    Table,
+    TableError,
+    find_column,
+    is_number,
+    name_of,
+    to_csr,
+    zip_member,
+)
 
 __all__ = [
+    "COMPRESSED",
     "FORMATS",
     "STDIN",
     "SUFFIXES",
+    "Dialect",
     "Table",
     "TableError",
     "find_column",
@@ -47,17 +61,18 @@ SUFFIXES = {
     ".npy": "npy",
 }
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
-STREAMS = ("csv", "tsv", "libsvm")  # what can be read from a pipe, and gzipped
+STREAMS = ("csv", "tsv", "libsvm")  # what can be read from a pipe, and compressed
 
 
-def read_table(path, *, label=None, format=None, header=True, text=(), n_features=None) -> Table:
+def read_table(path, *, label=None, format=None, header=True, text=(), kept=(), n_features=None, dialect=None) -> Table:
     """All rows of a file.
 
     Parameters
     ----------
     path : str or path
-        The format follows from the ending of the name: csv, tsv, tab, libsvm, svm, svmlight (these also with .gz),
-        parquet, pq, arrow, feather, ipc, npz, npy. A folder is read as Parquet. "-" is the standard input.
+        The format follows from the ending of the name: csv, tsv, tab, libsvm, svm, svmlight (these also with .gz,
+        .bz2, .xz or .zip), parquet, pq, arrow, feather, ipc, npz, npy. A folder is read as Parquet. "-" is the standard
+        input.
     label : str or int, optional
         Name of the label column, or its place if there is no such name (-1 is the last). In an NPZ file, the name of
         the array of labels, by default y. LIBSVM files have their labels in front. Columns of an NPY file are called
@@ -67,15 +82,19 @@ def read_table(path, *, label=None, format=None, header=True, text=(), n_feature
     header : bool, default=True
         Whether the first line of a CSV file names the columns; otherwise they are called x0, x1, ...
     text : collection of str
-        Columns of a CSV file to keep as text even if they look like numbers.
+        Columns of a CSV file to read as text even if they look like numbers.
+    kept : collection of str
+        Columns of a CSV file, by name or place, to read as labels that are text: "NA" in them is not missing.
     n_features : int, optional
         Columns of a LIBSVM file, of which some may have no entry in this one.
+    dialect : Dialect, optional
+        Which texts are missing, and how numbers are written.
 
     Returns
     -------
     Table
     """
-    tables = list(_chunks(path, None, label, format, header, text, n_features))
+    tables = list(_chunks(path, None, label, format, header, text, kept, n_features, dialect))
     if not tables:
         raise TableError(f"{name_of(path)} has no rows")
     return tables[0]
@@ -89,7 +108,9 @@ def read_chunks(
     format=None,
     header=True,
     text=(),
+    kept=(),
     n_features=None,
+    dialect=None,
     zero_based=None,
     progress=None,
 ) -> Iterator[Table]:
@@ -99,7 +120,7 @@ def read_chunks(
 
     Parameters
     ----------
-    path, label, format, header, text, n_features
+    path, label, format, header, text, kept, n_features, dialect
         As for `read_table`.
     rows : int, default=50_000
         At most so many rows in a chunk.
@@ -115,7 +136,7 @@ def read_chunks(
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows!r}")
     empty = True
-    for table in _chunks(path, rows, label, format, header, text, n_features, zero_based, progress):
+    for table in _chunks(path, rows, label, format, header, text, kept, n_features, dialect, zero_based, progress):
         empty = False
         yield table
     if empty:
@@ -134,7 +155,9 @@ def format_of(path, format=None) -> str:
     if path.is_dir():
         return "parquet"
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes[-1:] == [".gz"]:
+    if suffixes[-1:] == [".zip"] and len(suffixes) < 2 and path.is_file():
+        suffixes = [_suffix_in_zip(path), ".zip"]
+    if suffixes and suffixes[-1] in COMPRESSED:
         found = SUFFIXES.get(suffixes[-2]) if len(suffixes) > 1 else None
         if found in STREAMS:
             return found
@@ -142,36 +165,42 @@ def format_of(path, format=None) -> str:
         return SUFFIXES[suffixes[-1]]
     raise TableError(
         f"the format of {path} is not known by its name: it should end in {', '.join(SUFFIXES)} "
-        "(.gz after those of text), or be named (--format)"
+        f"(also {', '.join(COMPRESSED)} after those of text), or be named (--format)"
     )
 
 
-def _chunks(path, rows, label, format, header, text, n_features, zero_based=None, progress=None):
+def _suffix_in_zip(path):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return Path(zip_member(archive, path)).suffix.lower()
+    except zipfile.BadZipFile as error:
+        raise TableError(f"{path} is damaged: it could not be unzipped ({error})") from error
+
+
+def _chunks(path, rows, label, format, header, text, kept, n_features, dialect=None, zero_based=None, progress=None):
     if str(path) != STDIN and not Path(path).exists():
         raise TableError(f"there is no file {path}")
-    format = format_of(path, format)
+    format, dialect = format_of(path, format), dialect or Dialect()
     if str(path) == STDIN and format not in STREAMS:
         raise TableError(f"{format} cannot be read from the standard input: only {', '.join(STREAMS)}")
     if format in ("csv", "tsv"):
-        frames = csv_frames(path, rows, header, "\t" if format == "tsv" else None, text, progress)
+        delimiter = "\t" if format == "tsv" else None
+        for frame, missing in csv_frames(path, rows, header, delimiter, dialect, text, kept, label, progress):
+            yield _split(frame, label, name_of(path), missing)
     elif format == "libsvm":
         yield from libsvm_tables(path, rows, n_features, zero_based, progress)
-        return
     elif format == "npz":
         yield from npz_tables(path, rows, label)
-        return
     elif format == "npy":
         labels = label if is_npy(label) else None
         for frame, y in npy_frames(path, rows, labels, progress):
             yield _split(frame, label, name_of(path)) if y is None else Table(frame, y, list(frame), Path(label).stem)
-        return
     else:
-        frames = arrow_frames(path, rows, format, progress)
-    for frame in frames:
-        yield _split(frame, label, name_of(path))
+        for frame in arrow_frames(path, rows, format, dialect, progress):
+            yield _split(frame, label, name_of(path))
 
 
-def _split(frame, label, name):
+def _split(frame, label, name, missing=None):
     """A frame as a table, with the label column taken out."""
     if label is None:
         return Table(frame, None, list(frame.columns))
@@ -179,4 +208,4 @@ def _split(frame, label, name):
     X = frame.drop(columns=column)
     if X.shape[1] == 0:
         raise TableError(f"{name} has no column besides the label {column!r}")
-    return Table(X, frame[column].to_numpy(), list(X.columns), column)
+    return Table(X, frame[column].to_numpy(), list(X.columns), column, missing or {})

@@ -8,7 +8,8 @@ import pandas as pd
 from svmosaic.tabular.formats._table import TableError, check_names, name_of
 
 
-def arrow_frames(path, rows, format, progress=None):
+def arrow_frames(path, rows, format, dialect, progress=None):
+    """Frames of at most `rows` rows; of the dialect, only texts that are said to be missing count."""
     try:
         import pyarrow as pa
         import pyarrow.dataset
@@ -25,7 +26,7 @@ def arrow_frames(path, rows, format, progress=None):
         if rows is None:
             table = dataset.to_table()
             if table.num_rows:
-                yield _frame_of(table)
+                yield _frame_of(table, dialect)
             return
         done, total = 0, dataset.count_rows() if progress is not None else 0
         waiting = []  # batches end where files and row groups do: put together what is short
@@ -40,13 +41,13 @@ def arrow_frames(path, rows, format, progress=None):
                 waiting.append(batch.slice(0, room))
                 batch = batch.slice(room)
                 if sum(part.num_rows for part in waiting) == rows:
-                    yield _frame_of(pa.Table.from_batches(waiting))
+                    yield _frame_of(pa.Table.from_batches(waiting), dialect)
                     waiting = []
                     done += rows
                     if progress is not None:
                         progress(done, total)
         if waiting:
-            yield _frame_of(pa.Table.from_batches(waiting))
+            yield _frame_of(pa.Table.from_batches(waiting), dialect)
     except TableError:
         raise
     except Exception as error:  # pyarrow's own, but also of names that are no text, and others: the file is to blame
@@ -54,7 +55,7 @@ def arrow_frames(path, rows, format, progress=None):
         raise TableError(f"{path} could not be read as {format}: {reason}") from error
 
 
-def _frame_of(table):
+def _frame_of(table, dialect):
     """An Arrow table as a frame of numbers and text."""
     import pyarrow as pa
 
@@ -74,10 +75,10 @@ def _frame_of(table):
         elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
             frame[name] = column.cast(pa.float64()).to_pandas()
         else:
-            frame[name] = _text(column.cast(pa.string()).to_pandas())
+            frame[name] = _text(column.cast(pa.string()).to_pandas(), dialect.na or ())
     return pd.DataFrame(frame)
 
 
-def _text(column):
+def _text(column, na=()):
     """Text, with NaN for what is missing: pandas before 3 would write it out, as "None" or "nan"."""
-    return column.astype("str").where(column.notna(), np.nan)
+    return column.astype("str").where(column.notna() & ~column.isin(na), np.nan)

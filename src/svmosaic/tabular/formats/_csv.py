@@ -1,11 +1,12 @@
-"""CSV and TSV, also gzipped."""
+"""CSV and TSV, also compressed."""
 
 import csv
 import io
+import warnings
 
 import pandas as pd
 
-from svmosaic.tabular.formats._table import TableError, check_names, is_number, name_of, opened
+from svmosaic.tabular.formats._table import TableError, check_names, find_column, is_number, name_of, opened
 
 
 class _Lines:
@@ -29,11 +30,21 @@ class _Lines:
         return line
 
 
-def csv_frames(path, rows, header, delimiter, text, progress=None):
-    """Frames of at most `rows` records; all in one if that is None.
+NO_HEADER = "if the first line is data, pass --no-header"
 
-    The csv module cuts the text into records, which is what tells a malformed line and its number; pandas' parser
+
+def csv_frames(path, rows, header, delimiter, dialect, text=(), kept=(), label=None, progress=None):
+    """Frames of at most `rows` records (all in one if that is None), and the missing texts of the label.
+
+    The csv module cuts the text into records, which is how a malformed line and its number are found; pandas' parser
     then reads the text of the records.
+
+    Parameters
+    ----------
+    delimiter : str, optional
+    dialect : Dialect
+    text, kept, label
+        As for `read_table`.
     """
     name = name_of(path)
     with opened(path, progress) as (raw, report):
@@ -43,17 +54,18 @@ def csv_frames(path, rows, header, delimiter, text, progress=None):
             first = next(lines, None)
             if first is None:
                 raise TableError(f"{name} is empty")
-            delimiter = delimiter or _delimiter(first)
+            delimiter = delimiter or _delimiter(first, dialect.decimal)
             reader = csv.reader(_again(lines), delimiter=delimiter, strict=True, skipinitialspace=True)
             columns = [field.strip() for field in _record(reader, lines)]
             if header:
                 lines.kept.clear()
-                check_names(columns, name)
+                check_names(columns, name, f"; {NO_HEADER}" if any(map(dialect.is_number, columns)) else "")
             else:
                 columns = [f"x{i}" for i in range(len(columns))]
-            kept, count = ("".join(lines.kept), 1) if not header else ("", 0)
+            parse = _Parser(columns, delimiter, dialect, text, kept, label, name)
+            parts, count = (["".join(lines.kept)], 1) if not header else ([], 0)
             lines.kept.clear()
-            parts = [kept]
+            suspicious = header
             while (record := _record(reader, lines)) is not None:
                 taken = "".join(lines.kept)
                 lines.kept.clear()
@@ -66,11 +78,17 @@ def csv_frames(path, rows, header, delimiter, text, progress=None):
                 parts.append(taken if taken.endswith("\n") else taken + "\n")
                 count += 1
                 if count == rows:
-                    yield _parse_csv("".join(parts), columns, delimiter, text, name)
-                    parts, count = [], 0
+                    frame, missing = parse("".join(parts))
+                    if suspicious:
+                        _check_header(frame, dialect, name)
+                    yield frame, missing
+                    parts, count, suspicious = [], 0, False
                     report()
             if count:
-                yield _parse_csv("".join(parts), columns, delimiter, text, name)
+                frame, missing = parse("".join(parts))
+                if suspicious:
+                    _check_header(frame, dialect, name)
+                yield frame, missing
         finally:
             wrapped.detach()  # or closing the wrapper would close the standard input
 
@@ -88,25 +106,64 @@ def _record(reader, lines):
         raise TableError(f"{lines.name}, line {lines.number}: {error}") from error
 
 
-def _delimiter(line):
-    """Of a CSV file: a comma, unless its first line has none but a semicolon or a tab."""
-    return next((mark for mark in (",", ";", "\t") if mark in line), ",")
+def _delimiter(line, decimal):
+    """The first of these in the first line: a comma (last if it is in numbers), a semicolon, a tab."""
+    marks = (";", "\t", ",") if decimal == "," else (",", ";", "\t")
+    return next((mark for mark in marks if mark in line), ",")
 
 
-def _parse_csv(content, columns, delimiter, text, name):
-    def parse(**options):
+def _check_header(frame, dialect, name):
+    """Warn if the names of the columns look like values of theirs."""
+    columns = list(frame.columns)
+    if all(column.isdecimal() for column in columns) and int(columns[-1]) - int(columns[0]) == len(columns) - 1:
+        return  # they are numbered
+    if all(dialect.is_number(c) if is_number(frame[c]) else frame[c].isin([c]).any() for c in columns):
+        shown = ", ".join(columns[:5]) + (", ..." if len(columns) > 5 else "")
+        warnings.warn(f"{name}: the names of the columns look like values ({shown}); {NO_HEADER}", stacklevel=2)
+
+
+class _Parser:
+    """Frames from the text of some records."""
+
+    def __init__(self, columns, delimiter, dialect, text, kept, label, name):
+        self.columns, self.dialect, self.name = columns, dialect, name
+        # A label is read as text: whether it holds numbers is decided by what is missing in it.
+        self.label = None if label is None else find_column(columns, label, name)
+        labels = {column for column in map(self._find, kept) if column is not None}
+        self.as_text = {column for column in columns if column in text} | labels
+        self.options = dict(
+            header=None, names=columns, delimiter=delimiter, index_col=False, low_memory=False, skipinitialspace=True,
+            keep_default_na=False, decimal=dialect.decimal, thousands=dialect.thousands,
+            na_values={c: dialect.missing_labels if c in labels else dialect.missing for c in columns},
+        )  # fmt: skip
+        if self.label is not None:
+            self.options["na_values"][self.label] = [""]
+
+    def _find(self, label):
+        """The column of a label, by name or place; None if there is none, which is no fault of a table to classify."""
         try:
-            return pd.read_csv(
-                io.StringIO(content), header=None, names=columns, delimiter=delimiter, index_col=False,
-                low_memory=False, skipinitialspace=True, **options,
-            )  # fmt: skip
-        except (pd.errors.ParserError, ValueError, OverflowError) as error:
-            raise TableError(f"{name} could not be read: {error}") from error
+            return find_column(self.columns, label)
+        except TableError:
+            return None
 
-    frame = parse(dtype={column: str for column in columns if column in text})
-    # pandas turns TRUE and true alike into True: such columns are text like any other.
-    changed = [c for c in columns if not is_number(frame[c]) and not isinstance(frame[c].dtype, pd.StringDtype)]
-    if changed:
-        again = parse(usecols=changed, dtype=str)
-        frame[changed] = again[changed]
-    return frame
+    def __call__(self, content):
+        """A frame, and how many rows hold each text that is missing in the label."""
+        frame = self._parse(content, dtype=dict.fromkeys(self.as_text | ({self.label} - {None}), str))
+        # pandas turns TRUE and true alike into True: such columns are text like any other.
+        changed = [
+            c for c in self.columns if not is_number(frame[c]) and not isinstance(frame[c].dtype, pd.StringDtype)
+        ]
+        if changed:
+            again = self._parse(content, usecols=changed, dtype=str)
+            frame[changed] = again[changed]
+        if self.label is None:
+            return frame, {}
+        label, missing = self.dialect.labels(frame[self.label], as_text=self.label in self.as_text)
+        frame[self.label] = label
+        return frame, missing
+
+    def _parse(self, content, **options):
+        try:
+            return pd.read_csv(io.StringIO(content), **self.options, **options)
+        except (pd.errors.ParserError, ValueError, OverflowError) as error:
+            raise TableError(f"{self.name} could not be read: {error}") from error

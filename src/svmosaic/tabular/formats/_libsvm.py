@@ -1,4 +1,4 @@
-"""LIBSVM (SVMlight) files, also gzipped."""
+"""LIBSVM (SVMlight) files, also compressed."""
 
 import io
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from svmosaic.tabular.formats._table import COMPRESSED
+
 NUMBER_BYTES, TEXT_BYTES = 8, 64
 # Text to table, and zipped to text: what files of numbers with some digits come to.
 FROM_TEXT, FROM_ZIPPED = 1, 4
@@ -20,7 +22,7 @@ def size_in_memory(path, format) -> int | None:
     path = Path(path)
     try:
         if format in ("csv", "tsv"):
-            return path.stat().st_size * (FROM_ZIPPED if path.suffix.lower() == ".gz" else FROM_TEXT)
+            return path.stat().st_size * (FROM_ZIPPED if path.suffix.lower() in COMPRESSED else FROM_TEXT)
         if format == "npy":
             return int(np.load(path, mmap_mode="r", allow_pickle=False).size) * NUMBER_BYTES
         if format in ("parquet", "arrow"):

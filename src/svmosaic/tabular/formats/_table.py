@@ -1,12 +1,15 @@
 """What all readers share: the table, its errors, columns by name, files opened."""
 
+import bz2
 import difflib
 import gzip
+import lzma
 import os
 import sys
+import zipfile
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ import pandas as pd
 from scipy import sparse
 
 STDIN = "-"
+COMPRESSED = (".gz", ".bz2", ".xz", ".zip")
 
 
 class TableError(ValueError):
@@ -34,12 +38,15 @@ class Table:
         Of the columns of X. For LIBSVM the indices that the file uses.
     label : str or None
         The name of the label column.
+    missing_labels : dict of str to int
+        Texts in the label column of a CSV file that were taken as missing, and how many rows hold each.
     """
 
     X: Any
     y: np.ndarray | None
     feature_names: list[str]
     label: str | None = None
+    missing_labels: dict = field(default_factory=dict)
 
     def __len__(self):
         return self.X.shape[0]
@@ -68,14 +75,14 @@ def is_number(column) -> bool:
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
 
 
-def check_names(columns, name):
-    """Columns are told apart by their names, so each needs one of its own."""
+def check_names(columns, name, hint=""):
+    """Columns are identified by their names, so each needs one of its own; `hint` ends the message."""
     seen = set()
     for place, column in enumerate(columns):
         if not column:
-            raise TableError(f"{name}: column {place + 1} has no name")
+            raise TableError(f"{name}: column {place + 1} has no name{hint}")
         if column in seen:
-            raise TableError(f"{name}: two columns are called {column!r}, so neither can be named")
+            raise TableError(f"{name}: two columns are called {column!r}, so neither can be named{hint}")
         seen.add(column)
 
 
@@ -96,7 +103,7 @@ def name_of(path):
 
 @contextmanager
 def opened(path, progress=None):
-    """A file or the standard input as bytes, unzipped, and a function that tells `progress` how far it is read."""
+    """A file or the standard input as bytes, decompressed, and a function that calls `progress` with what is read."""
     if str(path) == STDIN:
         yield sys.stdin.buffer, lambda: None
         return
@@ -108,14 +115,39 @@ def opened(path, progress=None):
                 if progress is not None and size:
                     progress(file.tell(), size)
 
-            zipped = file.read(2) == b"\x1f\x8b"
+            start = file.read(6)
             file.seek(0)
-            if zipped:
-                with gzip.open(file) as unzipped:
-                    yield unzipped, report
-            else:
+            reader = next((reader for magic, reader in DECOMPRESSORS.items() if start.startswith(magic)), None)
+            if reader is None:
                 yield file, report
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            else:
+                with reader(file) as content:
+                    yield content, report
+    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError) as error:
         raise TableError(f"{path} is damaged: it could not be unzipped ({error})") from error
+    except RuntimeError as error:  # how zipfile asks for a password
+        if "password" not in str(error):
+            raise
+        raise TableError(f"{path} is encrypted: unzip it first") from error
     except OSError as error:
         raise TableError(f"{path} could not be read: {error.strerror or error}") from error
+
+
+@contextmanager
+def _open_zip(file):
+    with zipfile.ZipFile(file) as archive, archive.open(zip_member(archive, file.name)) as content:
+        yield content
+
+
+def zip_member(archive, name) -> str:
+    """The one file of an archive."""
+    files = [n for n in archive.namelist() if not n.endswith("/") and not n.startswith("__MACOSX/")]
+    if len(files) != 1:
+        raise TableError(f"{name} holds {len(files)} files: a zip archive is read if it holds one table")
+    return files[0]
+
+
+# By how a file begins, whatever its name.
+DECOMPRESSORS: dict[bytes, Any] = {
+    b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open, b"PK\x03\x04": _open_zip,
+}  # fmt: skip

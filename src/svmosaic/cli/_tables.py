@@ -1,0 +1,272 @@
+"""The table that a model is trained on, in memory: its columns, its classes, rows to fit to and rows to judge by."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
+
+from svmosaic.cli._io import listening, memory_limit, read_options, size_text
+from svmosaic.tabular.formats import Dialect, Table, TableError, name_of, read_chunks, read_table
+from svmosaic.tabular.numbers_as_text import NumbersAsText
+from svmosaic.tabular.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
+
+
+class TrainingTable:
+    """What `train` and `tune` know of their table, whether its rows are in memory or read in chunks.
+
+    Attributes
+    ----------
+    options : what the command was asked
+    names, kinds : list of str, of the features
+    label : str
+    classes : ndarray, sorted
+    counts : ndarray of int, rows of each class
+    missing_labels : dict of str to int, rows without a label by the text that they hold
+    numbers_as_text : NumbersAsText
+    bar : Bar
+    """
+
+    names: list
+    kinds: list
+    label: str | None
+    classes: np.ndarray
+    counts: np.ndarray
+    missing_labels: dict
+
+    # With fewer rows of a class there are no probabilities.
+    calibration_rows = 2
+
+    def __init__(self, options, bar):
+        self.options, self.bar = options, bar
+        self.dialect: Dialect = read_options(options)["dialect"]
+        self.numbers_as_text = NumbersAsText(self.dialect)
+
+    def set_classes(self, classes, counts, missing_labels):
+        """Remember the classes; refuse labels that nothing can be learned from."""
+        if len(classes) == 0:
+            raise TableError(f"the label column {self.label!r} is empty{missing_text(missing_labels, ': ')}")
+        if len(classes) == 1:
+            raise TableError(
+                f"all rows have the same label, {str(classes[0])!r}: there is nothing to tell apart"
+                f"{missing_text(missing_labels, '; rows without a label: ')}"
+            )
+        n_rows = int(counts.sum())
+        if len(classes) > max(100, n_rows // 2):
+            raise TableError(
+                f"the label {self.label!r} has {len(classes)} classes in {n_rows} rows: is it the right column?"
+            )
+        self.classes, self.counts, self.missing_labels = classes, counts, missing_labels
+
+    @property
+    def n_rows(self) -> int:
+        """Rows with a label."""
+        return int(self.counts.sum())
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there are rows to judge by."""
+        return bool(self.options.test or self.options.test_size)
+
+    @property
+    def text_columns(self) -> list:
+        """Columns to be read as text."""
+        return [name for name, kind in zip(self.names, self.kinds, strict=True) if kind == TEXT]
+
+    @property
+    def text_labels(self) -> list:
+        """The label column, if classes are text."""
+        return [str(self.label)] if self.classes.dtype.kind == "U" else []
+
+    def judged(self, model, linear) -> dict:
+        """Shares of rows that two models get right, chunk by chunk."""
+        n_rows, right = 0, np.zeros(2, dtype=np.int64)
+        with self.bar.step("judging"):
+            for X, y in self.test_chunks() if self.options.test else self.held_out():
+                if len(y):
+                    n_rows += len(y)
+                    right += [int((one.predict(X) == y).sum()) for one in (model, linear)]
+        if n_rows == 0:
+            raise TableError("no rows to judge by: pass --test-size 0, or --test FILE")
+        return {"rows": n_rows, "accuracy": right[0] / n_rows, "linear_svm": right[1] / n_rows}
+
+    def held_out(self):
+        """(rows, labels) held out, some at a time."""
+        raise NotImplementedError
+
+    def test_chunks(self, rows=50_000):
+        """Rows of the --test file, some at a time."""
+        options, name = self.options, name_of(self.options.test)
+        label = self.label if options.label is not None else None
+        first_row = 0
+        for table in read_chunks(
+            options.test, rows, label=label, text=self.text_columns + self.text_labels, n_features=len(self.names),
+            header=not options.no_header, dialect=self.dialect,
+        ):  # fmt: skip
+            lacking = [column for column in self.names if column not in table.feature_names]
+            if lacking:
+                raise TableError(f"{name} lacks the column {lacking[0]!r} of {name_of(options.data)}")
+            if table.y is None:
+                raise TableError(f"{name} has no labels")
+            y, there = clean_labels(table.y)
+            X = take(to_input(table.X, self.names, self.kinds, first_row), there)
+            first_row += len(there)
+            yield X, y
+
+    def notes(self, n_texts):
+        """What a person would want to look at; `n_texts` says how many different texts each text column holds."""
+        most = self.options.max_categories
+        if self.counts.min() < self.calibration_rows:
+            rarest, n = self.classes[self.counts.argmin()], int(self.counts.min())
+            yield f"class {str(rarest)!r} has {'one row only' if n == 1 else f'{n} rows'}, too few for probabilities"
+        odd = self.numbers_as_text.notes(self.text_columns)
+        yield from odd.values()
+        for name, distinct in n_texts.items():
+            if name in odd or distinct <= most:
+                continue
+            texts = f"column {name!r} holds {distinct} different texts"
+            if distinct > self.n_rows // 2:
+                yield f"{texts}, nearly one per row: --drop it if it only names rows"
+            else:
+                yield f"{texts}: the {most} most frequent count"
+
+
+class TableInMemory(TrainingTable):
+    """A table that was read whole.
+
+    Attributes
+    ----------
+    table : Table, without the rows that have no label
+    X, y : all rows, as a preparation takes them
+    train : pair of rows and labels, those not held out
+    """
+
+    def __init__(self, options, bar):
+        super().__init__(options, bar)
+        with bar.step(f"reading {options.data}"):
+            table = read_table(options.data, label=options.label, **read_options(options))
+            require_label(table.y, table.feature_names)
+            table = _dropped(table, options.drop)
+            self.label = table.label
+            self.y, there = clean_labels(table.y)
+            classes, counts = np.unique(self.y, return_counts=True)
+            missing = table.missing_labels or ({"": int((~there).sum())} if not there.all() else {})
+            self.set_classes(classes, counts, missing)
+            self.names, self.kinds = [str(name) for name in table.feature_names], kinds_of(table.X)
+            self.numbers_as_text.add(table.X, self.kinds)
+            self.X = take(to_input(table.X, self.names, self.kinds), there)
+            self.table = Table(take(table.X, there), self.y, table.feature_names, table.label)
+            self.train, self._held_out = (self.X, self.y), None
+            if options.test_size and not options.test:
+                self.train, self._held_out = _split(self.X, self.y, options)
+
+    def held_out(self):
+        """The rows held out, in one piece."""
+        yield self._held_out
+
+    @contextmanager
+    def rows(self, part):
+        """A function that fits a pipeline to "all" rows or to those to "train" on."""
+        X, y = self.train if part == "train" else (self.X, self.y)
+
+        def fit(estimator, text, seconds=None):
+            with self.bar.step(text, seconds) as update:
+                return fitted(estimator, X, y, self.kinds, self.options, update)
+
+        yield fit
+
+    def facts(self) -> dict:
+        """More for the facts of the model."""
+        text = [place for place, kind in enumerate(self.kinds) if kind == TEXT]
+        return {"notes": list(self.notes({self.names[place]: self.X.iloc[:, place].nunique() for place in text}))}
+
+    def sample(self) -> Table:
+        """Rows as they were read, from which the model keeps a sample."""
+        return self.table
+
+
+def require_label(y, names):
+    """Raise if a table has no labels yet."""
+    if y is None:
+        columns = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        raise TableError(f"say with --label which column to predict: {columns}")
+
+
+def kept_columns(names, drop) -> list:
+    """The columns that are not dropped."""
+    for column in drop:
+        if column not in names:
+            raise TableError(f"there is no column {column!r} to drop")
+    kept = [name for name in names if name not in drop]
+    if not kept:
+        raise TableError("--drop leaves no columns to learn from")
+    return kept
+
+
+def missing_text(missing, lead) -> str:
+    """The texts that were taken as missing labels, where there are others than empty text."""
+    if not any(missing):
+        return ""
+    counts = (f"{f'{text!r}' if text else 'empty'}: {count}" for text, count in missing.items())
+    return f"{lead}{', '.join(counts)} (--na says which texts are missing)"
+
+
+def _dropped(table, columns):
+    if not columns:
+        return table
+    if not isinstance(table.X, pd.DataFrame):
+        raise TableError("--drop needs a table with named columns")
+    names = kept_columns(table.feature_names, columns)
+    return Table(table.X[names], table.y, names, table.label, table.missing_labels)
+
+
+def _split(X, y, options):
+    """Rows to train on and rows held out, by class where there are enough of each."""
+    counts = np.unique(y, return_counts=True)[1]
+    n_test = int(np.ceil(options.test_size * len(y)))
+    fits = counts.min() >= 2 and n_test >= len(counts) and len(y) - n_test >= len(counts)
+    train, test = train_test_split(
+        np.arange(len(y)), test_size=options.test_size, random_state=options.seed, stratify=y if fits else None
+    )
+    if len(np.unique(y[train])) < 2:
+        raise TableError(f"{len(y)} rows are too few to hold some out: pass --test-size 0, or --test FILE")
+    return (take(X, train), y[train]), (take(X, test), y[test])
+
+
+def take(X, rows):
+    """Some rows of a frame, an array or a sparse matrix, by a mask or by their indices."""
+    if isinstance(rows, np.ndarray) and rows.dtype == bool and rows.all():
+        return X
+    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+
+
+def fitted(estimator, X, y, kinds, options, update=None):
+    """Preparation and classifier, fitted; a model that scales by itself gets rows that are not scaled.
+
+    Parameters
+    ----------
+    update : callable, optional
+        Of a step of the bar, which is called at iterations.
+    """
+    if "calibration" in estimator.get_params() and np.unique(y, return_counts=True)[1].min() < 2:
+        estimator.set_params(calibration=None)  # which needs two rows of each class
+    scale = type(estimator).__name__ != "MosaicClassifier"
+    dense = not estimator.__sklearn_tags__().input_tags.sparse
+    preparation = build_preparation(X, kinds, scale=scale, max_categories=options.max_categories, dense=dense)
+    if dense:
+        _check_dense_size(preparation, X, options)
+    with listening(estimator, update):
+        return Pipeline([("prepare", preparation), ("classify", estimator)]).fit(X, y)
+
+
+def _check_dense_size(preparation, X, options):
+    """Refuse rows that only fit in memory as long as they are sparse."""
+    width = preparation.fit(X[:1] if not isinstance(X, pd.DataFrame) else X.iloc[:1]).transform(X[:1]).shape[1]
+    size, limit = 8 * X.shape[0] * width, memory_limit(options)
+    if size > limit:
+        raise ValueError(
+            f"--model {options.model} takes dense rows, which are {size_text(size)} of {width} columns, more than "
+            f"{size_text(limit)} of memory: choose another model, lower --max-categories, --drop columns of text, or "
+            "raise --memory"
+        )

@@ -1,0 +1,39 @@
+"""A gate that scales the rows first."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmosaic.gates._packed import PackedGate
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledGate(PackedGate):
+    """The codes of z = (x - center) * factor by another gate.
+
+    Attributes
+    ----------
+    center : ndarray of shape (n_features,) or None
+        None leaves zeros as they are, for sparse rows.
+    factor : ndarray of shape (n_features,)
+    inner : gate
+        Over the scaled rows.
+    """
+
+    center: np.ndarray | None
+    factor: np.ndarray
+    inner: PackedGate
+
+    @property
+    def n_tiles(self) -> int:
+        return self.inner.n_tiles
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
+
+    def core_arguments(self):
+        """The name of the gate's class in the core, and what it is made of."""
+        center = None if self.center is None else np.ascontiguousarray(self.center, dtype=np.float64)
+        factor = np.ascontiguousarray(self.factor, dtype=np.float64)
+        return "ScaledGate", center, factor, self.inner.core_arguments()

@@ -1,0 +1,49 @@
+"""Several gates as one: the gate of a model with several learned gates, and of a weighted sum of models."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from svmosaic.gates._packed import PackedGate
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralGates(PackedGate):
+    r"""The codes of M gates side by side, as the codes of one gate over all their tiles.
+
+    The tiles of a gate are numbered after those of the gates before it, and its weights are multiplied by its factor:
+    :math:`f(x) = \sum_m \text{factor}_m \sum_j g_{mj}(x) s_{mj}(x)`.
+
+    Attributes
+    ----------
+    gates : tuple of gates
+        `SingleCell` may be among them, but not be all of them.
+    factors : ndarray of shape (n_gates,)
+    """
+
+    gates: tuple[Any, ...]
+    factors: np.ndarray
+
+    @property
+    def n_tiles(self) -> int:
+        return sum(gate.n_tiles for gate in self.gates)
+
+    @property
+    def width(self) -> int:
+        return sum(gate.width for gate in self.gates)
+
+    @property
+    def gate_of_tile(self):
+        """The gate that each tile belongs to, of shape (n_tiles,)."""
+        return np.repeat(np.arange(len(self.gates)), [gate.n_tiles for gate in self.gates])
+
+    def split(self, codes):
+        """Codes of this gate as those of its parts, one pair (tile, weight) per gate; tiles keep their numbers."""
+        ends = np.cumsum([gate.width for gate in self.gates])[:-1]
+        return list(zip(*(np.split(part, ends, axis=1) for part in codes), strict=True))
+
+    def core_arguments(self):
+        """The name of the gate's class in the core, and what it is made of."""
+        factors = np.ascontiguousarray(self.factors, dtype=np.float64)
+        return "SeveralGates", [gate.core_arguments() for gate in self.gates], factors

@@ -1,0 +1,271 @@
+"""Heads: what the scores of a model mean. `Classify` picks winners, `Regress` takes values back to their own units.
+
+Each rule about outputs stands here once: how many there are, which class a positive score is for, who wins, what shape
+answers have, and what is counted in the region of a tile. This module needs numpy alone, so that a predictor can hold a
+head too.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Head(Protocol):
+    """What estimators, predictors, partitions and reports ask of a head.
+
+    Scores are of shape (n_rows, n_outputs) throughout.
+    """
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of the scores."""
+
+    @property
+    def output_names(self) -> list[str]:
+        """What each column stands for."""
+
+    def shaped(self, scores) -> Any:
+        """Scores as `decision_function` returns them."""
+
+    def answers(self, scores) -> Any:
+        """What `predict` returns for the scores."""
+
+    def found(self, scores) -> Any:
+        """What the scores say in the form of the targets that `region_counts` takes."""
+
+    def region_counts(self, codes, n_tiles, target, found) -> dict:
+        """Sums over the rows of each tile, which add up over partitions."""
+
+    def region_columns(self, counts) -> dict:
+        """Columns of `regions_` from these sums."""
+
+
+def count_outputs(n_classes: int) -> int:
+    """One output for two classes, else one per class."""
+    return 1 if n_classes == 2 else n_classes
+
+
+def positive_class(output: int, n_outputs: int) -> int:
+    """The index of the class that a positive score of an output is for."""
+    return 1 if n_outputs == 1 else output
+
+
+def signs_of(label, output, n_outputs):
+    """+1 and -1 of rows with these class indices, for one output, as int8."""
+    return np.where(label == positive_class(output, n_outputs), 1, -1).astype(np.int8)
+
+
+def winners(scores):
+    """Indices of the classes that win, from scores of shape (..., n_outputs) or (..., n_classes)."""
+    return (scores[..., 0] > 0).astype(np.intp) if scores.shape[-1] == 1 else scores.argmax(axis=-1)
+
+
+def contrast(values, axis=-1):
+    """One value per output from one per class along an axis: for two classes, the second less the first."""
+    if values.shape[axis] != 2:
+        return values
+    first, second = np.split(values, 2, axis=axis)
+    return second - first
+
+
+def flattened(scores):
+    """Scores as `decision_function` returns them: of shape (n_rows,) where there is one output."""
+    return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def in_columns(scores):
+    """The inverse of `flattened`: scores of shape (n_rows, n_outputs)."""
+    return scores[:, None] if scores.ndim == 1 else scores
+
+
+def home_tiles(codes):
+    """The tile that the gate gives most weight to, for each row."""
+    tile, weight = codes
+    return tile[:, 0] if weight is None else tile[np.arange(len(tile)), weight.argmax(axis=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Classify:
+    """Classes from scores, and probabilities where there is a calibration.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Sorted.
+    calibration : Temperature, Sigmoid, Isotonic, Posterior or None
+        Turns scores into probabilities, and then decides who wins.
+    """
+
+    classes: np.ndarray
+    calibration: Any = None
+
+    @property
+    def n_outputs(self) -> int:
+        return count_outputs(len(self.classes))
+
+    @property
+    def positive(self) -> list[int]:
+        """The index of the class that a positive score of each output is for."""
+        return [positive_class(c, self.n_outputs) for c in range(self.n_outputs)]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [str(self.classes[k]) for k in self.positive]
+
+    def output_of(self, k: int) -> int:
+        """The output whose score is about class k."""
+        return 0 if self.n_outputs == 1 else k
+
+    def signs(self, label, output):
+        """+1 and -1 of rows with these class indices, for one output, as int8."""
+        return signs_of(label, output, self.n_outputs)
+
+    def shaped(self, scores):
+        return flattened(scores)
+
+    def found(self, scores):
+        """Indices of the classes that win: those with the largest score or, with a calibration, probability."""
+        return winners(scores if self.calibration is None else self.calibration.probabilities(scores))
+
+    def answers(self, scores):
+        return self.classes[self.found(scores)]
+
+    def probabilities(self, scores):
+        """Probabilities of shape (n_rows, n_classes); needs a calibration."""
+        return self.calibration.probabilities(scores)
+
+    def accuracy(self, scores, label, weight) -> float:
+        """The weighted share of rows whose class wins."""
+        return float(np.average(self.found(scores) == label, weights=weight))
+
+    def region_counts(self, codes, n_tiles, target, found) -> dict:
+        """Rows of each class and rows classified correctly, by the tile with the largest weight.
+
+        Parameters
+        ----------
+        codes : (tile, weight), each of shape (n_rows, width); weight None for all ones
+        n_tiles : int
+        target : ndarray of int, class indices of the rows
+        found : ndarray of int, class indices that the model answers with
+
+        Returns
+        -------
+        dict of ndarray: "classes" of shape (n_tiles, n_classes), "correct" of shape (n_tiles,)
+        """
+        home, n_classes = home_tiles(codes), len(self.classes)
+        counts = np.bincount(home.astype(np.int64) * n_classes + target, minlength=n_tiles * n_classes)
+        return {
+            "classes": counts.reshape(n_tiles, n_classes),
+            "correct": np.bincount(home[found == target], minlength=n_tiles),
+        }
+
+    def region_columns(self, counts) -> dict:
+        """Rows, the most frequent class, accuracy and the share of each class."""
+        n_rows, names = counts["classes"].sum(axis=1), np.array([str(c) for c in self.classes])
+        columns = {
+            "rows": n_rows,
+            "majority": names[counts["classes"].argmax(axis=1)],
+            "accuracy": _mean(counts["correct"], n_rows),
+        }
+        for name, count in zip(names, counts["classes"].T, strict=True):
+            columns[f"share of {name}"] = _mean(count, n_rows)
+        return columns
+
+
+@dataclass(frozen=True, eq=False)
+class Regress:
+    """Values from scores: center + scale * score, target by target.
+
+    Attributes
+    ----------
+    center, scale : float, or ndarray of shape (n_targets,)
+        Tiles are fitted to (y - center) / scale. Numbers: answers have shape (n_rows,). Arrays: (n_rows, n_targets),
+        even if there is only one target.
+    """
+
+    center: Any
+    scale: Any
+
+    @classmethod
+    def of(cls, y, weight=None) -> "Regress":
+        """The head that standardizes targets y of shape (n_rows,) or (n_rows, n_targets)."""
+        y = np.asarray(y, dtype=np.float64)
+        center = np.average(y, axis=0, weights=weight)
+        spread = np.sqrt(np.average((y - center) ** 2, axis=0, weights=weight))
+        return cls(center, np.where(spread > 0, spread, 1.0)[()])
+
+    @property
+    def n_outputs(self) -> int:
+        return np.size(self.center)
+
+    @property
+    def output_names(self) -> list[str]:
+        return ["y"] if np.ndim(self.center) == 0 else [f"y{c}" for c in range(self.n_outputs)]
+
+    def targets(self, y):
+        """What the scores should be for these values, of shape (n_rows, n_outputs)."""
+        return in_columns((np.asarray(y, dtype=np.float64) - self.center) / self.scale)
+
+    def shaped(self, scores):
+        return scores[:, 0] if np.ndim(self.center) == 0 else scores
+
+    def found(self, scores):
+        return self.answers(scores)
+
+    def answers(self, scores):
+        return self.center + self.scale * self.shaped(scores)
+
+    def region_counts(self, codes, n_tiles, target, found) -> dict:
+        """Rows, and sums of y, of its square and of the absolute error, by the tile with the largest weight.
+
+        Parameters
+        ----------
+        codes : (tile, weight), each of shape (n_rows, width); weight None for all ones
+        n_tiles : int
+        target : ndarray, values of shape (n_rows,) or (n_rows, n_targets)
+        found : ndarray of the same shape, values that the model answers with
+
+        Returns
+        -------
+        dict of ndarray: "rows" of shape (n_tiles,); "sum", "squares" and "error" of shape (n_tiles, n_outputs), of
+        standardized values, so that squares do not cancel
+        """
+        home = home_tiles(codes)
+        z = self.targets(target)
+        error = np.abs(z - self.targets(found))
+
+        def sums(values):
+            return np.stack([np.bincount(home, column, n_tiles) for column in values.T], axis=1)
+
+        return {
+            "rows": np.bincount(home, minlength=n_tiles),
+            "sum": sums(z),
+            "squares": sums(z**2),
+            "error": sums(error),
+        }
+
+    def region_columns(self, counts) -> dict:
+        """Rows, and the mean of y, its standard deviation and the mean absolute error of each target."""
+        n_rows = counts["rows"]
+        columns = {"rows": n_rows}
+        center, scale = np.atleast_1d(self.center), np.atleast_1d(self.scale)
+        for c, name in enumerate(self.output_names):
+            mean, square, error = (_mean(counts[key][:, c], n_rows) for key in ("sum", "squares", "error"))
+            suffix = "" if np.ndim(self.center) == 0 else f" of {name}"
+            columns[f"mean{suffix}"] = center[c] + scale[c] * mean
+            columns[f"spread{suffix}"] = scale[c] * np.sqrt(np.maximum(square - mean**2, 0.0))
+            columns[f"mean absolute error{suffix}"] = scale[c] * error
+        return columns
+
+
+def head_of(estimator) -> Any:
+    """The head of a fitted estimator: its own `head_`, or that of its classes and its calibration."""
+    if hasattr(estimator, "head_"):
+        return estimator.head_
+    return Classify(estimator.classes_, getattr(estimator, "calibration_", None))
+
+
+def _mean(total, n_rows):
+    """Totals divided by numbers of rows; nan where there are none."""
+    return np.where(n_rows > 0, total / np.maximum(n_rows, 1), np.nan)

@@ -1,0 +1,184 @@
+"""Input that estimators used to take without a word: duplicate entries, huge numbers, rows far from the origin."""
+
+import numpy as np
+import pytest
+from everything import ESTIMATORS
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.feature_selection import RFE, SelectFromModel
+from sklearn.kernel_approximation import Nystroem
+from sklearn.utils import get_tags
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from svmosaic import KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC, NeighborsSVC
+from svmosaic.solvers.certificates import Certificate
+
+SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_tags.sparse]
+# Small and short, where the defaults would take long.
+QUICK = {
+    "MosaicClassifier": {"time_budget": None, "max_tiles": 2},
+    "LearnedGateSVC": {"max_iter": 2, "n_tiles": 4},
+    "MixtureSVC": {"max_iter": 2},
+    "HierarchicalMixtureSVC": {"max_iter": 2},
+    "MultiTaskMixtureSVC": {"max_iter": 2, "covariance_floor": 1e-2, "n_experts": 3},
+    "BoostedLinearSVC": {"n_estimators": 3},
+}
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 5))
+y = np.where(X[:, 0] * X[:, 1] > 0, "a", "b")
+
+
+def made(estimator, **more):
+    known = estimator().get_params()
+    options = {"random_state": 0, **QUICK.get(estimator.__name__, {}), **more}
+    return estimator(**{name: value for name, value in options.items() if name in known})
+
+
+def with_duplicates():
+    """Rows in which every other entry is written as two halves that come one after the other, and the rows summed."""
+    summed = sparse.csr_array(np.where(rng.random(X.shape) < 0.6, X, 0.0))
+    indices, data, indptr = [], [], [0]
+    for row in range(summed.shape[0]):
+        for place in range(summed.indptr[row], summed.indptr[row + 1]):
+            halves = 2 if place % 2 else 1
+            indices += [summed.indices[place]] * halves
+            data += [summed.data[place] / halves] * halves
+        indptr.append(len(indices))
+    parts = (np.array(data), np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32))
+    return sparse.csr_array(parts, shape=summed.shape), summed
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", SPARSE)
+def test_duplicate_entries_count_as_their_sum(estimator):
+    split, summed = with_duplicates()
+    before = split.data.copy(), split.indices.copy(), split.indptr.copy()
+    model, same = made(estimator).fit(split, y), made(estimator).fit(summed, y)
+    assert_array_equal(model.decision_function(split), same.decision_function(summed))
+    for one, other in zip((split.data, split.indices, split.indptr), before, strict=True):
+        assert_array_equal(one, other)  # the caller's matrix stays as it is
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_numbers_whose_squares_overflow_are_refused(estimator):
+    with pytest.raises(ValueError, match=r"X is too large: .* overflows float64; scale the features .* in column \d"):
+        made(estimator).fit(X * 1e300, y)
+    import pandas as pd
+
+    frame = pd.DataFrame(X * [1, 1, 1e300, 1, 1], columns=list("pqrst"))
+    with pytest.raises(ValueError, match="is in column 'r'"):
+        made(estimator).fit(frame, y)
+
+
+@pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if "n_jobs" in e().get_params()])
+def test_no_threads_are_refused(estimator):
+    with pytest.raises(ValueError, match=r"n_jobs must be .* got 0"):
+        made(estimator, n_jobs=0).fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if e().get_params().get("calibration", 0) is None])
+def test_the_lack_of_probabilities_names_its_remedy(estimator):
+    model = made(estimator)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match='pass calibration="temperature"'):
+        model.predict_proba(X)
+
+
+def test_a_gap_is_not_negative_by_rounding():
+    assert Certificate(np.zeros(1), 1.0, np.nextafter(1.0, 2.0)).gap == 0.0
+    assert Certificate(np.zeros(1), 1.0, 1.1).gap < 0  # which no feasible dual point has
+    assert np.isnan(Certificate(np.zeros(1), 1.0, np.nan).gap)
+    for seed in range(5):
+        labels = np.random.default_rng(seed).integers(3, size=len(X))
+        assert (LinearSVC(C=1e-8, tol=1e-12, random_state=0).fit(X, labels).dual_gap_ >= 0).all()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_messages_show_plain_numbers(estimator):
+    with pytest.raises(ValueError, match=r"class") as error:
+        made(estimator).fit(X, np.zeros(len(X), dtype=int))
+    assert "np." not in str(error.value)
+    for name in ("C", "tol", "max_iter"):
+        if name in estimator().get_params():
+            with pytest.raises(ValueError, match=rf"{name} must .* got -1") as error:
+                made(estimator, **{name: np.int64(-1)}).fit(X, y)
+            assert "np." not in str(error.value)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if hasattr(e, "feature_importances_")])
+def test_features_can_be_selected(estimator):
+    weak = X * [1, 1e-3, 1e-3, 1e-3, 1e-3]
+    labels = (weak[:, 0] > 0).astype(int)
+    model = made(estimator).fit(weak, labels)
+    importances = model.feature_importances_
+    assert importances.shape == (5,)
+    assert np.isfinite(importances).all()
+    assert importances.argmax() == 0
+    for selector in (
+        RFE(made(estimator), n_features_to_select=2, importance_getter="feature_importances_"),
+        SelectFromModel(made(estimator), importance_getter="feature_importances_"),
+    ):
+        assert selector.fit(weak, labels).get_support()[0]
+    assert not hasattr(made(estimator), "feature_importances_")
+
+
+def test_every_estimator_with_weights_per_tile_has_importances():
+    with_coef = {e.__name__ for e in ESTIMATORS if hasattr(e, "coef_")}
+    assert with_coef <= {e.__name__ for e in ESTIMATORS if hasattr(e, "feature_importances_")}
+    assert "KMeansSVC" in with_coef
+
+
+def test_importances_are_the_mean_over_rows():
+    model = KMeansSVC(3, random_state=0).fit(X, y)
+    home = model.mosaic_.gate.code(X, None)[0][:, 0]
+    np.testing.assert_allclose(model.feature_importances_, np.abs(model.coef_[home, 0]).mean(axis=0))
+    mapped = LocallyLinearSVC(4, n_neighbors=2, feature_map=Nystroem(n_components=7, random_state=0), random_state=0)
+    assert not hasattr(mapped.fit(X, y), "feature_importances_")
+
+
+@pytest.mark.parametrize(
+    ("model", "near", "far"),
+    [
+        (LearnedGateSVC(4, max_iter=1, random_state=0), 5, 1e4),
+        (MultiTaskMixtureSVC(3, max_iter=1, covariance_floor=1e-2, random_state=0), 1e4, 1e8),
+    ],
+)
+def test_rows_far_from_the_origin_are_pointed_out(model, near, far):
+    model.fit(X + near, y)
+    with pytest.warns(UserWarning, match=r"times their spread away from the origin.*center or standardize"):
+        model.fit(X + far, y)
+
+
+def test_sparse_rows_far_from_the_origin():
+    with pytest.warns(UserWarning, match="away from the origin"):
+        LearnedGateSVC(4, max_iter=1, random_state=0).fit(sparse.csr_array(X + 1e4), y)
+    LearnedGateSVC(4, max_iter=1, random_state=0).fit(sparse.csr_array(X), y)
+
+
+@pytest.mark.parametrize("algorithm", ["brute", "auto"])
+def test_neighbors_do_not_depend_on_threads(algorithm):
+    """On pixels, whose distances are full of ties."""
+    rows, labels = load_digits(return_X_y=True)
+    found = []
+    for n_threads, n_jobs in ((1, None), (2, None), (2, 2)):
+        with threadpool_limits(n_threads):
+            model = NeighborsSVC(20, algorithm=algorithm, n_jobs=n_jobs, random_state=0).fit(rows[:900], labels[:900])
+            found.append(model.decision_function(rows[900:]))
+    assert_array_equal(found[0], found[1])
+    assert_array_equal(found[0], found[2])
+
+
+def test_covariances_are_decomposed_on_one_thread(monkeypatch):
+    """With more threads than free processors, 20 rows of 300 features took half a minute."""
+    threads, eigh = set(), np.linalg.eigh
+
+    def watched(*arguments):
+        threads.update(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return eigh(*arguments)
+
+    monkeypatch.setattr(np.linalg, "eigh", watched)
+    with threadpool_limits(2):
+        MultiTaskMixtureSVC(3, max_iter=2, covariance_floor=1e-2, random_state=0).fit(X, y)
+    assert threads == {1}
