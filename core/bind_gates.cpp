@@ -10,7 +10,7 @@
 #include "score.hpp"
 #include "several_gates.hpp"
 #include "softmax_gate.hpp"
-#include "tree_gate.hpp"
+#include "split_tree_gate.hpp"
 
 namespace svmosaic {
 namespace {
@@ -132,11 +132,11 @@ void bind_projected(nb::module_& m, const char* name) {
 
 template <class T>
 void bind_tree(nb::module_& m, const char* name) {
-  nb::class_<TreeGate<T>, Gate<T>>(m, name, "The leaf of a row in a binary tree of linear splits.")
+  nb::class_<SplitTreeGate<T>, Gate<T>>(m, name, "The leaf of a row in a binary tree of linear splits.")
       .def("__init__",
-           [](TreeGate<T>* self, Matrix<const double> splits) {
+           [](SplitTreeGate<T>* self, Matrix<const double> splits) {
              require(splits.shape(1) >= 2, "a split has a number for each feature and one more");
-             new (self) TreeGate<T>(splits.data(), splits.shape(0), static_cast<int64_t>(splits.shape(1)) - 1);
+             new (self) SplitTreeGate<T>(splits.data(), splits.shape(0), static_cast<int64_t>(splits.shape(1)) - 1);
            },
            nb::arg("splits"));
 }
@@ -244,8 +244,8 @@ void bind_gates(nb::module_& m) {
   bind_gaussian<double>(m, "GaussianGateF64");
   bind_projected<float>(m, "ProjectedGateF32");
   bind_projected<double>(m, "ProjectedGateF64");
-  bind_tree<float>(m, "TreeGateF32");
-  bind_tree<double>(m, "TreeGateF64");
+  bind_tree<float>(m, "SplitTreeGateF32");
+  bind_tree<double>(m, "SplitTreeGateF64");
   bind_scaled<float>(m, "ScaledGateF32");
   bind_scaled<double>(m, "ScaledGateF64");
   bind_several<float>(m, "SeveralGatesF32");

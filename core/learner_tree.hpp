@@ -1,4 +1,4 @@
-// The tree of splits (tree_gate.hpp), inside the learner: soft, so that it has gradients.
+// The tree of splits (split_tree_gate.hpp), inside the learner: soft, so that it has gradients.
 //
 // Node i sends a row right with probability sigma(t m_i), m_i = <theta_i, (z, 1)>, and left with the rest; t is the
 // sharpness, which the driver raises until the tree is hard. l_j is the log probability of the path to leaf j. The k
@@ -11,7 +11,7 @@
 #pragma once
 
 #include "learner.hpp"
-#include "tree_gate.hpp"
+#include "split_tree_gate.hpp"
 
 namespace svmosaic {
 

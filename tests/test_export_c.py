@@ -44,6 +44,15 @@ class Compiled:
     def probabilities(self, X):
         return self.table("probabilities", X, self.n_classes)
 
+    def explain(self, X):
+        """Contributions (n_rows, n_outputs, n_features) and intercepts (n_rows, n_outputs)."""
+        n_outputs = 1 if self.n_classes == 2 else self.n_classes
+        contributions, intercept = np.empty((len(X), n_outputs, X.shape[1])), np.empty((len(X), n_outputs))
+        call = getattr(self.library, f"{self.name}_explain")
+        for row in zip(X, contributions, intercept, strict=True):
+            call(*(part.ctypes.data_as(ctypes.c_void_p) for part in row))
+        return contributions, intercept
+
     def places(self, X):
         call = getattr(self.library, f"{self.name}_predict")
         return np.array([call(x.ctypes.data_as(ctypes.c_void_p)) for x in X])

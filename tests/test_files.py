@@ -92,7 +92,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, estimator, target):
 def test_every_estimator_can_be_saved():
     exported = {name for name in svmosaic.__all__ if isinstance(getattr(svmosaic, name), type)}
     untried = exported - {type(estimator).__name__ for estimator in ESTIMATORS}
-    assert not untried, "add these to ESTIMATORS above, and their types to svmosaic.export.files.TRUSTED"
+    assert not untried, "add these to ESTIMATORS above, and their types to svmosaic.registry"
 
 
 def test_conversions_come_back_too(tmp_path):

@@ -19,9 +19,9 @@ from test_export_onnx import run
 import svmosaic
 from svmosaic import LearnedGateSVC, LocallyLinearSVC
 from svmosaic.datasets import make_banana
-from svmosaic.export._tree import paths
 from svmosaic.export.c import to_c
-from svmosaic.gates import ProjectedGate, TreeGate, plant_tree, principal_components
+from svmosaic.export.onnx.gates import paths
+from svmosaic.gates import ProjectedGate, SplitTreeGate, plant_tree, principal_components
 from svmosaic.learner.gate_learner import HARD, SOFT, GateLearner, hardening, one_cycle
 from svmosaic.rows import Rows
 
@@ -425,7 +425,7 @@ def test_as_onnx(gate, n_components, n_tiles):
 def test_rows_go_down_the_tree(n_tiles, dtype, storage):
     rng = np.random.default_rng(n_tiles)
     X, splits = rng.standard_normal((50, 4)).astype(dtype), rng.standard_normal((n_tiles - 1, 5))
-    tile, weight = TreeGate(splits).code(storage(X))
+    tile, weight = SplitTreeGate(splits).code(storage(X))
     assert weight is None
     for row, leaf in zip(X, tile[:, 0], strict=True):
         node = 0
@@ -439,7 +439,7 @@ def test_rows_go_down_the_tree(n_tiles, dtype, storage):
 def test_a_planted_tree_shares_the_rows_out(n_tiles, storage):
     X = np.random.default_rng(0).standard_normal((240, 3)) * [5, 1, 0.2] + 3
     splits = plant_tree(storage(X), n_tiles, np.random.RandomState(0))
-    counts = np.bincount(TreeGate(splits).code(X)[0][:, 0], minlength=n_tiles)
+    counts = np.bincount(SplitTreeGate(splits).code(X)[0][:, 0], minlength=n_tiles)
     assert_allclose(counts, 240 / n_tiles, atol=2)
     assert np.abs(splits[0, 0]) > 10 * np.abs(splits[0, 1:3]).max()  # along the widest feature
     assert_allclose((X @ splits[0, :-1]).std(), 1)

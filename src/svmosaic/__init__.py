@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from svmosaic._lazy import lazy
+from svmosaic._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from svmosaic.densities import FusedSVC, GaussianMixtureClassifier, mixture_to_svm, svm_to_mixture
@@ -40,7 +41,6 @@ __all__ = [
     "mixture_to_svm",
     "svm_to_mixture",
 ]
-__version__ = "0.1.0"
 
 _DENSITIES = ("FusedSVC", "GaussianMixtureClassifier", "mixture_to_svm", "svm_to_mixture")
 # A pickled predictor needs numpy and the core, not scikit-learn.

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from svmosaic.atomic import write_bytes
 from svmosaic.cli._io import add_output_options, check_file, say
-from svmosaic.tabular.trained_model import open_model
 
 
 def add_arguments(parser):
@@ -24,15 +23,17 @@ def run(options):
     check_file(options.output, [options.model])
     if options.format == "c":
         check_file(Path(options.output).with_suffix(".h"), [options.model])
+    from svmosaic.tabular.trained_model import open_model
+
     model = open_model(options.model)
     facts, lines = (_onnx if options.format == "onnx" else _c)(model, options)
     say(options, {"format": options.format} | facts, lines)
 
 
 def _onnx(model, options):
-    from svmosaic.export.prepared import prepared_to_onnx
+    from svmosaic.export.onnx import to_onnx
 
-    proto = prepared_to_onnx(model)
+    proto = to_onnx(model)
     write_bytes(options.output, proto.SerializeToString())
     inputs = [value.name for value in proto.graph.input]
     outputs = [value.name for value in proto.graph.output]
@@ -46,11 +47,11 @@ def _onnx(model, options):
 
 
 def _c(model, options):
-    from svmosaic.export.prepared import prepared_to_c
+    from svmosaic.export.c import to_c
 
     output = Path(options.output)
     with tempfile.TemporaryDirectory() as folder:
-        source, header = prepared_to_c(model, Path(folder) / output.name, name=options.name)
+        source, header = to_c(model, Path(folder) / output.name, name=options.name)
         # The header first: a source without its header would not compile.
         for file, place in ((header, output.with_suffix(".h")), (source, output)):
             write_bytes(place, file.read_bytes())

@@ -1,10 +1,10 @@
 """`svmosaic train`: a model from a table."""
 
 import ast
-from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 
+import svmosaic
 from svmosaic.cli._io import Bar, check_file, duration, is_large, memory_size
 from svmosaic.cli._training import add_training_arguments, common_parameters, inputs_of, train
 
@@ -64,7 +64,7 @@ def run(options):
 
 def model_class(name):
     """The estimator of a --model."""
-    return getattr(import_module("svmosaic"), MODELS[name])
+    return getattr(svmosaic, MODELS[name])
 
 
 def _open(options, kind, bar):

@@ -10,7 +10,6 @@ one-vs-rest machines, and the scale Z. See `svm_to_mixture`.
 """
 
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 from scipy.special import logsumexp
@@ -84,8 +83,9 @@ class _KernelClassifier:
         ----------
         path : str or path
         """
-        # The exporters know the models, not the other way round.
-        import_module("svmosaic.export.files").save(self, path)
+        from svmosaic.export.files import save
+
+        save(self, path)
 
     def score(self, X, y):
         """Accuracy."""

@@ -25,6 +25,7 @@ from svmosaic.densities.blend import Blend, Reduction
 from svmosaic.densities.conversion import mixture_to_svm, svm_to_mixture
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
 from svmosaic.densities.one_vs_rest import OneVsRestMachine
+from svmosaic.export.forms import Fusion
 from svmosaic.heads import Classify, in_columns
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
@@ -229,6 +230,21 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self._blend.predictor(self.weight_, self.calibration_)
+
+    def _export_form(self):
+        """Kernels, densities and their weight as exporters write them."""
+        # The fused SVM comes from an RBF machine on the rows as they are, so there is no linear map in front of it.
+        svm = mixture_to_svm(self._blend.svm)
+        densities = self._blend.mixture._export_form()
+        return Fusion(
+            float(self.weight_),
+            self._blend.log_ratio,
+            svm.centers,
+            svm.gamma,
+            svm.dual_coef_,
+            svm.intercept_,
+            densities,
+        )
 
     def _check_parameters(self):
         if self.weight != "auto":

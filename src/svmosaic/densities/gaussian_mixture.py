@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.growth import COVARIANCES, POOLINGS, fit_mixture
 from svmosaic.densities.kernel_predictor import KernelPredictor
+from svmosaic.export.forms import Gaussians
 from svmosaic.heads import contrast, flattened, winners
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
@@ -297,6 +298,10 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         check_is_fitted(self)
         densities = self._densities.packed()
         return KernelPredictor(self.classes_, self.n_features_in_, densities=densities, posterior=True)
+
+    def _export_form(self):
+        """The densities as exporters write them."""
+        return Gaussians(*self._densities.gaussians(), self._densities.owner)
 
     def score_samples(self, X):
         """log p(x), of shape (n_samples,)."""

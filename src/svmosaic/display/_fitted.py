@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from svmosaic import registry
 from svmosaic._validation import validate
 from svmosaic.explain import names_of
 from svmosaic.gates import principal_components
@@ -96,27 +97,22 @@ class Fitted:
 
 
 def mosaic_of(model):
-    """The tiles of a model, or a sentence that says why there are none."""
-    if not hasattr(model, "mosaic_"):
-        state = "is not fitted" if hasattr(model, "fit") and not hasattr(model, "classes_") else "has no tiles"
-        raise TypeError(f"{type(model).__name__} {state}: pass a fitted model of svmosaic that has mosaic_")
-    return model.mosaic_
+    """The tiles of a model, or an error that says why there are none."""
+    if hasattr(model, "mosaic_"):
+        return model.mosaic_
+    known = registry.find(type(model))
+    state = "is not fitted" if hasattr(model, "fit") and not hasattr(model, "classes_") else "has no tiles"
+    why = f" ({known.no_tiles})" if known is not None and known.no_tiles and state == "has no tiles" else ""
+    raise TypeError(f"{type(model).__name__} {state}{why}: pass a fitted model of svmosaic that has mosaic_")
 
 
 def anchors_of(mosaic):
-    """Centres of the tiles where the gate measures distances to them: (centres, projection or None); else None.
+    """Where the tiles are, if their gate says so: (points, projection or None); else None.
 
-    A centre of a projected gate has a place only in its projection.
+    A point of a projected gate has a place only in the projection.
     """
-    gate = mosaic.gate
-    if hasattr(gate, "inner"):
-        return gate.inner.centers, gate.projection
-    if hasattr(gate, "means"):
-        return gate.means, None
-    if not hasattr(gate, "centers"):
-        return None
-    centers = gate.centers[gate.leaf] if hasattr(gate, "leaf") else gate.centers
-    return centers, None
+    anchors = getattr(mosaic.gate, "anchors", None)
+    return None if anchors is None else (anchors, getattr(mosaic.gate, "projection", None))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import stat
 import zipfile
 from pathlib import Path, PurePosixPath
 
-import svmosaic
+from svmosaic import registry
+from svmosaic._version import __version__
 from svmosaic.atomic import write_bytes
 
 # Raise when older versions could not make sense of a new file; files of all lower formats stay readable.
@@ -21,71 +22,8 @@ FORMAT = 1
 HEADER = "svmosaic.json"
 MOST_HEADER_BYTES = 10_000
 
-# All of our own types that a model may hold. One line for each new estimator or gate; skops itself vouches for numpy's
-# and scikit-learn's.
-TRUSTED = (
-    "numpy.dtype",  # a parameter of OneHotEncoder
-    "svmosaic.calibration.Isotonic",
-    "svmosaic.calibration.Posterior",
-    "svmosaic.calibration.Sigmoid",
-    "svmosaic.calibration.Temperature",
-    "svmosaic.densities.blend.Blend",
-    "svmosaic.densities.blend.Reduction",
-    "svmosaic.densities.conversion.ConvertedMixture",
-    "svmosaic.densities.conversion.ConvertedSVM",
-    "svmosaic.densities.fused.FusedSVC",
-    "svmosaic.densities.gaussian_mixture.GaussianMixtureClassifier",
-    "svmosaic.densities.growth.Densities",
-    "svmosaic.densities.one_vs_rest.OneVsRestMachine",
-    "svmosaic.gates.cells.SingleCell",
-    "svmosaic.gates.distance.DistanceGate",
-    "svmosaic.gates.gaussian.GaussianGate",
-    "svmosaic.gates.hierarchical.HierarchicalGate",
-    "svmosaic.gates.projected.ProjectedGate",
-    "svmosaic.gates.rbf.RBFGate",
-    "svmosaic.gates.scaled.ScaledGate",
-    "svmosaic.gates.several.SeveralGates",
-    "svmosaic.gates.tree.TreeGate",
-    "svmosaic.learner.gate_learner.GateLearner",
-    "svmosaic.maps.scaling.Scaling",
-    "svmosaic.maps.transformer.FeatureMap",
-    "svmosaic.models.boosted_linear.BoostedLinearSVC",
-    "svmosaic.models.clustered.ClusteredSVC",
-    "svmosaic.models.clustered.KMeansSVC",
-    "svmosaic.models.hierarchical_mixture.HierarchicalMixtureSVC",
-    "svmosaic.models.learned_gate.LearnedGateSVC",
-    "svmosaic.models.linear.LinearSVC",
-    "svmosaic.models.local_coding.LocalCodingSVC",
-    "svmosaic.models.locally_linear.LocallyLinearSVC",
-    "svmosaic.models.mixture.MixtureSVC",
-    "svmosaic.models.mosaic_classifier.MosaicClassifier",
-    "svmosaic.models.multitask_mixture.MultiTaskMixtureSVC",
-    "svmosaic.models.neighbors.NeighborsSVC",
-    "svmosaic.mosaic.Mosaic",
-    "svmosaic.tabular.trained_model.TrainedModel",
-)
-
-# Where files of earlier versions say that a type lives, and where it lives now.
-MOVED = {
-    "svmosaic.models._blend.Blend": "svmosaic.densities.blend",
-    "svmosaic.models._blend.Reduction": "svmosaic.densities.blend",
-    "svmosaic.models._mixture_em.Densities": "svmosaic.densities.growth",
-    "svmosaic.models._one_vs_rest.OneVsRestMachine": "svmosaic.densities.one_vs_rest",
-    "svmosaic.models.auto.MosaicClassifier": "svmosaic.models.mosaic_classifier",
-    "svmosaic.models.boosted.BoostedLinearSVC": "svmosaic.models.boosted_linear",
-    "svmosaic.models.conversion.ConvertedMixture": "svmosaic.densities.conversion",
-    "svmosaic.models.conversion.ConvertedSVM": "svmosaic.densities.conversion",
-    "svmosaic.models.fusion.FusedSVC": "svmosaic.densities.fused",
-    "svmosaic.models.gaussian_mixture.GaussianMixtureClassifier": "svmosaic.densities.gaussian_mixture",
-    "svmosaic.models.hierarchical.HierarchicalMixtureSVC": "svmosaic.models.hierarchical_mixture",
-    "svmosaic.models.local_coding.LocallyLinearSVC": "svmosaic.models.locally_linear",
-    "svmosaic.models.local_coordinates.LocalCodingSVC": "svmosaic.models.local_coding",
-    "svmosaic.models.multitask.MultiTaskMixtureSVC": "svmosaic.models.multitask_mixture",
-    "svmosaic.mosaic.FeatureMap": "svmosaic.maps.transformer",
-    "svmosaic.scaling.Scaling": "svmosaic.maps.scaling",
-    "svmosaic.solvers.learner.GateLearner": "svmosaic.learner.gate_learner",
-    "svmosaic.trained.TrainedModel": "svmosaic.tabular.trained_model",
-}
+# Types of others that skops does not vouch for by itself, as it does for numpy's and scikit-learn's.
+OTHERS = ("numpy.dtype",)  # a parameter of OneHotEncoder
 
 
 class ModelFileError(ValueError):
@@ -107,13 +45,13 @@ def save(estimator, path):
     import skops.io
 
     content = _reproducible(skops.io.dumps(estimator))
-    unknown = [name for name in skops.io.get_untrusted_types(data=content) if name not in TRUSTED]
+    unknown = _untrusted(skops.io.get_untrusted_types(data=content))
     if unknown:
         raise ModelFileError(
             f"{type(estimator).__name__} holds objects that could not be loaded again, of type {', '.join(unknown)}: "
             "give it scikit-learn's own transformers and clusterers, or arrays"
         )
-    header = {"format": FORMAT, "svmosaic": svmosaic.__version__, "scikit-learn": sklearn.__version__}
+    header = {"format": FORMAT, "svmosaic": __version__, "scikit-learn": sklearn.__version__}
     archive = io.BytesIO(content)
     with zipfile.ZipFile(archive, "a") as entries:
         entries.writestr(_entry(HEADER), json.dumps(header))
@@ -189,13 +127,13 @@ def load(path):
     try:
         data = _with_moved_types(data)
         held = skops.io.get_untrusted_types(data=data)
-        unknown = [name for name in held if name not in TRUSTED]
+        unknown = _untrusted(held)
     except Exception as error:
         raise ModelFileError(f"{path} is damaged: its description makes no sense ({error})") from error
     if unknown:
         raise ModelFileError(f"{path} holds types that are not trusted, so it was not opened: {', '.join(unknown)}")
     try:
-        # Those that it holds, not all of TRUSTED: skops goes through the list at every node.
+        # Those that it holds, not all that are trusted: skops goes through the list at every node.
         estimator = skops.io.loads(data, trusted=held)
         _fill_in_defaults(estimator)
     except Exception as error:
@@ -255,7 +193,7 @@ def _check_archive(path, data):
     if not isinstance(written, int) or written > FORMAT:
         raise ModelFileError(
             f"{path} was written by svmosaic {version} in format {written}, newer than the format {FORMAT} of this "
-            f"version ({svmosaic.__version__}): upgrade svmosaic to open it"
+            f"version ({__version__}): upgrade svmosaic to open it"
         )
 
 
@@ -278,11 +216,16 @@ def _rename_types(node) -> bool:
     """Bring the types in a node of the description, and below, up to date; whether there were any to bring."""
     moved = False
     if isinstance(node, dict):
-        now = MOVED.get(f"{node.get('__module__')}.{node.get('__class__')}")
+        now = registry.RENAMED.get(f"{node.get('__module__')}.{node.get('__class__')}")
         if now is not None:
-            node["__module__"], moved = now, True
+            node["__module__"], _, node["__class__"] = now.rpartition(".")
+            moved = True
     children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
     return any([_rename_types(child) for child in children]) or moved
+
+
+def _untrusted(names):
+    return [name for name in names if name not in OTHERS and not registry.is_registered(name)]
 
 
 def _fill_in_defaults(estimator):

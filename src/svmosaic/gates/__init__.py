@@ -6,24 +6,28 @@ from svmosaic.gates.gaussian import GaussianGate
 from svmosaic.gates.hierarchical import HierarchicalGate
 from svmosaic.gates.placement import place_centers
 from svmosaic.gates.projected import ProjectedGate, principal_components
+from svmosaic.gates.protocol import CoreGate, Gate, PlacedGate
 from svmosaic.gates.rbf import RBFGate
 from svmosaic.gates.responsibilities import Responsibilities
 from svmosaic.gates.scaled import ScaledGate
 from svmosaic.gates.several import SeveralGates
-from svmosaic.gates.tree import TreeGate, plant_tree
+from svmosaic.gates.split_tree import SplitTreeGate, plant_tree
 
 __all__ = [
     "CODINGS",
+    "CoreGate",
     "DistanceGate",
+    "Gate",
     "GaussianGate",
     "HierarchicalGate",
+    "PlacedGate",
     "ProjectedGate",
     "RBFGate",
     "Responsibilities",
     "ScaledGate",
     "SeveralGates",
     "SingleCell",
-    "TreeGate",
+    "SplitTreeGate",
     "place_centers",
     "plant_tree",
     "principal_components",

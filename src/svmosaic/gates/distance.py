@@ -45,6 +45,11 @@ class DistanceGate(PackedGate):
     def n_tiles(self) -> int:
         return len(self.centers)
 
+    @property
+    def anchors(self) -> np.ndarray:
+        """The centers."""
+        return self.centers
+
     def code(self, X, n_jobs=None):
         """Tiles and weights of each row, of shape (n_samples, width); weights None for all ones."""
         tile, weight = super().code(X, n_jobs)

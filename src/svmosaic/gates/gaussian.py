@@ -67,6 +67,11 @@ class GaussianGate(PackedGate):
         return len(self.means)
 
     @property
+    def anchors(self) -> np.ndarray:
+        """The means."""
+        return self.means
+
+    @property
     def covariances(self):
         """Sigma of each tile: matrices, variances, or one variance."""
         if self.covariance == "full":

@@ -6,8 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic.gates._packed import PackedGate
-from svmosaic.gates.distance import DistanceGate
-from svmosaic.gates.tree import TreeGate
+from svmosaic.gates.protocol import CoreGate
 
 # Rows that principal components are computed from, and the most features for which that is by their covariance.
 PROJECTION_SAMPLE = 20_000
@@ -21,12 +20,12 @@ class ProjectedGate(PackedGate):
     Attributes
     ----------
     projection : ndarray of shape (n_components, n_features)
-    inner : DistanceGate or TreeGate
+    inner : gate with a core form
         Over the components.
     """
 
     projection: np.ndarray
-    inner: DistanceGate | TreeGate
+    inner: CoreGate
 
     @property
     def n_tiles(self) -> int:
@@ -35,6 +34,11 @@ class ProjectedGate(PackedGate):
     @property
     def width(self) -> int:
         return self.inner.width
+
+    @property
+    def anchors(self) -> np.ndarray | None:
+        """Those of the inner gate, which are points of the projection; None if it has none."""
+        return getattr(self.inner, "anchors", None)
 
     def core_arguments(self):
         """The name of the gate's class in the core, and what it is made of."""

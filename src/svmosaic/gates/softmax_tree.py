@@ -52,6 +52,11 @@ class SoftmaxTree(PackedGate):
     def n_tiles(self) -> int:
         return len(self.leaf)
 
+    @property
+    def anchors(self) -> np.ndarray:
+        """The centroids of the leaves."""
+        return self.centers[self.leaf]
+
     def core_arguments(self):
         """The name of the gate's class in the core, and what it is made of: planes of rows less the origin."""
         origin = self.centers.mean(axis=0)

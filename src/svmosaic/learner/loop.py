@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
-from svmosaic.gates import DistanceGate, ProjectedGate, TreeGate
+from svmosaic.gates import DistanceGate, ProjectedGate, SplitTreeGate
 from svmosaic.learner.gate_learner import HARD, hardening, one_cycle
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows
@@ -107,7 +107,9 @@ def mosaic_of(learner) -> Mosaic:
     """The fitted form of what has been learnt so far."""
     tiles = learner.tile_weights()
     values = learner.gate[0].astype(np.float64)
-    gate: Any = TreeGate(values) if learner.is_tree else DistanceGate(values, "softmax", learner.width, learner.tau)
+    gate: Any = (
+        SplitTreeGate(values) if learner.is_tree else DistanceGate(values, "softmax", learner.width, learner.tau)
+    )
     if learner.projection is not None:
         gate = ProjectedGate(np.ascontiguousarray(learner.projection[0][:, :-1], dtype=np.float64), gate)
     return Mosaic(gate, tiles[:, :, :-1], tiles[:, :, -1])

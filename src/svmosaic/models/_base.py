@@ -15,6 +15,7 @@ from svmosaic.heads import head_of
 from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
+from svmosaic.models._importances import ImportanceMixin
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Fitting
 from svmosaic.mosaic import Mosaic
@@ -36,7 +37,7 @@ def _code(gate, X, n_jobs):
     return np.concatenate(tiles), None if weights[0] is None else np.concatenate(weights)
 
 
-class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
+class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     """A classifier made of a gate, a coupling and the shared solver.
 
     Subclasses say how to fit a gate (`_fit_gate`) and how tiles share strength (`_couple`).
@@ -153,7 +154,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseE
         y = np.asarray(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y has classes that the model does not know: {unknown!r}")
+            raise ValueError(f"y has classes that the model does not know: {unknown.tolist()!r}")
         if len(y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
         feature_map = self.mosaic_.feature_map

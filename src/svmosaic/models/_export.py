@@ -1,17 +1,10 @@
 """Ways out of Python, the same for every estimator."""
 
-from importlib import import_module
-
 from sklearn.utils.validation import check_is_fitted
 
 
-def _exporter(name):
-    # Exporters know the models, not the other way round: these shortcuts reach them by name, when called.
-    return import_module(f"svmosaic.export.{name}")
-
-
 class ExportMixin:
-    """`save`, `to_onnx` and `to_c`."""
+    """`save`, `to_onnx`, `to_c` and `to_javascript`; each exporter is imported when it is called."""
 
     def save(self, path):
         """Write the model to a file that `svmosaic.load` opens without running anything in it.
@@ -20,15 +13,34 @@ class ExportMixin:
         ----------
         path : str or path
         """
-        check_is_fitted(self)
-        _exporter("files").save(self, path)
+        from svmosaic.export.files import save
 
-    def to_onnx(self, **options):
-        """The model as an ONNX `ModelProto`; see `svmosaic.export.onnx.to_onnx`. Needs the extra `onnx`."""
         check_is_fitted(self)
-        return _exporter("onnx").to_onnx(self, **options)
+        save(self, path)
+
+    def to_onnx(self, path=None, **options):
+        """The model as an ONNX `ModelProto`, also written to `path` if given; needs the extra `onnx`.
+
+        Options are `dtype` and `explain`; see `svmosaic.export.onnx.to_onnx`.
+        """
+        from svmosaic.export.onnx import to_onnx
+
+        check_is_fitted(self)
+        return to_onnx(self, path, **options)
 
     def to_c(self, path, **options):
         """Write the model as one C99 file and its header; see `svmosaic.export.c.to_c`."""
+        from svmosaic.export.c import to_c
+
         check_is_fitted(self)
-        return _exporter("c").to_c(self, path, **options)
+        return to_c(self, path, **options)
+
+    def to_javascript(self, path=None):
+        """The model as the text of an ES module, also written to `path` if given.
+
+        It exports `predict`, `predictProba`, `scores` and `explain`; see `svmosaic.export.javascript.to_javascript`.
+        """
+        from svmosaic.export.javascript import to_javascript
+
+        check_is_fitted(self)
+        return to_javascript(self, path)

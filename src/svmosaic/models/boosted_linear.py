@@ -1,7 +1,6 @@
 """AdaBoost of linear SVMs: the baseline that the mixture papers compare with."""
 
 import warnings
-from importlib import import_module
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -316,7 +315,9 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         path : str or path
         """
         check_is_fitted(self)
-        import_module("svmosaic.export.files").save(self, path)
+        from svmosaic.export.files import save
+
+        save(self, path)
 
     def _check_parameters(self):
         self._check_calibration()

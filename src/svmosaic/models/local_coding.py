@@ -151,6 +151,11 @@ class LocalCodingSVC(CallbackSupportMixin, BaseMosaicClassifier):
         return self.mosaic_.gate.centers
 
     @property
+    def feature_importances_(self):
+        """Not there: the tiles are constants, and features count through the distances to the anchors only."""
+        raise AttributeError(f"{type(self).__name__} has no feature_importances_: its tiles have no weights")
+
+    @property
     def intercept_(self):
         return self.mosaic_.intercept
 

@@ -12,7 +12,7 @@ ROWS_PER_LEAF, POWER_STEPS = 64, 8
 
 
 @dataclass(frozen=True, eq=False)
-class TreeGate(PackedGate):
+class SplitTreeGate(PackedGate):
     r"""The leaf that a row comes to: one tile, of weight one.
 
     With K leaves the K - 1 inner nodes are numbered as in a heap: node i has children 2 i + 1 and 2 i + 2, and leaf j
@@ -41,7 +41,7 @@ class TreeGate(PackedGate):
 
     def core_arguments(self):
         """The name of the gate's class in the core, and what it is made of."""
-        return "TreeGate", np.ascontiguousarray(self.splits, dtype=np.float64)
+        return "SplitTreeGate", np.ascontiguousarray(self.splits, dtype=np.float64)
 
 
 def plant_tree(X, n_leaves, rng):

@@ -24,13 +24,13 @@ template <class T>
 struct TreeScratch;
 
 template <class T>
-struct TreeGate : GateOf<T, TreeGate, TreeScratch> {
-  using Base = GateOf<T, TreeGate, TreeScratch>;
+struct SplitTreeGate : GateOf<T, SplitTreeGate, TreeScratch> {
+  using Base = GateOf<T, SplitTreeGate, TreeScratch>;
   using Base::n_features;
   using Base::n_tiles;
   std::vector<T> splits;  // [node][feature + bias]
 
-  TreeGate(const double* splits_in, int64_t n_nodes, int64_t n_features)
+  SplitTreeGate(const double* splits_in, int64_t n_nodes, int64_t n_features)
       : Base(n_nodes + 1, n_features, 1), splits(splits_in, splits_in + n_nodes * (n_features + 1)) {}
 
   int64_t cost() const override { return n_features * tree_levels(n_tiles); }
@@ -56,11 +56,11 @@ struct TreeGate : GateOf<T, TreeGate, TreeScratch> {
 // Nothing is kept from row to row.
 template <class T>
 struct TreeScratch : Gate<T>::Scratch {
-  TreeScratch(const TreeGate<T>&, int64_t) {}
+  TreeScratch(const SplitTreeGate<T>&, int64_t) {}
 };
 
 template <class T, class Rows>
-SVMOSAIC_CLONES void code_block(const TreeGate<T>& gate, const Rows& x, int64_t begin, int64_t n, TreeScratch<T>&,
+SVMOSAIC_CLONES void code_block(const SplitTreeGate<T>& gate, const Rows& x, int64_t begin, int64_t n, TreeScratch<T>&,
                                 int32_t* tile, double* weight) {
   for (int64_t r = 0; r < n; ++r) {
     tile[r] = gate.leaf(x, begin + r);

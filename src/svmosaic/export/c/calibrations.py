@@ -3,7 +3,7 @@
 import numpy as np
 
 from svmosaic.calibration import TIE_BREAK
-from svmosaic.export._c_tables import array, number
+from svmosaic.export.c.tables import array, number
 
 _PROBABILITIES = """
 void @NAME@_probabilities(const float *x, float *probabilities) {
@@ -92,21 +92,21 @@ static double interpolate(int c, double s) {
 """
 
 
-def _temperature(calibration, n_outputs):
+def _temperature(target, calibration, scores):
     beta = number(repr(float(calibration.beta)))
-    if n_outputs == 1:
+    if target.n_outputs == 1:
         return _BINARY.replace("@EXPRESSION@", f"sigmoid(2.0 * {beta} * scores[0])")
     return _SOFTMAX.replace("@BETA@", beta)
 
 
-def _sigmoid(calibration, n_outputs):
+def _sigmoid(target, calibration, scores):
     tables = array("slope", calibration.slope, "double") + array("offset", calibration.offset, "double")
-    if n_outputs == 1:
+    if target.n_outputs == 1:
         return tables + _BINARY.replace("@EXPRESSION@", "sigmoid(-(slope[0] * scores[0] + offset[0]))")
     return tables + _EACH.replace("@EXPRESSION@", "sigmoid(-(slope[c] * scores[c] + offset[c]))")
 
 
-def _isotonic(calibration, n_outputs):
+def _isotonic(target, calibration, scores):
     starts = np.concatenate([[0], np.cumsum([len(x) for x in calibration.x])])
     tables = (
         f"static const int step_start[{len(starts)}] = {{{', '.join(map(str, starts))}}};\n"
@@ -114,13 +114,13 @@ def _isotonic(calibration, n_outputs):
         + array("step_y", np.concatenate(calibration.y), "double")
         + _INTERPOLATE
     )
-    if n_outputs == 1:
+    if target.n_outputs == 1:
         return tables + _BINARY.replace("@EXPRESSION@", "interpolate(0, scores[0])")
     return tables + _EACH.replace("@EXPRESSION@", f"interpolate(c, scores[c]) + {TIE_BREAK!r} * sigmoid(scores[c])")
 
 
-def _posterior(calibration, n_outputs):
-    if n_outputs == 1:
+def _posterior(target, calibration, scores):
+    if target.n_outputs == 1:
         return _BINARY.replace("@EXPRESSION@", "0.5 * (1.0 + scores[0])")
     return _EACH.replace("@EXPRESSION@", "((void)sigmoid, 0.5 * (1.0 + scores[c]))")
 

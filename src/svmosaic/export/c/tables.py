@@ -9,14 +9,15 @@ class CExportError(ValueError):
     """A model that cannot be written as C."""
 
 
-def array(name, values, ctype="float"):
-    """A constant table of a numpy array, in as many digits as give the same numbers back."""
-    with np.errstate(over="ignore"):  # told below
+def array(name, values, ctype="float", *, missing=False):
+    """A constant table of a numpy array, in as many digits as give the same numbers back; NaN only if said so."""
+    with np.errstate(over="ignore"):  # reported below
         flat = np.asarray(values, dtype={"float": np.float32, "double": np.float64, "int": np.int64}[ctype]).ravel()
-    if not np.isfinite(flat).all():
+    if not (np.isfinite(flat) | (missing & np.isnan(flat))).all():
         raise CExportError(f"{name} has values beyond the range of {ctype}")
     # str of a numpy number is the shortest decimal that reads back as it.
     words = [str(v) if ctype == "int" else number(str(v)) + ("f" if ctype == "float" else "") for v in flat]
+    words = ["NAN" if word.startswith("nan") else word for word in words]
     lines = ["  " + ", ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
     return f"static const {ctype} {name}[{len(words)}] = {{\n" + ",\n".join(lines) + "\n};\n"
 

@@ -1,0 +1,48 @@
+"""A model as C: one C99 file and its header, without malloc, and of libm only expf and sqrtf."""
+
+import re
+from pathlib import Path
+
+from svmosaic.atomic import write_text
+from svmosaic.export.c.tables import CExportError
+from svmosaic.export.c.target import CTarget
+from svmosaic.export.visitor import write
+
+__all__ = ["CExportError", "CTarget", "to_c"]
+
+
+def to_c(estimator, path, *, name=None):
+    """Write a fitted estimator as `path` (C99) and the header next to it.
+
+    The C functions take one row of float32. Products of rows with weights are accumulated in float32, as by the scoring
+    engine; what decides the weights of a gate once its tiles are chosen is accumulated in double.
+
+    With a pipeline of imputers and scalers, or a trained model, they take the columns as they stand in the table, NaN
+    for a missing value. There is `NAME_explain` for models whose scores are sums over features; the header says why
+    there is none for others.
+
+    Parameters
+    ----------
+    estimator : fitted classifier of this library, pipeline that ends in one, or TrainedModel
+        Without a feature map, and without columns of text.
+    path : str or path
+        Of the C file; its header gets the suffix .h.
+    name : str, optional
+        Prefix of the functions; the name of the file if not given.
+
+    Returns
+    -------
+    source, header : Path
+    """
+    source = Path(path)
+    if not re.fullmatch(r"[\w.+ -]+\.c", source.name, flags=re.ASCII):  # it is written into the source
+        raise CExportError(f"path must end in .c, after letters, digits, blanks and _+-. only, got {str(path)!r}")
+    name = re.sub(r"\W", "_", source.stem) if name is None else name
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
+        raise CExportError(f"name must be a C identifier, got {name!r}")
+    header = source.with_suffix(".h")
+    text, head = write(estimator, CTarget(name, header.name), explain=None)
+    # The header first: a source without its header would not compile.
+    write_text(header, head)
+    write_text(source, text)
+    return source, header

@@ -1,0 +1,280 @@
+"""Models as C: one C99 file and its header, without malloc, and of libm only expf and sqrtf."""
+
+import re
+
+from svmosaic._version import __version__
+from svmosaic.export.c.calibrations import CALIBRATIONS
+from svmosaic.export.c.densities import FORMS
+from svmosaic.export.c.gates import GATES
+from svmosaic.export.c.tables import CExportError, array
+from svmosaic.export.preparation import Affine
+from svmosaic.export.visitor import Target, Whole
+
+
+def _scaling(target, scaling, rows):
+    center = 0.0 if scaling.center is None else scaling.center
+    target.steps.append(Affine.of(len(scaling.factor), center=center, factor=scaling.factor))
+    return rows
+
+
+class CTarget(Target):
+    """The text of one source file and its header.
+
+    Parameters
+    ----------
+    name : str
+        Prefix of the functions.
+    header : str
+        Name of the header file.
+    """
+
+    language = "C"
+    error = CExportError
+    gates = GATES
+    maps = {"Scaling": _scaling}
+    calibrations = CALIBRATIONS
+    forms = FORMS
+    links = ("identity", "vote", "posterior")
+    refused = {
+        "FusedSVC": "its blend of kernels and densities is beyond the range of float; its parts are svm_ and mixture_"
+    }
+
+    def __init__(self, name: str, header: str):
+        self.name, self.header = name, header
+        self.sections: list[str] = []
+        self.steps: list[Affine] = []
+        self.columns = ""
+        self.n_outputs = self.n_tiles = 1
+        self.explanation = ""
+
+    def begin(self, whole: Whole):
+        """Nothing but the steps of the preparation: they are written in front of the scores."""
+        preparation = whole.preparation
+        words = preparation.text_columns
+        if words:
+            raise self.error(
+                f"the C functions take numbers only, and the model has columns of text ({', '.join(words[:5])}): "
+                "export it as ONNX or JavaScript, or train it with --drop on these columns, or with columns of numbers "
+                "in their place"
+            )
+        self.n_outputs = whole.n_outputs
+        self.steps = list(preparation.steps)
+        if not preparation.takes_columns_as_they_are:
+            self.columns = array("column_of", preparation.source, "int")
+        return "FEATURES"
+
+    def score(self, mosaic, rows, codes):
+        """Tables and functions of the gate and the tiles."""
+        self.n_tiles = mosaic.n_tiles
+        tables = [array("intercept", mosaic.intercept), array("coef", mosaic.coef)]
+        self.sections += [*tables, _DOT, codes, _LINKS[mosaic.link], self.prepared(_SCORES)]
+
+    def explain(self, whole, mosaic, rows, codes):
+        """Contributions of the columns."""
+        given, prepare = self._names()
+        column = "column_of[f]" if self.columns else "f"
+        text = _EXPLAIN.replace("@PREPARE@", prepare).replace("@GIVEN@", given).replace("@COLUMN@", column)
+        self.sections.append(text)
+        self.explanation = _EXPLAIN_HEADER
+
+    def prepared(self, text):
+        """A template of a function that takes rows as they are given, with their preparation."""
+        given, prepare = self._names()
+        if given == "x":
+            return text.replace("@GIVEN@", given).replace("@PREPARE@", prepare)
+        tables, lines = [self.columns] if self.columns else [], []
+        for k, step in enumerate(self.steps):
+            if step.fills:
+                tables.append(array(f"fill_{k}", step.fill, missing=True))
+                lines.append(f"    if (value != value) value = fill_{k}[f];\n")
+            if step.moves:
+                tables += [array(f"center_{k}", step.center), array(f"factor_{k}", step.factor)]
+                lines.append(f"    value = (value - center_{k}[f]) * factor_{k}[f];\n")
+        column = "column_of[f]" if self.columns else "f"
+        function = _PREPARE.replace("@COLUMN@", column).replace("@STEPS@", "".join(lines))
+        text = text.replace("@GIVEN@", given).replace("@PREPARE@", prepare)
+        return "\n".join([*tables, function, text])
+
+    def _names(self):
+        """What rows are called as they are given, and the line that prepares them."""
+        if not self.steps and not self.columns:
+            return "x", ""
+        return "given", "  float x[FEATURES];\n  prepare(given, x);\n"
+
+    def finish(self, whole: Whole, scores, probabilities):
+        """Text of the source and of the header."""
+        values = {
+            "NAME": self.name,
+            "GUARD": f"{self.name.upper()}_H",
+            "HEADER": self.header,
+            "VERSION": __version__,
+            "MODEL": whole.name,
+            "CLASSES": len(whole.classes),
+            "OUTPUTS": whole.n_outputs,
+            "FEATURES": len(whole.preparation.source),
+            "COLUMNS": whole.preparation.n_columns,
+            "TILES": self.n_tiles,
+        }
+        labels = ", ".join(_c_string(label) for label in whole.classes)
+        parts = [
+            _TOP,
+            *self.sections,
+            _SCORES_FUNCTION,
+            _PREDICT_BY_SCORE if probabilities is None else probabilities,
+            f"const char *const @NAME@_classes[@CLASSES@] = {{{labels}}};\n",
+        ]
+        head = _HEADER.replace("@PROBABILITIES@", "" if probabilities is None else _PROBABILITIES_HEADER)
+        head = head.replace("@EXPLAIN@", self.explanation or f"/* There is no explain: {self.unexplained}. */\n")
+        return _fill("\n".join(parts), values), _fill(head, values)
+
+
+def _fill(text, values):
+    return re.sub(r"@([A-Z]+)@", lambda match: str(values[match[1]]), text)
+
+
+def _c_string(label):
+    # Everything but plain characters as three octal digits: no escape can run into what follows it.
+    plain = set(range(32, 127)) - set(b'"\\?@')
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in str(label).encode()) + '"'
+
+
+# ---- the text ----------------------------------------------------------------------------------------------------
+
+_HEADER = """/* @MODEL@ of svmosaic @VERSION@: @TILES@ tiles, @COLUMNS@ features, @CLASSES@ classes. */
+#ifndef @GUARD@
+#define @GUARD@
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { @NAME@_n_features = @COLUMNS@, @NAME@_n_outputs = @OUTPUTS@, @NAME@_n_classes = @CLASSES@ };
+
+/* The names of the classes, in the order of predict. */
+extern const char *const @NAME@_classes[@CLASSES@];
+
+/* Scores of one row: one for two classes (positive: the second), else one per class. */
+void @NAME@_scores(const float *x, float *scores);
+@PROBABILITIES@
+/* The index of the winning class. */
+int @NAME@_predict(const float *x);
+
+@EXPLAIN@
+#ifdef __cplusplus
+}
+#endif
+#endif
+"""
+
+_PROBABILITIES_HEADER = """
+/* Calibrated probabilities of the classes. */
+void @NAME@_probabilities(const float *x, float *probabilities);
+"""
+
+_EXPLAIN_HEADER = """/* What each feature contributes to the scores: contributions[output * @COLUMNS@ + feature].
+   They and the intercept of the output, which also takes up the rounding of the scores to float, add up to what scores
+   gives. */
+void @NAME@_explain(const float *x, double *contributions, double *intercept);
+"""
+
+_TOP = """/* @MODEL@ written by svmosaic @VERSION@. C99; needs expf and sqrtf, and no memory but the stack. */
+#include "@HEADER@"
+
+#include <math.h>
+
+#define COLUMNS @COLUMNS@
+#define FEATURES @FEATURES@
+#define OUTPUTS @OUTPUTS@
+#define TILES @TILES@
+"""
+
+_DOT = """/* Eight partial sums: more exact than one, and a compiler can keep them in vectors. */
+static float dot(const float *u, const float *v, int n) {
+  float s[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+  int f = 0;
+  for (; f + 8 <= n; f += 8)
+    for (int l = 0; l < 8; ++l) s[l] += u[f + l] * v[f + l];
+  for (int l = 0; f < n; ++f, ++l) s[l] += u[f] * v[f];
+  return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+"""
+
+_LINKS = {
+    "identity": """static double score_of(double s) { return s; }
+""",
+    "vote": """static double score_of(double s) {
+  const float against = s < 1 ? (float)(1 - s) : 0, in_favour = s > -1 ? (float)(1 + s) : 0;
+  return (double)expf(-against) - (double)expf(-in_favour);
+}
+""",
+    "posterior": """static double score_of(double s) {
+  const double yes = expf(s < 1 ? (float)(s - 1) : 0), no = expf(s > -1 ? (float)(-1 - s) : 0);
+  return (yes - no) / (yes + no);
+}
+""",
+}
+
+_SCORES = """static void scores_of(const float *@GIVEN@, double *scores) {
+@PREPARE@  int tile[WIDTH];
+  double weight[WIDTH];
+  choose(x, tile, weight);
+  for (int c = 0; c < OUTPUTS; ++c) scores[c] = 0;
+  for (int a = 0; a < WIDTH; ++a) {
+    if (weight[a] == 0) continue;
+    for (int c = 0; c < OUTPUTS; ++c) {
+      const long k = (long)tile[a] * OUTPUTS + c;
+      scores[c] += weight[a] * score_of((double)dot(x, coef + k * FEATURES, FEATURES) + intercept[k]);
+    }
+  }
+}
+"""
+
+_PREDICT_BY_SCORE = """int @NAME@_predict(const float *x) {
+  double scores[OUTPUTS];
+  int best = 0;
+  scores_of(x, scores);
+#if OUTPUTS == 1
+  best = scores[0] > 0;
+#else
+  for (int c = 1; c < OUTPUTS; ++c)
+    if (scores[c] > scores[best]) best = c;
+#endif
+  return best;
+}
+"""
+
+_SCORES_FUNCTION = """void @NAME@_scores(const float *x, float *scores) {
+  double exact[OUTPUTS];
+  scores_of(x, exact);
+  for (int c = 0; c < OUTPUTS; ++c) scores[c] = (float)exact[c];
+}
+"""
+
+_PREPARE = """/* Rows as they are measured; a missing value is NaN. */
+static void prepare(const float *given, float *x) {
+  for (int f = 0; f < FEATURES; ++f) {
+    float value = given[@COLUMN@];
+@STEPS@    x[f] = value;
+  }
+}
+"""
+
+_EXPLAIN = """void @NAME@_explain(const float *@GIVEN@, double *contributions, double *intercept) {
+  int tile[WIDTH];
+  double weight[WIDTH];
+  float scores[OUTPUTS];
+@PREPARE@  choose(x, tile, weight);
+  @NAME@_scores(@GIVEN@, scores);
+  for (int k = 0; k < OUTPUTS * COLUMNS; ++k) contributions[k] = 0;
+  for (int c = 0; c < OUTPUTS; ++c) {
+    double total = 0;
+    for (int a = 0; a < WIDTH; ++a) {
+      const float *w = coef + ((long)tile[a] * OUTPUTS + c) * FEATURES;
+      if (weight[a] == 0) continue;
+      for (int f = 0; f < FEATURES; ++f) contributions[c * COLUMNS + @COLUMN@] += weight[a] * ((double)w[f] * x[f]);
+    }
+    for (int f = 0; f < COLUMNS; ++f) total += contributions[c * COLUMNS + f];
+    intercept[c] = scores[c] - total;
+  }
+}
+"""

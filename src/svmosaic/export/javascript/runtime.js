@@ -1,0 +1,392 @@
+// What follows is the same in every file: it computes what MODEL describes, in double precision.
+
+/** The columns that a row has, in order: their names, and whether each holds a "number" or "text". */
+export const columns = MODEL.columns;
+
+/** The classes, in the order of predictProba. */
+export const classes = MODEL.classes;
+
+/** What each score is for: the second of two classes, else one class each. */
+export const outputs = MODEL.outputs;
+
+/**
+ * The class of a row.
+ * @param row an object keyed by the columns, or an array in their order; null for a missing value
+ */
+export function predict(row) {
+  return classes[winner(scoresOf(prepared(row)))];
+}
+
+/** The scores of a row, one per output; of two classes, a positive score is for the second. */
+export function scores(row) {
+  return scoresOf(prepared(row));
+}
+
+/** The probabilities of the classes, in their order. */
+export function predictProba(row) {
+  if (MODEL.calibration === null)
+    throw new Error("this model has no probabilities: fit it with calibration=\"temperature\", \"sigmoid\" or \"isotonic\"");
+  return calibrated(scoresOf(prepared(row)));
+}
+
+/**
+ * Why a row gets its scores.
+ *
+ * contributions[output][column] and intercept[output] add up to scores[output]. Where scores are no sums over columns,
+ * contributions and intercept are null, and reason says why. tiles lists the tiles that the row belongs to, with the
+ * weight, the margins and what each adds to the scores (votes).
+ */
+export function explain(row) {
+  const x = prepared(row);
+  const found = scoresOf(x);
+  const answer = {
+    label: classes[winner(found)],
+    scores: found,
+    probabilities: MODEL.calibration === null ? null : calibrated(found),
+    contributions: null,
+    intercept: null,
+    reason: MODEL.unexplained,
+    tiles: [],
+  };
+  if (MODEL.form !== null) return answer;
+  const rows = mapped(x);
+  const code = codeOf(rows);
+  for (let a = 0; a < code.tile.length; ++a) {
+    if (code.weight[a] === 0) continue;
+    const margins = marginsOf(code.tile[a], rows);
+    const votes = margins.map((margin) => code.weight[a] * LINKS[MODEL.link](margin));
+    answer.tiles.push({ tile: code.tile[a], weight: code.weight[a], margins, votes });
+  }
+  if (MODEL.unexplained !== null) return answer;
+  const nFeatures = rows.length;
+  answer.intercept = outputs.map(() => 0);
+  answer.contributions = outputs.map((_, c) => {
+    const sums = columns.map(() => 0);
+    for (const { tile, weight } of answer.tiles) {
+      const k = tile * outputs.length + c;
+      answer.intercept[c] += weight * MODEL.intercept[k];
+      for (let f = 0; f < nFeatures; ++f) sums[MODEL.source[f]] += weight * MODEL.coef[k * nFeatures + f] * rows[f];
+    }
+    return Object.fromEntries(columns.map((column, at) => [column.name, sums[at]]));
+  });
+  return answer;
+}
+
+// ---- rows ---------------------------------------------------------------------------------------------------------
+
+function prepared(row) {
+  const values = Array.isArray(row) || ArrayBuffer.isView(row) ? fromArray(row) : fromObject(row);
+  const cells = values.map((value, at) => (columns[at].kind === "text" ? text(value, at) : number(value, at)));
+  const x = new Float64Array(MODEL.source.length);
+  for (let f = 0; f < x.length; ++f) {
+    const cell = cells[MODEL.source[f]];
+    x[f] = MODEL.category[f] === null ? cell : cell === MODEL.category[f] ? 1 : 0;
+  }
+  for (const step of MODEL.steps)
+    for (let f = 0; f < x.length; ++f) {
+      const value = Number.isNaN(x[f]) && step.fill[f] !== null ? step.fill[f] : x[f];
+      x[f] = (value - step.center[f]) * step.factor[f];
+    }
+  const missing = x.findIndex(Number.isNaN);
+  if (missing >= 0) throw new Error(`${named(MODEL.source[missing])} is missing, and the model has nothing to put in its place`);
+  return x;
+}
+
+function fromArray(row) {
+  if (row.length !== columns.length) throw new Error(`a row has ${columns.length} values, got ${row.length}`);
+  return Array.from(row);
+}
+
+function fromObject(row) {
+  if (row === null || typeof row !== "object")
+    throw new Error(`a row must be an object keyed by the columns, or an array, got ${row === null ? "null" : typeof row}`);
+  const absent = columns.filter((column) => !Object.hasOwn(row, column.name)).map((column) => column.name);
+  if (absent.length) throw new Error(`the row lacks ${absent.join(", ")}; pass null for a missing value`);
+  return columns.map((column) => row[column.name]);
+}
+
+const named = (at) => `column ${JSON.stringify(columns[at].name)}`;
+
+function number(value, at) {
+  if (value === null || value === undefined || value === "" || Number.isNaN(value)) return NaN;
+  const found = typeof value === "string" ? Number(value) : value;
+  if (typeof found !== "number" || !Number.isFinite(found))
+    throw new Error(`${named(at)} must be a finite number or null, got ${JSON.stringify(value) ?? String(value)}`);
+  return found;
+}
+
+function text(value, at) {
+  let found = "";
+  if (typeof value === "string") found = MODEL.strips ? value.replace(/^[ \t]+|[ \t]+$/g, "") : value;
+  else if (typeof value === "number" && !Number.isNaN(value)) found = String(value);
+  else if (typeof value === "boolean") found = value ? "True" : "False";
+  else if (value !== null && value !== undefined && !Number.isNaN(value))
+    throw new Error(`${named(at)} must be text or null, got ${typeof value}`);
+  const missing = MODEL.missing[at];
+  return found === "" && missing !== null ? missing : found;
+}
+
+// ---- scores -------------------------------------------------------------------------------------------------------
+
+function scoresOf(x) {
+  if (MODEL.form !== null) return FORMS[MODEL.form.kind](MODEL.form, x);
+  const rows = mapped(x);
+  const code = codeOf(rows);
+  const sums = outputs.map(() => 0);
+  for (let a = 0; a < code.tile.length; ++a) {
+    if (code.weight[a] === 0) continue;
+    marginsOf(code.tile[a], rows).forEach((margin, c) => {
+      sums[c] += code.weight[a] * LINKS[MODEL.link](margin);
+    });
+  }
+  return sums;
+}
+
+function marginsOf(tile, x) {
+  return outputs.map((_, c) => {
+    const k = tile * outputs.length + c;
+    return dot(MODEL.coef, k * x.length, x) + MODEL.intercept[k];
+  });
+}
+
+const mapped = (x) => (MODEL.map === null ? x : MAPS[MODEL.map.kind](MODEL.map, x));
+const codeOf = (x) => GATES[MODEL.gate.kind](MODEL.gate, x);
+
+function dot(table, start, x) {
+  let total = 0;
+  for (let f = 0; f < x.length; ++f) total += table[start + f] * x[f];
+  return total;
+}
+
+const LINKS = {
+  identity: (s) => s,
+  vote: (s) => Math.exp(-Math.max(0, 1 - s)) - Math.exp(-Math.max(0, 1 + s)),
+  posterior: (s) => {
+    const yes = Math.exp(-Math.max(0, 1 - s));
+    const no = Math.exp(-Math.max(0, 1 + s));
+    return (yes - no) / (yes + no);
+  },
+};
+
+const MAPS = {
+  Scaling: (map, x) => x.map((value, f) => (value - (map.center === null ? 0 : map.center[f])) * map.factor[f]),
+};
+
+// ---- gates: { tile, weight } of a row -------------------------------------------------------------------------------
+
+const GATES = {
+  SingleCell: () => ({ tile: [0], weight: [1] }),
+
+  DistanceGate(gate, x) {
+    const z = x.map((value, f) => value - gate.mean[f]);
+    const close = gate.halfNorms.map((half, j) => dot(gate.centers, j * z.length, z) - half);
+    // Sorting is stable: of equals, the first.
+    const tile = close.map((_, j) => j).sort((a, b) => close[b] - close[a]).slice(0, gate.width);
+    const weight = CODINGS[gate.coding](gate, z, tile, (a, f) => gate.centers[tile[a] * z.length + f]);
+    const total = sum(weight);
+    return { tile, weight: weight.map((w, a) => (w / total) * (gate.factor === null ? 1 : gate.factor[tile[a]])) };
+  },
+
+  ProjectedGate(gate, x) {
+    const z = Float64Array.from({ length: gate.projection.length / x.length }, (_, q) => dot(gate.projection, q * x.length, x));
+    return GATES[gate.inner.kind](gate.inner, z);
+  },
+
+  ScaledGate: (gate, x) => GATES[gate.inner.kind](gate.inner, MAPS.Scaling(gate, x)),
+
+  SeveralGates(gate, x) {
+    const together = { tile: [], weight: [] };
+    gate.gates.forEach((inner, m) => {
+      const code = GATES[inner.kind](inner, x);
+      together.tile.push(...code.tile.map((tile) => tile + gate.first[m]));
+      together.weight.push(...Array.from(code.weight, (weight) => weight * gate.factors[m]));
+    });
+    return together;
+  },
+
+  SoftmaxGate(gate, x) {
+    const z = x.map((value, f) => value - gate.origin[f]);
+    const { parent, leaf } = gate;
+    const node = parent.map((_, a) => gate.offset[a] + dot(gate.plane, a * z.length, z) + (gate.inside ? gate.logPrior[a] : 0));
+    for (let first = 0, end; first < node.length; first = end) {
+      for (end = first; end < node.length && parent[end] === parent[first]; ) ++end;
+      const shares = softmax(node.slice(first, end));
+      const above = parent[first] < 0 ? 1 : node[parent[first]];
+      for (let a = first; a < end; ++a) node[a] = shares[a - first] * above * (gate.inside ? 1 : Math.exp(gate.logPrior[a]));
+    }
+    return { tile: leaf.map((_, j) => j), weight: leaf.map((a) => node[a]) };
+  },
+
+  GaussianGate(gate, x) {
+    const joint = logJoint(gate, x);
+    return { tile: joint.map((_, j) => j), weight: softmax(joint) };
+  },
+
+  SplitTreeGate(gate, x) {
+    const step = x.length + 1;
+    const inner = gate.splits.length / step;
+    let node = 0;
+    while (node < inner) node = 2 * node + (dot(gate.splits, node * step, x) + gate.splits[node * step + x.length] > 0 ? 2 : 1);
+    return { tile: [node - inner], weight: [1] };
+  },
+};
+
+const CODINGS = {
+  nearest: () => [1],
+
+  softmax(gate, z, tile, center) {
+    const logits = tile.map((j, a) => {
+      // |z - c|^2 less that of the first center, which keeps its digits far from all of them
+      let beyond = 0;
+      for (let f = 0; f < z.length; ++f) beyond += (z[f] - center(0, f) + (z[f] - center(a, f))) * (center(0, f) - center(a, f));
+      return (gate.logPrior === null ? 0 : gate.logPrior[j]) - gate.scale * beyond;
+    });
+    return softmax(logits);
+  },
+
+  inverse(gate, z, tile, center) {
+    const squared = tile.map((_, a) => inner(z, a, a, center));
+    const smallest = -largest(squared.map((s) => -s));
+    // on a center it takes all; ties share
+    return squared.map((s) => (smallest > 0 ? Math.sqrt(smallest / s) : s > 0 ? 0 : 1));
+  },
+
+  llc: (gate, z, tile, center) => rebuilt(gate, z, tile, center, true),
+  lle: (gate, z, tile, center) => rebuilt(gate, z, tile, center, false),
+};
+
+/** The weights that rebuild z from its centers: (D D^T + ridge) w = 1, by elimination. */
+function rebuilt(gate, z, tile, center, local) {
+  const n = tile.length;
+  const system = tile.map((_, a) => tile.map((_, b) => inner(z, a, b, center)));
+  const squared = system.map((line, a) => line[a]);
+  const mean = sum(squared) / n;
+  const farthest = largest(squared);
+  const weight = tile.map(() => 1);
+  for (let a = 0; a < n; ++a) {
+    let ridge = gate.scale * mean;
+    if (local && farthest > 0) ridge *= Math.exp(Math.sqrt(squared[a] / farthest) - 1) ** 2;
+    system[a][a] += ridge > 0 ? ridge : 1e-12;
+  }
+  for (let k = 0; k < n; ++k)
+    for (let a = k + 1; a < n; ++a) {
+      const share = system[a][k] / system[k][k];
+      for (let b = k; b < n; ++b) system[a][b] -= share * system[k][b];
+      weight[a] -= share * weight[k];
+    }
+  for (let k = n - 1; k >= 0; --k) {
+    for (let b = k + 1; b < n; ++b) weight[k] -= system[k][b] * weight[b];
+    weight[k] /= system[k][k];
+  }
+  return weight;
+}
+
+function inner(z, a, b, center) {
+  let total = 0;
+  for (let f = 0; f < z.length; ++f) total += (z[f] - center(a, f)) * (z[f] - center(b, f));
+  return total;
+}
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+const largest = (values) => values.reduce((top, value) => Math.max(top, value), -Infinity);
+
+function softmax(logits) {
+  const top = largest(logits);
+  const shares = Array.from(logits, (logit) => Math.exp(logit - top));
+  const total = sum(shares);
+  return shares.map((share) => share / total);
+}
+
+// ---- densities ------------------------------------------------------------------------------------------------------
+
+/** logWeight_j - |F_j^T (x - mu_j)|^2 / 2 */
+function logJoint(form, x) {
+  const d = x.length;
+  return form.logWeight.map((height, j) => {
+    let squared = 0;
+    for (let q = 0; q < d; ++q) {
+      let white = 0;
+      if (form.covariance === "full")
+        for (let f = 0; f < d; ++f) white += form.factors[(j * d + f) * d + q] * (x[f] - form.means[j * d + f]);
+      else white = form.factors[form.covariance === "diag" ? j * d + q : j] * (x[q] - form.means[j * d + q]);
+      squared += white * white;
+    }
+    return height - 0.5 * squared;
+  });
+}
+
+/** log p(k) p(x|k) */
+function classLogJoint(form, x) {
+  const joint = logJoint(form, x);
+  return classes.map((_, k) => {
+    const mine = joint.filter((_, j) => form.owner[j] === k);
+    const top = largest(mine);
+    return top + Math.log(sum(mine.map((value) => Math.exp(value - top))));
+  });
+}
+
+const contrast = (values) => (values.length === 2 ? [values[1] - values[0]] : values);
+
+const FORMS = {
+  Gaussians: (form, x) => contrast(classLogJoint(form, x)),
+
+  Fusion(form, x) {
+    if (form.weight === 0) return FORMS.Gaussians(form.densities, x);
+    const kernels = form.gamma.map((gamma, i) => {
+      let squared = 0;
+      for (let f = 0; f < x.length; ++f) squared += (x[f] - form.centers[i * x.length + f]) ** 2;
+      return Math.exp(-gamma * squared);
+    });
+    const machine = form.intercept.map((intercept, c) => intercept + dot(form.coef, c * kernels.length, kernels));
+    if (form.weight === 1) return machine;
+    const joint = classLogJoint(form.densities, x);
+    const top = largest(joint);
+    const height = Math.exp(Math.min(top + form.logRatio, 700));
+    const densities = contrast(joint.map((value) => height * Math.exp(value - top)));
+    return machine.map((score, c) => form.weight * score + (1 - form.weight) * densities[c]);
+  },
+};
+
+// ---- decisions ------------------------------------------------------------------------------------------------------
+
+function winner(found) {
+  if (MODEL.calibration === null && found.length === 1) return found[0] > 0 ? 1 : 0;
+  const values = MODEL.calibration === null ? found : calibrated(found);
+  return values.reduce((best, value, c) => (value > values[best] ? c : best), 0);
+}
+
+const calibrated = (found) => CALIBRATIONS[MODEL.calibration.kind](MODEL.calibration, found);
+
+function sigmoid(s) {
+  const small = Math.exp(-Math.abs(s));
+  return (s >= 0 ? 1 : small) / (1 + small);
+}
+
+/** Probabilities of the classes from one per output. */
+function normalized(each) {
+  if (each.length === 1) return [1 - each[0], each[0]];
+  const total = sum(each);
+  return each.map((p) => (total > 0 ? p / total : 1 / each.length));
+}
+
+function interpolated(s, x, y) {
+  let low = 0;
+  let high = x.length - 1;
+  if (s <= x[low]) return y[low];
+  if (s >= x[high]) return y[high];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (x[middle] <= s) low = middle;
+    else high = middle;
+  }
+  return y[low] + (y[high] - y[low]) * ((s - x[low]) / (x[high] - x[low]));
+}
+
+const CALIBRATIONS = {
+  Temperature: ({ beta }, found) =>
+    found.length === 1 ? normalized([sigmoid(2 * beta * found[0])]) : softmax(found.map((s) => beta * s)),
+  Sigmoid: ({ slope, offset }, found) => normalized(found.map((s, c) => sigmoid(-(slope[c] * s + offset[c])))),
+  Isotonic: ({ x, y, tieBreak }, found) =>
+    normalized(found.map((s, c) => interpolated(s, x[c], y[c]) + (found.length === 1 ? 0 : tieBreak * sigmoid(s)))),
+  Posterior: (_, found) => normalized(found.map((s) => 0.5 * (1 + s))),
+};

@@ -1,0 +1,203 @@
+"""Models as a description in JSON, and the functions of `runtime.js` that compute it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from svmosaic._version import __version__
+from svmosaic.calibration import TIE_BREAK
+from svmosaic.export.visitor import Target, Whole
+
+# The names that the arguments of core forms have in runtime.js.
+FIELDS = {
+    "ProjectedGate": ("projection", "inner"),
+    "SoftmaxGate": ("plane", "offset", "origin", "logPrior", "parent", "leaf", "inside"),
+    "GaussianGate": ("covariance", "means", "factors", "logWeight"),
+    "SplitTreeGate": ("splits",),
+    "ScaledGate": ("center", "factor", "inner"),
+}
+
+
+class JavaScriptExportError(ValueError):
+    """A model that cannot be written as JavaScript."""
+
+
+def _gate(kind):
+    def describe(target, arguments, rows):
+        fields = dict(zip(FIELDS.get(kind, ()), arguments, strict=True))
+        if "inner" in fields:
+            fields["inner"] = target.core_form(fields["inner"], rows)
+        return {"kind": kind, **fields}
+
+    return describe
+
+
+def _distance(target, arguments, rows):
+    coding, centers, width, scale, log_prior, factor = arguments
+    # As in the core: measured from the mean of the centers.
+    mean = centers.mean(axis=0)
+    shifted = centers - mean
+    return {
+        "kind": "DistanceGate",
+        "coding": coding,
+        "mean": mean,
+        "centers": shifted,
+        "halfNorms": 0.5 * (shifted**2).sum(axis=1),
+        "width": width,
+        "scale": scale,
+        "logPrior": log_prior,
+        "factor": factor,
+    }
+
+
+def _several(target, arguments, rows):
+    forms, factors = arguments
+    gates = [target.core_form(form, rows) for form in forms]
+    first = np.cumsum([0, *(_n_tiles(gate) for gate in gates[:-1])])
+    return {"kind": "SeveralGates", "gates": gates, "factors": factors, "first": first}
+
+
+def _n_tiles(gate) -> int:
+    """Tiles of a gate as it is described here."""
+    counts = {
+        "SingleCell": lambda: 1,
+        "DistanceGate": lambda: len(gate["centers"]),
+        "ProjectedGate": lambda: _n_tiles(gate["inner"]),
+        "SoftmaxGate": lambda: len(gate["leaf"]),
+        "GaussianGate": lambda: len(gate["means"]),
+        "SplitTreeGate": lambda: len(gate["splits"]) + 1,
+        "ScaledGate": lambda: _n_tiles(gate["inner"]),
+        "SeveralGates": lambda: sum(_n_tiles(inner) for inner in gate["gates"]),
+    }
+    return counts[gate["kind"]]()
+
+
+def _scaling(target, scaling, rows):
+    target.model["map"] = {"kind": "Scaling", "center": scaling.center, "factor": scaling.factor}
+    return rows
+
+
+def _calibration(kind, *names):
+    def describe(target, calibration, scores):
+        return {"kind": kind, **{name: getattr(calibration, name) for name in names}}
+
+    return describe
+
+
+def _isotonic(target, calibration, scores):
+    return {"kind": "Isotonic", "x": calibration.x, "y": calibration.y, "tieBreak": TIE_BREAK}
+
+
+def _gaussians(target, form, rows):
+    target.model["form"] = _described(form)
+
+
+def _described(form):
+    return {
+        "kind": "Gaussians",
+        "covariance": form.covariance,
+        "means": form.means,
+        "factors": form.factors,
+        "logWeight": form.log_weight,
+        "owner": form.owner,
+    }
+
+
+def _fusion(target, form, rows):
+    target.model["form"] = {
+        "kind": "Fusion",
+        "weight": form.weight,
+        "logRatio": form.log_ratio,
+        "centers": form.centers,
+        "gamma": form.gamma,
+        "coef": form.coef,
+        "intercept": form.intercept,
+        "densities": _described(form.densities),
+    }
+
+
+class JavaScriptTarget(Target):
+    """The description of one model, `model`, which `runtime.js` reads."""
+
+    language = "JavaScript"
+    error = JavaScriptExportError
+    gates = {
+        "SingleCell": _gate("SingleCell"),
+        "DistanceGate": _distance,
+        "SeveralGates": _several,
+        **{kind: _gate(kind) for kind in FIELDS},
+    }
+    maps = {"Scaling": _scaling}
+    calibrations = {
+        "Temperature": _calibration("Temperature", "beta"),
+        "Sigmoid": _calibration("Sigmoid", "slope", "offset"),
+        "Isotonic": _isotonic,
+        "Posterior": _calibration("Posterior"),
+    }
+    forms = {"Gaussians": _gaussians, "Fusion": _fusion}
+    links = ("identity", "vote", "posterior")
+
+    def __init__(self):
+        self.model = {"map": None, "form": None}
+
+    def begin(self, whole: Whole):
+        """Columns and what is made of them."""
+        prepared = whole.preparation
+        self.model |= {
+            "columns": [{"name": n, "kind": k} for n, k in zip(prepared.names, prepared.kinds, strict=True)],
+            "source": prepared.source,
+            "category": prepared.category,
+            "missing": [prepared.missing.get(column) for column in range(prepared.n_columns)],
+            "strips": prepared.strips,
+            "steps": [{"fill": s.fill, "center": s.center, "factor": s.factor} for s in prepared.steps],
+        }
+
+    def score(self, mosaic, rows, codes):
+        """The gate and the tiles."""
+        self.model |= {"gate": codes, "coef": mosaic.coef, "intercept": mosaic.intercept, "link": mosaic.link}
+
+    def explain(self, whole: Whole, mosaic, rows, codes):
+        """Nothing more: `runtime.js` explains whatever it is given."""
+
+    def finish(self, whole: Whole, scores, probabilities):
+        """The text of the module."""
+        classes = np.asarray(whole.classes).tolist()
+        self.model |= {
+            "classes": [c if isinstance(c, (bool, int, float, str)) else str(c) for c in classes],
+            "outputs": whole.output_names,
+            "calibration": probabilities,
+            "unexplained": self.unexplained,
+        }
+        lines = [f"  {json.dumps(key)}: {_json(value, self.error, key)}" for key, value in self.model.items()]
+        head = f"// {whole.name} written by svmosaic {__version__}: an ES module without dependencies."
+        body = ",\n".join(lines)
+        return f"{head}\nconst MODEL = {{\n{body}\n}};\n\n{_RUNTIME.read_text()}"
+
+
+_RUNTIME = Path(__file__).with_name("runtime.js")
+
+
+def _json(value, error, name) -> str:
+    """A value in as many digits as give the same numbers back; arrays are flat, and missing numbers null."""
+    text = json.dumps(_plain(value, error, name), separators=(",", ":"))
+    return text.replace("<", "\\u003c")  # the module may stand in a page, where a tag would end it
+
+
+def _plain(value, error, name):
+    if isinstance(value, dict):
+        return {key: _plain(part, error, f"{name}.{key}") for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part, error, name) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind != "f":
+            return value.ravel().tolist()
+        flat = np.where(value == -np.inf, -1e300, value).astype(np.float64).ravel()
+        if np.isinf(flat).any():
+            raise error(f"{name} has values that are not finite")
+        return [None if v != v else v for v in flat.tolist()]
+    if isinstance(value, float) and not np.isfinite(value):
+        raise error(f"{name} has values that are not finite")
+    return value

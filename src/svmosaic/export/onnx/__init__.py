@@ -1,0 +1,177 @@
+"""Models as ONNX graphs, alone, with their preparation, or inside a pipeline converted by skl2onnx.
+
+Needs the extra `onnx`.
+"""
+
+import json
+import sys
+
+import numpy as np
+
+from svmosaic import registry
+from svmosaic._version import __version__
+from svmosaic.atomic import write_bytes
+from svmosaic.export.onnx.graph import OPSET, Graph
+from svmosaic.export.onnx.preparation import input_names
+from svmosaic.export.onnx.target import OnnxExportError, OnnxTarget, labels_of
+from svmosaic.export.preparation import PreparationError
+from svmosaic.export.visitor import take_apart, write
+
+__all__ = ["OPSET", "OnnxExportError", "OnnxTarget", "register", "to_onnx"]
+
+
+def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
+    """A fitted estimator as an ONNX model.
+
+    The input is `X`, of shape (n, n_features). Outputs are `label` (int64 or string), with a calibration
+    `probabilities` of shape (n, n_classes), and `scores`, of shape (n, 1) for two classes (positive: the second) or
+    (n, n_classes).
+
+    With a pipeline or a trained model the graph takes the columns as they stand in the table, NaN for missing numbers.
+    If some are text, there is one input of shape (n, 1) per column, called as the column as far as ONNX allows, and
+    missing text is "". The metadata entry `columns` is a JSON object from the inputs to the columns. Its outputs are
+    those of skl2onnx: `label` and `probabilities`, which without a calibration are the scores, (-s, s) for two classes.
+
+    Parameters
+    ----------
+    estimator : fitted classifier of this library, pipeline that ends in one, or TrainedModel
+        Without a feature map. Steps of a pipeline that are no imputers, scalers and one-hot encoders are converted by
+        skl2onnx: see `register`.
+    path : str or path, optional
+        Where to write the model too.
+    dtype : {float32, float64}, default=float32
+        Of the rows and of the arithmetic of the tiles.
+    explain : bool, default=False
+        Whether to add the outputs `scores`, `contributions`, of shape (n, n_outputs, n_columns), and `intercept`, of
+        shape (n, n_outputs): contributions of the columns and the intercept add up to the scores.
+
+    Returns
+    -------
+    onnx.ModelProto
+    """
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float32, np.float64):
+        raise OnnxExportError(f"dtype must be float32 or float64, got {dtype}")
+    target = OnnxTarget(Graph(dtype))
+    try:
+        whole = take_apart(estimator, target)
+    except OnnxExportError as error:
+        # What we cannot read ourselves, skl2onnx may know.
+        if not isinstance(error.__cause__, PreparationError) or explain or not hasattr(estimator, "steps"):
+            raise
+        proto = _convert_pipeline(estimator, dtype)
+    else:
+        proto = _assembled(whole, target, *write(estimator, target, explain=explain))
+    if path is not None:
+        write_bytes(path, proto.SerializeToString())
+    return proto
+
+
+def _assembled(whole, target, label, probabilities, scores):
+    """The model around the nodes of a target."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    graph = target.graph
+    element = helper.np_dtype_to_tensor_dtype(graph.dtype)
+    n_classes, explained = len(whole.classes), target.contributions is not None
+    label_type = TensorProto.STRING if labels_of(whole.classes).dtype.kind == "O" else TensorProto.INT64
+    outputs = [("label", label, label_type, [None])]
+    if probabilities is None and not whole.alone:
+        probabilities = target.scores_as_probabilities(scores)
+    if probabilities is not None:
+        outputs.append(("probabilities", probabilities, element, [None, n_classes]))
+    if whole.alone or explained:
+        outputs.append(("scores", scores, element, [None, whole.n_outputs]))
+    if explained:
+        n_columns = whole.preparation.n_columns
+        outputs.append(("contributions", target.contributions, element, [None, whole.n_outputs, n_columns]))
+        outputs.append(("intercept", target.intercept, element, [None, whole.n_outputs]))
+    for name, value, _, _ in outputs:
+        graph.add("Identity", value, out=name)
+    proto = helper.make_graph(
+        graph.nodes,
+        whole.name,
+        target.inputs,
+        [helper.make_tensor_value_info(name, kind, shape) for name, _, kind, shape in outputs],
+        graph.constants,
+    )
+    model = helper.make_model(
+        proto, opset_imports=[helper.make_opsetid("", graph.opset)], producer_name="svmosaic",
+        producer_version=__version__, ir_version=8 if graph.opset == OPSET else 9,
+    )  # fmt: skip
+    if whole.named:
+        names = whole.preparation.names
+        columns = dict(zip(input_names(names), names, strict=True)) if len(target.inputs) > 1 else {"X": names}
+        helper.set_model_props(model, {"columns": json.dumps(columns)})
+    onnx.checker.check_model(model)
+    return model
+
+
+def register(*models):
+    """Register our estimators with skl2onnx, so that a pipeline that ends in one converts.
+
+    skl2onnx names two outputs, the label and the probabilities. As for its own linear SVMs, a model without calibration
+    gives its scores in their place: (-s, s) for two classes.
+
+    Parameters
+    ----------
+    *models : estimators or pipelines, optional
+        Those whose types to register; all types that have been imported if none are given.
+    """
+    from skl2onnx import update_registered_converter
+    from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
+
+    found = [type(step) for model in models for _, step in getattr(model, "steps", [("", model)])]
+    for entry in registry.entries("model"):
+        module, _, name = entry.path.rpartition(".")
+        kind = getattr(sys.modules.get(module), name, None)
+        if kind is not None and (kind in found or not models):
+            update_registered_converter(
+                kind, f"Svmosaic{name}", calculate_linear_classifier_output_shapes, _convert,
+                options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
+            )  # fmt: skip
+
+
+def _convert_pipeline(pipeline, dtype):
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    register(pipeline)
+    kind = DoubleTensorType if dtype == np.float64 else FloatTensorType
+    try:
+        return convert_sklearn(
+            pipeline, initial_types=[("X", kind([None, pipeline.n_features_in_]))], target_opset=OPSET,
+            options={id(pipeline.steps[-1][1]): {"zipmap": False}},
+        )  # fmt: skip
+    except RuntimeError as error:  # how skl2onnx says no
+        raise OnnxExportError(f"skl2onnx cannot convert this model: {' '.join(str(error).split())}") from error
+
+
+def _convert(scope, operator, container):
+    """The converter that skl2onnx calls: our nodes, under names of its own."""
+    from onnx import TensorProto, helper
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    kind = operator.inputs[0].type
+    dtype = np.float64 if isinstance(kind, DoubleTensorType) else np.float32
+    graph = Graph(np.dtype(dtype), scope.get_unique_variable_name)
+    rows = operator.inputs[0].full_name
+    if not isinstance(kind, (FloatTensorType, DoubleTensorType)):
+        rows = graph.cast(rows, dtype)
+    target = OnnxTarget(graph, rows)
+    label, probabilities, scores = write(operator.raw_operator, target)
+    if probabilities is None:
+        probabilities = target.scores_as_probabilities(scores)
+    graph.add("Identity", label, out=operator.outputs[0].full_name)
+    graph.add("Identity", probabilities, out=operator.outputs[1].full_name)
+    for constant in graph.constants:
+        text = constant.data_type == TensorProto.STRING
+        content = list(constant.string_data) if text else constant
+        container.add_initializer(constant.name, constant.data_type, list(constant.dims), content)
+    for node in graph.nodes:
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        container.add_node(
+            node.op_type, list(node.input), list(node.output), op_version=OPSET,
+            name=scope.get_unique_operator_name("svmosaic"), **attributes,
+        )  # fmt: skip

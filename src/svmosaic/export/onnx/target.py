@@ -1,0 +1,139 @@
+"""Models as ONNX nodes.
+
+Gates are computed in double precision, which makes them exact compared with the engine's; tiles in the precision of the
+rows, all of them by one matrix product. Standard operators only.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from svmosaic.export.onnx.calibrations import CALIBRATIONS
+from svmosaic.export.onnx.densities import FORMS
+from svmosaic.export.onnx.gates import GATES
+from svmosaic.export.onnx.graph import Graph
+from svmosaic.export.onnx.preparation import write_affine, write_preparation
+from svmosaic.export.preparation import Affine
+from svmosaic.export.visitor import Target, Whole
+
+
+class OnnxExportError(ValueError):
+    """A model that cannot be written as ONNX."""
+
+
+def _scaling(target, scaling, rows):
+    center = 0.0 if scaling.center is None else scaling.center
+    return write_affine(target.graph, rows, Affine.of(len(scaling.factor), center=center, factor=scaling.factor))
+
+
+class OnnxTarget(Target):
+    """The nodes of one model.
+
+    Parameters
+    ----------
+    graph : Graph
+        Where to write them.
+    rows : str, optional
+        The tensor of the rows, if it is there already: then inputs and preparation are not written.
+
+    Attributes
+    ----------
+    inputs : list of ValueInfoProto
+    contributions, intercept : str or None
+        The tensors of an explanation.
+    """
+
+    language = "ONNX"
+    error = OnnxExportError
+    gates = GATES
+    maps = {"Scaling": _scaling}
+    calibrations = CALIBRATIONS
+    forms = FORMS
+    links = ("identity", "vote", "posterior")
+    map_advice = "put it in a pipeline before the model, and convert that"
+
+    def __init__(self, graph: Graph, rows: str | None = None):
+        self.graph, self.rows = graph, rows
+        self.two_classes = False
+        self.inputs: list[Any] = []
+        self.contributions: str | None = None
+        self.intercept: str | None = None
+
+    def begin(self, whole: Whole):
+        """The inputs and the preparation."""
+        self.two_classes = whole.n_outputs == 1
+        if self.rows is not None:
+            return self.rows
+        self.inputs, rows = write_preparation(self.graph, whole.preparation)
+        return rows
+
+    def score(self, mosaic, rows, codes):
+        """sum_k weight_k link(<w_k, x> + b_k); no weight for a single tile."""
+        graph = self.graph
+        n_tiles, n_outputs, n_features = mosaic.coef.shape
+        coef = graph.constant(mosaic.coef.reshape(-1, n_features).T, graph.dtype)
+        intercept = graph.constant(mosaic.intercept.reshape(1, -1), graph.dtype)
+        score = graph.add("Add", graph.add("MatMul", rows, coef), intercept)
+        if mosaic.link != "identity":
+            one = graph.constant(1.0, graph.dtype)
+            against = graph.relu(graph.add("Sub", one, score))
+            in_favor = graph.relu(graph.add("Add", one, score))
+            votes = [graph.add("Exp", graph.add("Neg", hinge)) for hinge in (against, in_favor)]
+            score = graph.add("Sub", *votes)
+            if mosaic.link == "posterior":
+                score = graph.add("Div", score, graph.add("Add", *votes))
+        if codes is None:
+            return score
+        each = graph.add("Reshape", score, graph.integers([-1, n_tiles, n_outputs]))
+        weighed = graph.add("Mul", each, graph.unsqueeze(graph.cast(codes, graph.dtype), 2))
+        return graph.add("ReduceSum", weighed, graph.integers([1]), keepdims=0)
+
+    def explain(self, whole: Whole, mosaic, rows, codes):
+        """Contributions of shape (n, n_outputs, n_columns) and intercepts of shape (n, n_outputs)."""
+        graph = self.graph
+        n_tiles, n_outputs, n_features = mosaic.coef.shape
+        # The weights of the row's own linear function: those of its tiles, weighed.
+        if codes is None:
+            coef = graph.constant(mosaic.coef[:1], graph.dtype)
+            zeros = graph.add(
+                "Mul", graph.add("ReduceSum", rows, graph.integers([1]), keepdims=1), graph.constant(0.0, graph.dtype)
+            )
+            self.intercept = graph.add("Add", zeros, graph.constant(mosaic.intercept[:1], graph.dtype))
+        else:
+            weight = graph.cast(codes, graph.dtype)
+            coef = graph.add("MatMul", weight, graph.constant(mosaic.coef.reshape(n_tiles, -1), graph.dtype))
+            coef = graph.add("Reshape", coef, graph.integers([-1, n_outputs, n_features]))
+            self.intercept = graph.add("MatMul", weight, graph.constant(mosaic.intercept, graph.dtype))
+        self.contributions = graph.add("Mul", coef, graph.unsqueeze(rows, 1))
+        preparation = whole.preparation
+        if not preparation.takes_columns_as_they_are:
+            columns = np.zeros((n_features, preparation.n_columns))
+            columns[np.arange(n_features), preparation.source] = 1.0
+            self.contributions = graph.add("MatMul", self.contributions, graph.constant(columns, graph.dtype))
+
+    def finish(self, whole: Whole, scores, probabilities):
+        """Tensors of the label, the probabilities (or None) and the scores."""
+        graph = self.graph
+        if probabilities is not None:
+            best = graph.add("ArgMax", probabilities, axis=1, keepdims=0)
+            probabilities = graph.cast(probabilities, graph.dtype)
+        scores = graph.cast(scores, graph.dtype)
+        if probabilities is None and self.two_classes:
+            positive = graph.add("Greater", scores, graph.constant(0.0, graph.dtype))
+            best = graph.add("Squeeze", graph.cast(positive, np.int64), graph.integers([1]))
+        elif probabilities is None:
+            best = graph.add("ArgMax", scores, axis=1, keepdims=0)
+        labels = labels_of(whole.classes)
+        return graph.add("Gather", graph.constant(labels, labels.dtype), best, axis=0), probabilities, scores
+
+    def scores_as_probabilities(self, scores):
+        """What skl2onnx calls probabilities of a model without any: its scores, (-s, s) for two classes."""
+        return self.graph.concat([self.graph.add("Neg", scores), scores]) if self.two_classes else scores
+
+
+def labels_of(classes):
+    """Classes as ONNX can hold them: int64, or text."""
+    classes = np.asarray(classes)
+    if classes.dtype.kind in "iub" or (classes.dtype.kind == "f" and (classes == np.floor(classes)).all()):
+        return classes.astype(np.int64)
+    return np.array([str(label) for label in classes], dtype=object)

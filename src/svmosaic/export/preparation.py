@@ -1,0 +1,255 @@
+"""What happens to a row before a model sees it, as plain arrays that every exporter can write."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+# What is stripped from both ends of text where a model strips it. Not all that Unicode calls white space: this much
+# means the same in Python, JavaScript and the regular expressions of ONNX.
+BLANKS = " \t"
+
+
+class PreparationError(ValueError):
+    """A step in front of a model that has no form outside of Python."""
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """z = ((x, or fill if x is missing) - center) * factor, feature by feature.
+
+    Attributes
+    ----------
+    fill : ndarray of shape (n_features,)
+        NaN if a missing value stays missing.
+    center, factor : ndarray of shape (n_features,)
+    """
+
+    fill: np.ndarray
+    center: np.ndarray
+    factor: np.ndarray
+
+    @classmethod
+    def of(cls, n_features, *, fill=np.nan, center=0.0, factor=1.0) -> "Affine":
+        """With arrays or numbers for all features, or nothing where nothing is done."""
+        values = (np.broadcast_to(np.asarray(v, dtype=np.float64), (n_features,)) for v in (fill, center, factor))
+        return cls(*values)
+
+    @property
+    def fills(self) -> bool:
+        """Whether missing values are replaced."""
+        return not np.isnan(self.fill).all()
+
+    @property
+    def moves(self) -> bool:
+        """Whether a value that is there changes."""
+        return bool((self.center != 0).any() or (self.factor != 1).any())
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """Columns of a table, and the features that are made of them.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the columns.
+    kinds : list of {"number", "text"}
+        Of the columns.
+    source : ndarray of int, shape (n_features,)
+        The column that each feature comes from.
+    category : list of (str or None)
+        A feature with a category is 1 if the column holds that text, else 0; one with None is the number itself.
+    missing : dict of int to str
+        What missing text of a column counts as.
+    steps : list of Affine
+        Over the features, one after another.
+    strips : bool
+        Whether text is stripped of `BLANKS` before it is compared.
+    """
+
+    names: list
+    kinds: list
+    source: np.ndarray
+    category: list
+    missing: dict = field(default_factory=dict)
+    steps: list = field(default_factory=list)
+    strips: bool = False
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.names)
+
+    @property
+    def text_columns(self) -> list[str]:
+        """Names of the columns of text."""
+        return [name for name, kind in zip(self.names, self.kinds, strict=True) if kind == "text"]
+
+    @property
+    def takes_columns_as_they_are(self) -> bool:
+        """Whether the features are the columns, one by one, before the steps."""
+        return not self.text_columns and np.array_equal(self.source, np.arange(self.n_columns))
+
+    def columns_of_text(self) -> list[tuple[int, np.ndarray, list]]:
+        """Each column of text that features are made of: (column, their places, their categories)."""
+        places: dict[int, list] = {}
+        for f, category in enumerate(self.category):
+            if category is not None:
+                places.setdefault(int(self.source[f]), []).append(f)
+        return [(column, np.array(at), [self.category[f] for f in at]) for column, at in places.items()]
+
+
+def columns_as_features(names) -> Preparation:
+    """Columns of numbers that are features as they are."""
+    names = [str(name) for name in names]
+    return Preparation(names, ["number"] * len(names), np.arange(len(names)), [None] * len(names))
+
+
+def read_preparation(step, names, kinds=None, *, strips=False) -> Preparation:
+    """The preparation that a fitted transformer, or pipeline of them, is.
+
+    Parameters
+    ----------
+    step : fitted transformer
+        A pipeline or column transformer of imputers, scalers and one-hot encoders.
+    names : sequence of str
+        Of the columns it takes.
+    kinds : list of {"number", "text"}, optional
+        What the columns hold; found from the encoders if not given.
+    strips : bool, default=False
+        Whether text is stripped first.
+
+    Returns
+    -------
+    Preparation
+
+    Raises
+    ------
+    PreparationError
+        If a step is none of these; it is named.
+    """
+    start = columns_as_features(names)
+    read = _read(step, start)
+    if kinds is None:
+        text = {column for column, _, _ in read.columns_of_text()}
+        kinds = ["text" if column in text else "number" for column in range(start.n_columns)]
+    for column, kind in enumerate(kinds):
+        if kind == "text" and any(read.category[f] is None for f in np.flatnonzero(read.source == column)):
+            raise PreparationError(f"the column {start.names[column]!r} holds text that no step encodes")
+    return replace(read, kinds=list(kinds), strips=strips)
+
+
+def _read(step, start: Preparation) -> Preparation:
+    """The preparation `start` with one more transformer behind it."""
+    name = type(step).__name__
+    if name == "Pipeline":
+        for _, inner in step.steps:
+            start = _read(inner, start)
+        return start
+    if isinstance(step, str):
+        if step == "passthrough":
+            return start
+        raise PreparationError(f"the step {step!r} has no form outside of Python")
+    if name not in _READERS:
+        raise PreparationError(f"the preparation {name} has no form outside of Python; known are {', '.join(_READERS)}")
+    return _READERS[name](step, start)
+
+
+def _select(start, places) -> Preparation:
+    """Some of the features alone."""
+    steps = [Affine(step.fill[places], step.center[places], step.factor[places]) for step in start.steps]
+    return replace(start, source=start.source[places], category=[start.category[f] for f in places], steps=steps)
+
+
+def _column_transformer(step, start) -> Preparation:
+    parts = []
+    for _, transformer, columns in step.transformers_:
+        places = _places(columns, start.names)
+        if not (isinstance(transformer, str) and transformer == "drop") and len(places):
+            parts.append(_read(transformer, _select(start, places)))
+    if not parts:
+        raise PreparationError("the ColumnTransformer keeps no column")
+    n_steps = max(len(part.steps) for part in parts)
+    padded = [part.steps + [Affine.of(len(part.source))] * (n_steps - len(part.steps)) for part in parts]
+    steps = [
+        Affine(*(np.concatenate([getattr(s, name) for s in level]) for name in ("fill", "center", "factor")))
+        for level in zip(*padded, strict=True)
+    ]
+    missing = {column: text for part in parts for column, text in part.missing.items()}
+    source = np.concatenate([part.source for part in parts])
+    category = [c for part in parts for c in part.category]
+    return replace(start, source=source, category=category, missing=missing, steps=steps)
+
+
+def _places(columns: Any, names) -> np.ndarray:
+    """Places of columns given as places, names, a mask, a slice, or one of them."""
+    if isinstance(columns, slice) and not any(isinstance(end, str) for end in (columns.start, columns.stop)):
+        return np.arange(len(names))[columns]
+    if isinstance(columns, slice) or callable(columns):
+        raise PreparationError(f"the columns {columns!r} of the ColumnTransformer must be listed one by one")
+    columns = np.atleast_1d(np.asarray(columns))
+    if columns.dtype.kind == "b":
+        return np.flatnonzero(columns)
+    if columns.dtype.kind in "iu":
+        return np.where(columns < 0, columns + len(names), columns)
+    return np.array([names.index(str(column)) for column in columns], dtype=int)
+
+
+def _imputer(step, start) -> Preparation:
+    if step.add_indicator:
+        raise PreparationError("SimpleImputer(add_indicator=True) has no form outside of Python")
+    statistics = np.asarray(step.statistics_)
+    if len(statistics) != len(start.source):
+        raise PreparationError("the SimpleImputer drops columns: use keep_empty_features=True")
+    if statistics.dtype.kind in "OU" and not all(isinstance(value, (int, float)) for value in statistics):
+        texts = {int(column): str(text) for column, text in zip(start.source, statistics, strict=True)}
+        return replace(start, missing={**start.missing, **texts})
+    if not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
+        raise PreparationError(f"of numbers, NaN must be the missing value, not {step.missing_values!r}")
+    statistics = statistics.astype(np.float64)
+    if np.isnan(statistics).any():
+        raise PreparationError("the SimpleImputer drops columns: use keep_empty_features=True")
+    return _then(start, Affine.of(len(statistics), fill=statistics))
+
+
+def _scaler(center, factor):
+    def read(step, start) -> Preparation:
+        return _then(start, Affine.of(len(start.source), center=center(step), factor=factor(step)))
+
+    return read
+
+
+def _then(start, step) -> Preparation:
+    """With an affine step behind the others, joined with the last if that only replaces missing values."""
+    if start.steps and not start.steps[-1].moves and not step.fills:
+        joined = Affine(start.steps[-1].fill, step.center, step.factor)
+        return replace(start, steps=[*start.steps[:-1], joined])
+    return replace(start, steps=[*start.steps, step])
+
+
+def _one_hot(step, start) -> Preparation:
+    if start.steps:
+        raise PreparationError("a OneHotEncoder behind a scaler has no form outside of Python")
+    if step.drop is not None or getattr(step, "_infrequent_enabled", False):
+        raise PreparationError("OneHotEncoder with drop, min_frequency or max_categories has no form outside of Python")
+    source, category = [], []
+    for column, categories in zip(start.source, step.categories_, strict=True):
+        if not all(isinstance(value, str) for value in categories):
+            raise PreparationError(f"the OneHotEncoder of {start.names[column]!r} has categories that are no text")
+        source += [int(column)] * len(categories)
+        category += [str(value) for value in categories]
+    return replace(start, source=np.array(source, dtype=int), category=category)
+
+
+def _none(value, otherwise):
+    return otherwise if value is None else value
+
+
+_READERS = {
+    "ColumnTransformer": _column_transformer,
+    "SimpleImputer": _imputer,
+    "StandardScaler": _scaler(lambda s: _none(s.mean_, 0.0), lambda s: 1.0 / _none(s.scale_, 1.0)),
+    "MaxAbsScaler": _scaler(lambda s: 0.0, lambda s: 1.0 / s.scale_),
+    "RobustScaler": _scaler(lambda s: _none(s.center_, 0.0), lambda s: 1.0 / _none(s.scale_, 1.0)),
+    "OneHotEncoder": _one_hot,
+}

@@ -1,0 +1,66 @@
+"""What a gate is: the protocol that scoring, training, files, exporters and displays rely on.
+
+A gate is a frozen dataclass whose fields are arrays, numbers and texts. `Gate` is all that a fit and a prediction need.
+A gate that the core evaluates is a `CoreGate`; subclass `PackedGate` and write `core_arguments`. A gate whose tiles
+have a place is a `PlacedGate`. `Mosaic`, `Predictor` and the exporters look for these members, never for a class.
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+
+@runtime_checkable
+class Gate(Protocol):
+    """To which tiles a row belongs, and with what weight."""
+
+    @property
+    def n_tiles(self) -> int:
+        """How many tiles there are."""
+
+    @property
+    def width(self) -> int:
+        """How many tiles each row names; all of them for a soft gate."""
+
+    def code(self, X, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray | None]:
+        """Tiles and weights of each row.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features), float32 or float64
+        n_jobs : int, optional
+            Threads to use, as in scikit-learn. The codes must not depend on it; a gate may ignore it.
+
+        Returns
+        -------
+        tile : ndarray of int32, shape (n_samples, width)
+        weight : ndarray of float64, shape (n_samples, width), or None if all weights are one
+        """
+
+
+@runtime_checkable
+class CoreGate(Gate, Protocol):
+    """A gate with a core form: it is scored inside the core, packed into predictors, and exported by that form."""
+
+    def core(self, dtype) -> Any:
+        """The gate in the core, for rows of this precision."""
+
+    def core_arguments(self) -> tuple | None:
+        """The name of the gate's class in the core, then the arguments of its constructor; None for a single tile.
+
+        An argument that is such a tuple itself stands for an inner gate. Exporters know gates by these names, so two
+        gates that share a core form share their exports.
+        """
+
+
+@runtime_checkable
+class PlacedGate(Gate, Protocol):
+    """A gate whose tiles have a place that displays can mark.
+
+    A gate that measures in a projection of the rows also has `projection`, of shape (n_components, n_features); its
+    anchors are points of that projection.
+    """
+
+    @property
+    def anchors(self) -> np.ndarray | None:
+        """One point per tile, of shape (n_tiles, n_features), or None if there are none."""

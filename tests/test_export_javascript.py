@@ -1,0 +1,202 @@
+"""Models as JavaScript: run by Node, and compared with Python to 1e-9."""
+
+import json
+import shutil
+import subprocess
+
+import needs
+import numpy as np
+import pytest
+from exported import densities, estimators, synthetic, training_set
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, RobustScaler, StandardScaler
+from test_export_gates import MODELS as GATES
+
+from svmosaic import LinearSVC, LocallyLinearSVC, MixtureSVC, NeighborsSVC
+from svmosaic.export.javascript import JavaScriptExportError, to_javascript
+
+pytestmark = needs.node
+SYNTHETIC = synthetic()
+ESTIMATORS = estimators()
+DENSITIES = densities()
+EXACT = dict(rtol=1e-9, atol=1e-9)
+
+DRIVER = """
+import * as model from "./model.mjs";
+import { readFileSync, writeFileSync } from "node:fs";
+const rows = JSON.parse(readFileSync("rows.json"));
+const tried = (f) => { try { return f(); } catch (error) { return { error: error.message }; } };
+writeFileSync("out.json", JSON.stringify({
+  classes: model.classes, outputs: model.outputs, columns: model.columns,
+  rows: rows.map((row) => ({
+    label: tried(() => model.predict(row)), scores: tried(() => model.scores(row)),
+    probabilities: tried(() => model.predictProba(row)), explanation: tried(() => model.explain(row)),
+  })),
+}));
+"""
+
+
+def run_javascript(text, rows, folder):
+    """What the functions of a module give for each row."""
+    (folder / "model.mjs").write_text(text)
+    (folder / "driver.mjs").write_text(DRIVER)
+    (folder / "rows.json").write_text(json.dumps(rows))
+    done = subprocess.run([shutil.which("node"), "driver.mjs"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "out.json").read_text())
+
+
+def rows_near(X, n=1000, seed=0):
+    """Rows like the training rows, in float64."""
+    rng = np.random.default_rng(seed)
+    return X[rng.integers(0, len(X), n)].astype(np.float64) + 0.3 * rng.standard_normal((n, X.shape[1]))
+
+
+def table(out, name):
+    return np.array([row[name] for row in out["rows"]])
+
+
+def check(model, X, folder):
+    """Scores, labels, probabilities and explanations of all rows."""
+    out = run_javascript(to_javascript(model), X.tolist(), folder)
+    if hasattr(model, "decision_function"):
+        expected, labels = model.decision_function(X).reshape(len(X), -1), model.predict(X)
+    else:
+        expected = model.mosaic_.decision_function(X)
+        labels = model.mosaic_.compile(model.classes_, model.calibration_).predict(X)
+    scale = np.abs(expected).max()
+    assert_allclose(table(out, "scores"), expected, rtol=1e-9, atol=1e-9 * scale)
+    assert_array_equal(table(out, "label"), labels)
+    if hasattr(model, "predict_proba"):
+        assert_allclose(table(out, "probabilities"), model.predict_proba(X), **EXACT)
+    else:
+        assert all("fit it with calibration" in row["probabilities"]["error"] for row in out["rows"])
+    check_explanations(model, X, out)
+
+
+def check_explanations(model, X, out):
+    for row in out["rows"]:
+        told = row["explanation"]
+        assert told["scores"] == row["scores"]
+        assert told["label"] == row["label"]
+        votes = np.sum([tile["votes"] for tile in told["tiles"]], axis=0)
+        if told["contributions"] is None:
+            assert told["reason"]
+        else:
+            total = [sum(part.values()) for part in told["contributions"]]
+            assert_allclose(np.array(total) + told["intercept"], row["scores"], **EXACT)
+        if hasattr(model, "mosaic_"):
+            assert_allclose(votes, row["scores"], **EXACT)
+    if hasattr(model, "explain") and model.mosaic_.link == "identity":
+        expected = model.explain(X)
+        found = [[list(part.values()) for part in row["explanation"]["contributions"]] for row in out["rows"]]
+        assert_allclose(found, expected.contributions, rtol=1e-9, atol=1e-9 * np.abs(expected.contributions).max())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_agrees_with_python(name, n_classes, tmp_path):
+    X, y = training_set(n_classes)
+    check(ESTIMATORS[name].fit(X, y), rows_near(X), tmp_path)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", DENSITIES)
+def test_every_model_of_densities_agrees_with_python(name, n_classes, tmp_path):
+    X, y = training_set(n_classes)
+    check(DENSITIES[name].fit(X, y), rows_near(X), tmp_path)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_every_coding_and_link_agrees_with_the_engine(name, tmp_path):
+    rows = np.random.default_rng(0).integers(-4, 5, size=(1000, 4)) / 4.0  # on a grid, where distances tie
+    check(SYNTHETIC[name], rows, tmp_path)
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_every_gate_agrees_with_the_engine(name, tmp_path):
+    rows = np.random.default_rng(5).standard_normal((1000, 5)) + 1.0
+    check(GATES[name], rows, tmp_path)
+
+
+def test_a_pipeline_takes_columns_as_they_are(tmp_path):
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a b": rng.standard_normal(300), "town": rng.choice(["Oslo", "Bern", "l'Aquila"], 300)})
+    frame["c"] = rng.exponential(size=300)
+    y = (frame["a b"] + (frame["town"] == "Bern") > 0.3).to_numpy()
+    frame.loc[rng.random(300) < 0.1, "a b"] = np.nan
+    steps = make_column_transformer(
+        (make_pipeline(SimpleImputer(), RobustScaler()), ["a b"]), (OneHotEncoder(handle_unknown="ignore"), ["town"]),
+        ("passthrough", ["c"]),
+    )  # fmt: skip
+    model = make_pipeline(steps, MaxAbsScaler(), LinearSVC(calibration="sigmoid", random_state=0)).fit(frame, y)
+    frame.loc[:5, "town"] = "nowhere"
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    out = run_javascript(to_javascript(model), rows, tmp_path)
+    assert_allclose(table(out, "scores")[:, 0], model.decision_function(frame), **EXACT)
+    assert_allclose(table(out, "probabilities"), model.predict_proba(frame), **EXACT)
+    assert table(out, "label").tolist() == model.predict(frame).tolist()
+    assert out["classes"] == [False, True]
+    assert set(out["rows"][0]["explanation"]["contributions"][0]) == {"a b", "town", "c"}
+    check_explanations(None, frame, out)
+
+
+def test_what_is_no_row_is_refused(tmp_path):
+    X, y = training_set(2)
+    model = LinearSVC(random_state=0).fit(X, y)
+    rows = [[1, 2], {"x0": 1}, None, [1, 2, 3, 4, 5, 6, "seven"], [None] * 7, 5]
+    out = run_javascript(to_javascript(model), rows, tmp_path)
+    errors = [row["label"]["error"] for row in out["rows"]]
+    assert errors == [
+        "a row has 7 values, got 2",
+        "the row lacks x1, x2, x3, x4, x5, x6; pass null for a missing value",
+        "a row must be an object keyed by the columns, or an array, got null",
+        'column "x6" must be a finite number or null, got "seven"',
+        'column "x0" is missing, and the model has nothing to put in its place',
+        "a row must be an object keyed by the columns, or an array, got number",
+    ]
+
+
+def test_hostile_names_stay_names(tmp_path):
+    import pandas as pd
+
+    X, _ = training_set(2)
+    names = ["</script><script>", '"]; process.exit(3); //', "__proto__", "`${x}`", "\u2028", "'", "*/"]
+    frame = pd.DataFrame(X.astype(np.float64), columns=names)
+    y = np.where(X[:, 0] > 0, "</script>", '"; process.exit(4); "')
+    model = LinearSVC(random_state=0).fit(frame, y)
+    text = model.to_javascript(tmp_path / "m.mjs")
+    assert (tmp_path / "m.mjs").read_text() == text
+    assert "</script" not in text
+    rows = [dict(zip(names, row, strict=True)) for row in frame.to_numpy()[:50].tolist()]
+    out = run_javascript(text, rows, tmp_path)
+    assert table(out, "label").tolist() == model.predict(frame[:50]).tolist()
+    assert [column["name"] for column in out["columns"]] == names
+
+
+def test_what_cannot_be_written_is_named():
+    X, y = training_set(2)
+    mapped = LocallyLinearSVC(5, feature_map=Nystroem(n_components=5), tol=1e-1, random_state=0).fit(X, y)
+    with pytest.raises(JavaScriptExportError, match="feature map Nystroem cannot be written as JavaScript"):
+        mapped.to_javascript()
+    with pytest.raises(JavaScriptExportError, match=r"NeighborsSVC cannot be written as JavaScript: .* each query"):
+        NeighborsSVC(5).fit(X, y).to_javascript()
+    pipeline = make_pipeline(StandardScaler(), PCA(2), LinearSVC(random_state=0)).fit(X, y)
+    with pytest.raises(JavaScriptExportError, match="preparation PCA has no form outside of Python; known are Column"):
+        to_javascript(pipeline)
+
+
+def test_votes_are_explained_by_tiles(tmp_path):
+    X, y = training_set(2)
+    model = MixtureSVC(3, max_iter=2, random_state=0).fit(X, y)
+    out = run_javascript(model.to_javascript(), X[:20].astype(float).tolist(), tmp_path)
+    for row in out["rows"]:
+        assert row["explanation"]["contributions"] is None
+        assert "scores are sums of votes of the tiles" in row["explanation"]["reason"]

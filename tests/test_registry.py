@@ -1,0 +1,140 @@
+"""One list of types: files, exporters and displays know the same ones, and every gate keeps its protocol."""
+
+import io
+import json
+import zipfile
+from importlib import import_module
+from pkgutil import iter_modules
+
+import numpy as np
+import pytest
+from fused_gates import KINDS, random_gate
+from numpy.testing import assert_array_equal
+
+import svmosaic
+import svmosaic.gates
+from svmosaic import LearnedGateSVC, NeighborsSVC, registry
+from svmosaic.datasets import make_xor
+from svmosaic.display import region_report
+from svmosaic.display._fitted import anchors_of
+from svmosaic.export.c.target import CTarget
+from svmosaic.export.javascript.target import JavaScriptTarget
+from svmosaic.export.onnx.target import OnnxTarget
+from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, ProjectedGate, SingleCell, SplitTreeGate
+from svmosaic.mosaic import LINKS, Mosaic
+
+TARGETS = [OnnxTarget, CTarget, JavaScriptTarget]
+
+
+def gates():
+    """A gate of every kind."""
+    rng = np.random.default_rng(0)
+    found = {kind: random_gate(rng, kind) for kind in KINDS}
+    found["distance"] = DistanceGate(rng.standard_normal((4, 5)), "llc", 2)
+    found["splits"] = SplitTreeGate(rng.standard_normal((3, 6)))
+    found["projected splits"] = ProjectedGate(rng.standard_normal((3, 5)), SplitTreeGate(rng.standard_normal((3, 4))))
+    found["single"] = SingleCell()
+    return found
+
+
+GATES = gates()
+
+
+def class_of(entry):
+    module, _, name = entry.path.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+@pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
+def test_every_entry_is_a_class(entry):
+    kind = class_of(entry)
+    assert isinstance(kind, type)
+    assert registry.find(kind) == entry
+
+
+@pytest.mark.parametrize("old", registry.RENAMED)
+def test_old_names_lead_to_entries(old):
+    assert registry.is_registered(registry.RENAMED[old])
+    assert not registry.is_registered(old)
+
+
+def test_every_gate_is_registered_and_tried_here():
+    modules = [import_module(f"svmosaic.gates.{m.name}") for m in iter_modules(svmosaic.gates.__path__)]
+    defined = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__ and hasattr(value, "code")
+    }
+    protocols = {Gate, CoreGate, PlacedGate}
+    abstract = {kind for kind in defined if kind.__name__ in ("PackedGate", "SoftmaxTree")}
+    registered = {class_of(entry) for entry in registry.entries("gate")}
+    assert defined - protocols - abstract == registered
+    assert {type(gate) for gate in GATES.values()} == registered
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_every_gate_keeps_the_protocol(name):
+    gate = GATES[name]
+    assert isinstance(gate, Gate)
+    X = np.random.default_rng(1).standard_normal((20, 5))
+    for n_jobs in (None, 2):
+        tile, weight = gate.code(X, n_jobs)
+        assert tile.dtype == np.int32
+        assert tile.shape == (20, gate.width)
+        assert weight is None or (weight.shape == tile.shape and weight.dtype == np.float64)
+        assert tile.max() < gate.n_tiles
+    assert isinstance(gate, CoreGate) or gate.core_arguments() is None
+    mosaic = Mosaic(gate, np.ones((gate.n_tiles, 1, 5)), np.ones((gate.n_tiles, 1)))
+    found = anchors_of(mosaic)
+    if found is not None:
+        assert len(found[0]) == gate.n_tiles
+        assert found[1] is None or found[1].shape == (found[0].shape[1], 5)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.language)
+def test_every_target_knows_every_gate_link_and_calibration(target):
+    forms = {"SingleCell" if g.core_arguments() is None else g.core_arguments()[0] for g in GATES.values()}
+    assert forms <= set(target.gates)
+    assert set(LINKS) == set(target.links)
+    assert {entry.name for entry in registry.entries("calibration")} == set(target.calibrations)
+
+
+def test_a_projected_tree_has_no_anchors_but_a_report():
+    X, y = make_xor(random_state=0)
+    model = LearnedGateSVC(4, gate="tree", n_components=2, max_iter=2, random_state=0).fit(X, y)
+    assert anchors_of(model.mosaic_) is None
+    region_report(model, X, y)
+
+
+def test_a_model_without_tiles_says_why_in_pictures_too():
+    X, y = make_xor(random_state=0)
+    with pytest.raises(TypeError, match=r"NeighborsSVC has no tiles \(it has no fixed set of tiles, but keeps"):
+        region_report(NeighborsSVC(5).fit(X, y), X, y)
+
+
+def test_unknown_kinds_are_refused():
+    with pytest.raises(ValueError, match="kind must be one of gate, map, calibration, model, part, got 'thing'"):
+        registry.register("thing")
+
+
+def test_a_file_with_the_old_name_of_the_tree_of_splits_is_read(tmp_path):
+    X, y = make_xor(random_state=0)
+    model = LearnedGateSVC(4, gate="tree", n_components=2, max_iter=2, random_state=0).fit(X, y)
+    model.save(tmp_path / "new")
+    with zipfile.ZipFile(tmp_path / "new") as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    before = entries["schema.json"]
+    entries["schema.json"] = before.replace(b"svmosaic.gates.split_tree", b"svmosaic.gates.tree").replace(
+        b'"SplitTreeGate"', b'"TreeGate"'
+    )
+    assert entries["schema.json"] != before
+    json.loads(entries["schema.json"])
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    (tmp_path / "old").write_bytes(content.getvalue())
+    again = svmosaic.load(tmp_path / "old")
+    assert type(again.mosaic_.gate.inner) is SplitTreeGate
+    assert_array_equal(again.decision_function(X), model.decision_function(X))
