@@ -57,6 +57,11 @@ class Loss:
     sides: Callable
     parameters: tuple[str, ...] = ()
 
+    @property
+    def plain(self) -> bool:
+        """Whether each sample is one row of threshold one and whole cost."""
+        return self.sides is _beyond_one
+
     def rows(self, y, cost, **parameters) -> Targets:
         """The problem rows of samples; rows of one sample follow each other.
 
@@ -117,11 +122,20 @@ class Loss:
 
 def typical_threshold(cost, threshold=None) -> float:
     """The mean of the positive thresholds, weighted by cost: the unit of the margins; 1 if there is none."""
-    if threshold is None:
-        return 1.0
+    return 1.0 if threshold is None else unit_of(threshold_sums(cost, threshold))
+
+
+def threshold_sums(cost, threshold=None):
+    """The sums, of which partitions each have a share, that the typical threshold is the ratio of."""
+    threshold = 1.0 if threshold is None else threshold
     counted = np.where(threshold > 0, cost, 0.0)
-    found = np.dot(counted, threshold) / max(counted.sum(), 1e-300)
-    return float(found) if 0 < found < np.inf else 1.0
+    return float((counted * threshold).sum()), float(counted.sum())
+
+
+def unit_of(sums) -> float:
+    """The typical threshold, from `threshold_sums`."""
+    total, counted = sums
+    return float(total / counted) if counted > 0 and 0 < total < np.inf else 1.0
 
 
 def slack_of(margin, threshold=None):
@@ -163,5 +177,5 @@ LOSSES = {
 CLASSIFICATION_LOSSES, REGRESSION_LOSSES = (
     tuple(name for name, loss in LOSSES.items() if loss.task == task) for task in ("classification", "regression")
 )
-# Those under which each sample is one row of threshold one and whole cost, for kernels that make their own rows.
-PLAIN_LOSSES = tuple(name for name, loss in LOSSES.items() if loss.sides is _beyond_one)
+# For kernels that make their own rows.
+PLAIN_LOSSES = tuple(name for name, loss in LOSSES.items() if loss.plain)

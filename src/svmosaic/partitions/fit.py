@@ -15,7 +15,6 @@ from svmosaic.models._base import _tiles_of
 from svmosaic.models._progress import Fitting
 from svmosaic.models.locally_linear import code_gate
 from svmosaic.partitions.mixture import fit_mixture
-from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import (
     Job,
     cells_used,
@@ -26,6 +25,7 @@ from svmosaic.partitions.part import (
     with_codes,
 )
 from svmosaic.partitions.placement import place, sample
+from svmosaic.partitions.solve import solve_partitions
 from svmosaic.rows import bias_of
 
 SUPPORTED = (LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, MultiTaskMixtureSVC)

@@ -20,9 +20,9 @@ from svmosaic.losses import HINGE
 from svmosaic.models._em_loop import EM, Mixture
 from svmosaic.models._experts import Bank, improved, total_gap
 from svmosaic.models._mixture_classifier import TrainingData, _Watch
-from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import Job
 from svmosaic.partitions.placement import place, take
+from svmosaic.partitions.solve import solve_partitions
 from svmosaic.rows import Rows, bias_of
 from svmosaic.solvers import Control
 from svmosaic.solvers.certificates import margins, weights_of
