@@ -120,22 +120,10 @@ class Loss:
             return float(cost.sum() if threshold is None else np.dot(cost, np.maximum(threshold, 0.0) ** self.power))
 
 
-def typical_threshold(cost, threshold=None) -> float:
-    """The mean of the positive thresholds, weighted by cost: the unit of the margins; 1 if there is none."""
-    return 1.0 if threshold is None else unit_of(threshold_sums(cost, threshold))
-
-
-def threshold_sums(cost, threshold=None):
-    """The sums, of which partitions each have a share, that the typical threshold is the ratio of."""
-    threshold = 1.0 if threshold is None else threshold
-    counted = np.where(threshold > 0, cost, 0.0)
-    return float((counted * threshold).sum()), float(counted.sum())
-
-
 def unit_of(sums) -> float:
-    """The typical threshold, from `threshold_sums`."""
-    total, counted = sums
-    return float(total / counted) if counted > 0 and 0 < total < np.inf else 1.0
+    """The typical threshold, the unit of margins, from the sums of `threshold_sums`; 1 if no threshold is positive."""
+    total, count = sums
+    return float(total / count) if count > 0 and 0 < total < np.inf else 1.0
 
 
 def slack_of(margin, threshold=None):

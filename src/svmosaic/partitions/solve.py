@@ -8,7 +8,7 @@ import numpy as np
 
 from svmosaic.partitions.part import answer, move
 from svmosaic.solvers import Control, Solution
-from svmosaic.solvers.newton import Setting, first_step, newton_steps
+from svmosaic.solvers.newton import FIRST_STEPS, Setting, newton_steps
 from svmosaic.solvers.share import Evaluate
 
 
@@ -48,8 +48,8 @@ def solve_partitions(
         setting = Setting(job, job.coupling, job.loss, n_features, one_tile, travels=True)
         runs.append(
             newton_steps(
-                setting, np.zeros(setting.shape) if start is None else start[k], first_step(start is not None),
-                1.0 if job.loss.plain else None, tol=tol, max_iter=max_iter,
+                setting, np.zeros(setting.shape) if start is None else start[k], FIRST_STEPS[start is not None],
+                tol=tol, max_iter=max_iter,
                 control=control.for_task((k, None), 0, 1),  # in step with each other: each of them has all the time
                 keep=lambda found, k=k: last.update({k: found}),
             )

@@ -52,27 +52,10 @@ def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1,
 
 
 def descend(problem, weights, epochs, certify, *, tol, max_iter, control, again=None):
-    """Epochs of the core until a certificate confirms a gap of tol * P(0).
+    """Epochs until `certify()`, the certificate of the duals as they are, confirms a gap of tol * P(0).
 
-    Parameters
-    ----------
-    problem : Problem
-    weights : ndarray, float32 or float64
-        What the core changes.
-    epochs : callable
-        `epochs(weights, aim, max_epochs, max_seconds)` returns the number of epochs done, and the gap they estimate.
-    certify : callable
-        Returns the certificate of the duals as they are.
-    tol : float
-    max_iter : int
-    control : TaskControl
-    again : callable, optional
-        Called before epochs go on from weights that have been computed anew.
-
-    Returns
-    -------
-    (Certificate, int, float)
-        The certificate, the number of epochs, and the gap asked for.
+    `epochs(weights, aim, max_epochs, max_seconds)` returns how many it made and the gap they estimate; `again()` is
+    called before it goes on from weights computed anew. Returns the certificate, the epochs and the gap asked for.
     """
     target = aim = tol * problem.primal_at_zero
     n_iter = failures = 0

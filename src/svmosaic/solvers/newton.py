@@ -30,18 +30,19 @@ import numpy as np
 
 from svmosaic import _core
 from svmosaic.couplings import Coupling
-from svmosaic.losses import Loss, typical_threshold, unit_of
+from svmosaic.losses import Loss, unit_of
 from svmosaic.solvers.certificates import Certificate, half_square, margins, weights_of
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import start_duals
 from svmosaic.solvers.hessians import arrow_solve, crossed_solve, n_pairs_of
 from svmosaic.solvers.problem import Problem
-from svmosaic.solvers.share import Evaluate, Matrices, Move, Product, Share, Slopes, Unit
+from svmosaic.solvers.share import Evaluate, Matrices, Move, Product, Share, Slopes, Unit, threshold_sums
 from svmosaic.solvers.solution import Solution
 
 # First proximal step in units of the costs and of the typical threshold: at V = 0 the response of a row of that
 # threshold, c/2, is strictly inside its box.
-FIRST_STEP = 0.5
+# From given duals, a step later.
+FIRST_STEPS = {False: 0.5, True: 4.0}
 # Growth of the proximal step: larger means fewer but harder inner problems; 4 to 10 measured alike.
 STEP_GROWTH = 8.0
 # From so many rows on, the start is the answer for one row in eight, to a coarse tolerance: it saves half of the steps.
@@ -124,13 +125,12 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=Non
 def _solve_in_memory(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
     """One share answers every question."""
     options = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads, "control": control}
-    unit = typical_threshold(problem.cost, problem.threshold)
-    weights, margin, center, step = _start(problem, alpha, unit, **options)
+    weights, margin, center, step = _start(problem, alpha, **options)
     share = Share(problem, center, n_threads, known=(weights, margin), check=control.check)
     setting = Setting(None, problem.coupling, problem.loss, problem.rows.n_features, problem.one_tile_a_row, False)
     kept = np.empty(problem.n_rows)
     steps = newton_steps(
-        setting, weights, step, unit, tol=tol, max_iter=max_iter, control=control,
+        setting, weights, step, tol=tol, max_iter=max_iter, control=control,
         keep=lambda move: np.copyto(kept, share.response),
     )  # fmt: skip
     question = next(steps)
@@ -144,7 +144,7 @@ def _solve_in_memory(problem, alpha, *, tol, max_iter, n_threads, control) -> So
             return Solution(best, kept, n_iter, target, "newton")
 
 
-def _start(problem, alpha, unit, **options):
+def _start(problem, alpha, **options):
     """Weights, margins, duals and proximal step to begin with.
 
     From given duals; else, if rows are many, from the answer for a part of them; else from zero. Losses with p = 2 need
@@ -158,19 +158,14 @@ def _start(problem, alpha, unit, **options):
         guess, step = SAMPLE_STEPS_ALONE if problem.coupling.n_tiles == 1 else SAMPLE_STEPS_COUPLED
         if smooth:
             return weights, margin, None, step
-        center, unused = 0.5 * cost, np.empty(problem.n_rows)
-        _core.respond(center, cost, problem.threshold, margin, 0.0, center, unused, n_threads, guess / unit)
+        center, unused, guess = 0.5 * cost, np.empty(problem.n_rows), guess / unit_of(threshold_sums(problem))
+        _core.respond(center, cost, problem.threshold, margin, 0.0, center, unused, n_threads, guess)
         return weights, margin, center, step
     alpha = start_duals(problem, alpha)
     warm = bool(alpha.any())
     weights = weights_of(problem, alpha, n_threads) if warm else np.zeros(problem.shape)
     margin = margins(problem, weights, n_threads) if warm else np.zeros(problem.n_rows)
-    return weights, margin, None if smooth else alpha, first_step(warm)
-
-
-def first_step(warm) -> float:
-    """The size of the first proximal step."""
-    return FIRST_STEP * STEP_GROWTH if warm else FIRST_STEP
+    return weights, margin, None if smooth else alpha, FIRST_STEPS[warm]
 
 
 def _sampled(problem) -> Problem:
@@ -183,7 +178,7 @@ def _sampled(problem) -> Problem:
     return problem.part(pick, SAMPLED_SHARE)
 
 
-def newton_steps(setting, weights, step, unit, *, tol, max_iter, control, keep):
+def newton_steps(setting, weights, step, *, tol, max_iter, control, keep):
     """The steps of one problem: yields questions, is sent sums over rows.
 
     Parameters
@@ -194,8 +189,6 @@ def newton_steps(setting, weights, step, unit, *, tol, max_iter, control, keep):
     step : float
         The first proximal step, in units of the costs and of the typical threshold. Losses with p = 2 do without: their
         steps are 2 * cost around zero, once and for all.
-    unit : float or None
-        The typical threshold; None to ask for it.
     tol : float
     max_iter : int
     control : TaskControl
@@ -209,8 +202,7 @@ def newton_steps(setting, weights, step, unit, *, tol, max_iter, control, keep):
     """
     job, coupling, form = setting.job, setting.coupling, setting.form
     smooth = setting.loss.smooth_step is not None
-    if unit is None:
-        unit = unit_of((yield Unit(job)))
+    unit = 1.0 if setting.loss.plain else unit_of((yield Unit(job)))
     step = setting.loss.smooth_step if smooth else step / unit
     best = move = along = None
     n_iter, reach, anew, summed = 0, 0.0, False, False
@@ -219,9 +211,7 @@ def newton_steps(setting, weights, step, unit, *, tol, max_iter, control, keep):
         move, anew = None, False
         _, at_zero, loss, dual_value, proximal = sums
         target = tol * float(at_zero)
-        certificate = Certificate(
-            weights, float(half_square(weights) + loss), float(dual_value - half_square(implied))
-        )  # fmt: skip
+        certificate = Certificate(weights, half_square(weights) + float(loss), float(dual_value) - half_square(implied))
         if best is None or certificate.gap < best[0].gap:
             if certificate.gap <= target and summed:
                 # The certificate of what is handed out is not to rest on rounded sums.

@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.losses import threshold_sums
 from svmosaic.solvers.certificates import dual_sum, loss_sum, margins, weights_of
 from svmosaic.solvers.hessians import crossed_hessians, tile_hessians
+
+
+def threshold_sums(problem):
+    """The total of the positive thresholds, and their number, weighted by cost."""
+    if problem.threshold is None:
+        return np.ones(2)
+    counted = np.where(problem.threshold > 0, problem.cost, 0.0)
+    return np.array([np.dot(counted, problem.threshold), counted.sum()])
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,7 @@ class Unit:
     move: None = None
 
     def of(self, share):
-        return np.array(threshold_sums(share.problem.cost, share.problem.threshold))
+        return threshold_sums(share.problem)
 
 
 @dataclass(frozen=True)
