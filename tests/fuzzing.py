@@ -150,7 +150,7 @@ class ModelFiles:
             svmosaic.MultiTaskMixtureSVC(2, covariance_floor=1e-2, max_iter=2, random_state=0),
             svmosaic.GaussianMixtureClassifier(1, random_state=0),
             svmosaic.LearnedGateSVC(4, n_neighbors=2, max_iter=1, random_state=0),
-            svmosaic.LearnedGateSVC(4, gate="tree", max_iter=1, random_state=0),
+            svmosaic.LearnedGateSVC(4, n_gates=2, max_iter=1, random_state=0),
             svmosaic.LocalCodingSVC(3, n_neighbors=2, random_state=0),
         ]
         self.seeds, self.parts = [], []
@@ -285,7 +285,7 @@ class Tables:
 
 
 class Exports:
-    """Models of odd numbers and hostile names, as C and ONNX: a refusal, or text in which no name breaks out."""
+    """Models of odd numbers and hostile names, as C, JavaScript and ONNX: a refusal, or text without broken names."""
 
     HOSTILE = ['"; system("x"); //', "*/ INJECT /*", "a\nINJECT", "\\", "??/", '\\"', "é", "", "@NAME@", "%s", "a\0b",
                "x" * 300]  # fmt: skip
@@ -293,9 +293,10 @@ class Exports:
     def __init__(self, folder):
         import svmosaic
         from svmosaic.export.c import CExportError, to_c
+        from svmosaic.export.javascript import JavaScriptExportError, to_javascript
 
-        self.to_c, self.folder = to_c, Path(folder)
-        self.refusals = (CExportError,)
+        self.to_c, self.to_javascript, self.folder = to_c, to_javascript, Path(folder)
+        self.refusals = (CExportError, JavaScriptExportError)
         rng = np.random.default_rng(0)
         X = rng.standard_normal((40, 2))
         y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
@@ -335,6 +336,10 @@ class Exports:
         model, file, name, onnx = data
         if onnx and self.to_onnx is not None:
             self.to_onnx(model)
+        head, described = self.to_javascript(model).split("const MODEL = ", 1)
+        json.loads(described.split(";\n\n// What follows", 1)[0])
+        if not re.fullmatch(r"// [\w .:-]+\n", head):
+            raise Trespass(f"a name broke out of the module: {list(model.classes_)!r}")
         source, header = self.to_c(model, self.folder / file, name=name)
         for path in (source, header):
             bare = _without_strings_and_comments(path.read_text())

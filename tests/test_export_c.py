@@ -8,9 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from exported import Fitted, check_agreement, check_densities, densities, estimators, rows_for, synthetic, training_set
+from exported import (
+    Fitted,
+    check_agreement,
+    check_densities,
+    choice_is_clear,
+    densities,
+    estimators,
+    rows_for,
+    synthetic,
+    training_set,
+)
 from numpy.testing import assert_allclose
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from svmosaic import LinearSVC, LocallyLinearSVC, NeighborsSVC
 from svmosaic.export.c import CExportError, to_c
@@ -83,6 +97,46 @@ def test_every_estimator_agrees_with_the_engine(name, tmp_path):
     assert compiled.names() == list(model.classes_)
     if model.calibration is not None:
         assert_allclose(compiled.probabilities(X), model.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_contributions_add_up_to_the_scores(name, n_classes, tmp_path):
+    X, y = training_set(n_classes)
+    model = ESTIMATORS[name].fit(X, y)
+    source, header = to_c(model, tmp_path / "model.c")
+    if model.mosaic_.link != "identity":
+        assert "model_explain" not in source.read_text() + header.read_text()
+        assert "There is no explain: with the link" in header.read_text()
+        return
+    rows = np.random.default_rng(0).standard_normal((1000, X.shape[1])).astype(np.float32)
+    compiled = Compiled(source, n_classes)
+    contributions, intercept = compiled.explain(rows)
+    assert_allclose(contributions.sum(axis=2) + intercept, compiled.scores(rows), rtol=1e-9, atol=1e-9)
+    clear = choice_is_clear(model, rows)
+    expected = model.explain(rows[clear])
+    assert_allclose(contributions[clear], expected.contributions, rtol=1e-3, atol=1e-4)
+    assert_allclose(intercept[clear], expected.intercept, rtol=1e-3, atol=1e-4)
+
+
+def test_a_pipeline_takes_columns_as_they_are(tmp_path):
+    X, y = training_set(3)
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    scaled = make_pipeline(SimpleImputer(), StandardScaler())
+    swapped = make_column_transformer((scaled, [3, 1]), ("passthrough", [6]), remainder="drop")
+    plain = [SimpleImputer(strategy="median"), StandardScaler()]
+    for name, steps in {"plain": plain, "swapped": [swapped, SimpleImputer(), MaxAbsScaler()]}.items():
+        model = make_pipeline(*steps, LocallyLinearSVC(6, n_neighbors=3, tol=1e-2, random_state=0)).fit(X, y)
+        compiled = Compiled(to_c(model, tmp_path / f"{name}.c")[0], 3)
+        expected = model.decision_function(X)
+        near = np.abs(compiled.scores(X) - expected).max(axis=1) < 1e-4 * np.abs(expected).max()
+        assert near.mean() > 0.99
+        contributions, intercept = compiled.explain(X)
+        assert_allclose(contributions.sum(axis=2) + intercept, compiled.scores(X), rtol=1e-9, atol=1e-9)
+    assert (contributions[:, :, [0, 2, 4, 5]] == 0).all()
+    densities = make_pipeline(SimpleImputer(), DENSITIES["diag"]).fit(X, y)
+    compiled = Compiled(to_c(densities, tmp_path / "densities.c")[0], 3)
+    assert_allclose(compiled.probabilities(X), densities.predict_proba(X), atol=1e-4)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

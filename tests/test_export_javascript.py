@@ -80,22 +80,21 @@ def check(model, X, folder):
 
 
 def check_explanations(model, X, out):
-    for row in out["rows"]:
-        told = row["explanation"]
-        assert told["scores"] == row["scores"]
-        assert told["label"] == row["label"]
-        votes = np.sum([tile["votes"] for tile in told["tiles"]], axis=0)
-        if told["contributions"] is None:
-            assert told["reason"]
-        else:
-            total = [sum(part.values()) for part in told["contributions"]]
-            assert_allclose(np.array(total) + told["intercept"], row["scores"], **EXACT)
-        if hasattr(model, "mosaic_"):
-            assert_allclose(votes, row["scores"], **EXACT)
-    if hasattr(model, "explain") and model.mosaic_.link == "identity":
-        expected = model.explain(X)
-        found = [[list(part.values()) for part in row["explanation"]["contributions"]] for row in out["rows"]]
-        assert_allclose(found, expected.contributions, rtol=1e-9, atol=1e-9 * np.abs(expected.contributions).max())
+    """Contributions and votes add up to the scores; contributions are those of Python."""
+    told, scores = [row["explanation"] for row in out["rows"]], table(out, "scores")
+    assert_array_equal([one["scores"] for one in told], scores)
+    assert_array_equal([one["label"] for one in told], table(out, "label"))
+    if hasattr(model, "mosaic_"):
+        votes = [np.sum([tile["votes"] for tile in one["tiles"]], axis=0) for one in told]
+        assert_allclose(votes, scores, **EXACT)
+    if told[0]["contributions"] is None:
+        assert all(one["reason"] for one in told)
+        return
+    contributions = np.array([[list(part.values()) for part in one["contributions"]] for one in told])
+    assert_allclose(contributions.sum(axis=2) + [one["intercept"] for one in told], scores, **EXACT)
+    if hasattr(model, "explain"):
+        expected = model.explain(X).contributions
+        assert_allclose(contributions, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

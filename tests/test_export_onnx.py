@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 from exported import Fitted, check_agreement, check_densities, densities, estimators, rows_for, synthetic, training_set
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -54,6 +55,44 @@ def test_every_estimator_agrees_with_the_engine(name):
         assert set(out) == {"label", "scores"}
     else:
         assert_allclose(out["probabilities"], model.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_contributions_add_up_to_the_scores(name, n_classes):
+    X, y = training_set(n_classes)
+    model = ESTIMATORS[name].fit(X, y)
+    if model.mosaic_.link != "identity":
+        with pytest.raises(OnnxExportError, match=r"scores are sums of votes of the tiles, .* explain=True cannot"):
+            model.to_onnx(explain=True)
+        return
+    rows = np.random.default_rng(0).standard_normal((1000, X.shape[1])).astype(np.float32)
+    out = run(model.to_onnx(explain=True), rows)
+    assert out["contributions"].shape == (1000, 1 if n_classes == 2 else n_classes, X.shape[1])
+    assert_allclose(out["contributions"].sum(axis=2) + out["intercept"], out["scores"], rtol=1e-4, atol=1e-4)
+    exact = run(model.to_onnx(explain=True, dtype=np.float64), rows.astype(np.float64))
+    expected = model.explain(rows.astype(np.float64))
+    assert_allclose(exact["contributions"], expected.contributions, rtol=1e-9, atol=1e-9)
+    assert_allclose(exact["intercept"], expected.intercept, rtol=1e-9, atol=1e-9)
+
+
+def test_a_path_is_written_to(tmp_path):
+    X, y = training_set(2)
+    model = LinearSVC(random_state=0).fit(X, y)
+    proto = model.to_onnx(tmp_path / "model.onnx")
+    assert onnx.load(tmp_path / "model.onnx") == proto == model.to_onnx()
+    to_onnx(model, str(tmp_path / "again.onnx"), dtype=np.float64)
+    assert onnx.load(tmp_path / "again.onnx") == model.to_onnx(dtype=np.float64)
+
+
+def test_steps_that_are_not_ours_are_left_to_skl2onnx():
+    X, y = training_set(3)
+    pipeline = make_pipeline(StandardScaler(), PCA(4), LinearSVC(random_state=0)).fit(X, y)
+    out = run(to_onnx(pipeline), X)
+    assert list(out) == ["label", "probabilities"]
+    assert_allclose(out["probabilities"], pipeline.decision_function(X), atol=1e-4)
+    with pytest.raises(OnnxExportError, match="preparation PCA has no form outside of Python"):
+        to_onnx(pipeline, explain=True)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -9,7 +9,7 @@ import svmosaic
 
 ROOT = Path(svmosaic.__file__).parent
 
-# From the top down, as in the list of rooms in docs/extending.md. A module may import from its own package and from
+# From the top down, a room per line. A module may import from its own package and from
 # those further down; where a line has several, the same holds from left to right.
 ROOMS = [
     "cli",
@@ -24,13 +24,13 @@ ROOMS = [
     "models",
     "learner",
     "export",
-    "explain calibration blending mosaic predictor",
+    "curves explain calibration blending mosaic predictor",
     "maps",
     "solvers",
     "couplings",
     "gates",
     "datasets",
-    "_validation heads packing rows losses registry atomic _core _lazy _version",
+    "_validation heads rows packing losses registry atomic _core _lazy _version",
 ]
 LAYERS = [name for room in ROOMS for name in room.split()]
 # The public names, which the top of the list uses as a user does, and which only name the models.

@@ -1,6 +1,7 @@
 """CONTRIBUTING's recipe "Add an export target", followed literally."""
 
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import svmosaic
 from svmosaic import KMeansSVC, LinearSVC
 from svmosaic.export.files import save
 from svmosaic.export.onnx import to_onnx
+from svmosaic.maps import Scaling
 
 
 @pytest.fixture
@@ -50,6 +52,18 @@ def test_fit_predict_save_load_and_export(recipe, table, tmp_path):
     assert_allclose(found["probability"], pipeline.predict_proba(frame)[:, 1], rtol=1e-9)
     out = run(to_onnx(pipeline, dtype=np.float64), frame.to_numpy())
     assert_allclose(out["probabilities"][:, 1], found["probability"], rtol=1e-9, atol=1e-12)
+
+
+def test_the_scaling_of_a_model_is_written(recipe, table):
+    frame, label = table
+    X = frame.fillna(0)
+    model = LinearSVC(random_state=0).fit(X, label)
+    factor = np.array([2.0, 1.0, 0.5, 4.0])
+    for center in (None, np.ones(4)):
+        coef = model.mosaic_.coef / factor
+        intercept = model.mosaic_.intercept + (0 if center is None else model.mosaic_.coef.sum(axis=2))
+        model.mosaic_ = replace(model.mosaic_, coef=coef, intercept=intercept, feature_map=Scaling(center, factor))
+        assert_array_equal(queried(recipe.to_sql(model, "t"), X)["label"], model.predict(X))
 
 
 def test_what_the_target_does_not_know_is_named(recipe, table):

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic import _core
+from svmosaic.packing import without_duplicates
 
 # The core is called for about this many multiplications at a time (some tenths of a second), to look for interrupts.
 WORK_A_CALL = 1e9
@@ -46,7 +47,7 @@ class Rows:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : ndarray, CSR matrix or EncodedRows of shape (n_samples, n_features)
     bias : float
         The constant appended to each row; 0 for a model without intercept.
     """
@@ -54,11 +55,11 @@ class Rows:
     def __init__(self, X, bias: float = 1.0):
         if X.dtype not in (np.float32, np.float64):
             raise ValueError(f"rows must be float32 or float64, got {X.dtype}")
-        if sparse.issparse(X):
-            X = X.tocsr()
-            if not X.has_canonical_format:  # an entry stored in two parts would spoil the norms
-                X = X.copy()
-                X.sum_duplicates()
+        if hasattr(X, "in_core"):
+            self.core = X.in_core(bias)
+            self.n_stored = X.n_stored
+        elif sparse.issparse(X):
+            X = without_duplicates(X.tocsr())
             indices = X.indices.astype(np.int32, copy=False)
             indptr = X.indptr.astype(np.int64, copy=False)
             self.core = _core.Rows.sparse(X.data, indices, indptr, X.shape[1], bias)

@@ -8,7 +8,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from svmosaic.cli._io import listening, memory_limit, read_options, size_text
-from svmosaic.tabular.formats import Dialect, Table, TableError, name_of, read_chunks, read_table
+from svmosaic.tabular.formats import Dialect, Table, TableError, format_of, name_of, read_chunks, read_table
 from svmosaic.tabular.numbers_as_text import NumbersAsText
 from svmosaic.tabular.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
 
@@ -70,6 +70,11 @@ class TrainingTable:
         return bool(self.options.test or self.options.test_size)
 
     @property
+    def missing_texts(self) -> list | None:
+        """What counts as missing in columns of text; None for formats that mark what is missing themselves."""
+        return self.dialect.missing if format_of(self.options.data, self.options.format) in ("csv", "tsv") else None
+
+    @property
     def text_columns(self) -> list:
         """Columns to be read as text."""
         return [name for name, kind in zip(self.names, self.kinds, strict=True) if kind == TEXT]
@@ -110,7 +115,7 @@ class TrainingTable:
             if table.y is None:
                 raise TableError(f"{name} has no labels")
             y, there = clean_labels(table.y)
-            X = take(to_input(table.X, self.names, self.kinds, first_row), there)
+            X = take(to_input(table.X, self.names, self.kinds, first_row, self.missing_texts), there)
             first_row += len(there)
             yield X, y
 
@@ -155,7 +160,7 @@ class TableInMemory(TrainingTable):
             self.set_classes(classes, counts, missing)
             self.names, self.kinds = [str(name) for name in table.feature_names], kinds_of(table.X)
             self.numbers_as_text.add(table.X, self.kinds)
-            self.X = take(to_input(table.X, self.names, self.kinds), there)
+            self.X = take(to_input(table.X, self.names, self.kinds, missing_texts=self.missing_texts), there)
             self.table = Table(take(table.X, there), self.y, table.feature_names, table.label)
             self.train, self._held_out = (self.X, self.y), None
             if options.test_size and not options.test:

@@ -105,6 +105,7 @@ def _write(options, pipeline, table, found, seconds):
 
     rows = table.sample()
     model = TrainedModel(pipeline, np.array(table.names), table.kinds, hasattr(rows.X, "indptr"), table.label)
+    model.missing_texts = table.missing_texts
     mosaic = getattr(model.estimator, "mosaic_", None)
     model.facts = {
         "model": type(model.estimator).__name__, "features": len(table.names),

@@ -1,5 +1,6 @@
-"""`svmosaic export`: a model as ONNX or as C."""
+"""`svmosaic export`: a model as ONNX, C or JavaScript."""
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -10,9 +11,13 @@ from svmosaic.cli._io import add_output_options, check_file, say
 def add_arguments(parser):
     """The model, the format, and where to write."""
     parser.add_argument("model", metavar="FILE", help="a model written by `svmosaic train`")
-    parser.add_argument("--format", choices=["onnx", "c"], required=True)
+    parser.add_argument("--format", choices=["onnx", "c", "javascript"], required=True)
     parser.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help=".onnx, or .c (its header is written beside it)"
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUT",
+        help=".onnx, .js, or .c (its header is written next to it)",
     )
     parser.add_argument("--name", help="prefix of the C functions; the name of the file if not given")
     add_output_options(parser)
@@ -26,7 +31,7 @@ def run(options):
     from svmosaic.tabular.trained_model import open_model
 
     model = open_model(options.model)
-    facts, lines = (_onnx if options.format == "onnx" else _c)(model, options)
+    facts, lines = {"onnx": _onnx, "c": _c, "javascript": _javascript}[options.format](model, options)
     say(options, {"format": options.format} | facts, lines)
 
 
@@ -37,13 +42,19 @@ def _onnx(model, options):
     write_bytes(options.output, proto.SerializeToString())
     inputs = [value.name for value in proto.graph.input]
     outputs = [value.name for value in proto.graph.output]
-    facts = {"files": [options.output], "inputs": inputs, "outputs": outputs}
+    columns = {prop.key: json.loads(prop.value) for prop in proto.metadata_props}["columns"]
+    renamed = {column: name for name, column in columns.items() if isinstance(column, str) and name != column}
+    facts = {"files": [options.output], "inputs": inputs, "outputs": outputs, "renamed": renamed}
     taken = (
-        f"{len(inputs)} inputs of shape (n, 1), one a column"
+        f"{len(inputs)} inputs of shape (n, 1), one per column"
         if len(inputs) > 1
         else (f"input {inputs[0]}: the {len(model.feature_names)} columns in the order of training")
     )
-    return facts, [f"written to {options.output}; {taken}; outputs {', '.join(outputs)}"]
+    lines = [f"written to {options.output}; {taken}; outputs {', '.join(outputs)}"]
+    if renamed:
+        names = ", ".join(f"{column!r} is {name}" for column, name in renamed.items())
+        lines.append(f"inputs that cannot be called as their columns: {names}")
+    return facts, lines
 
 
 def _c(model, options):
@@ -59,4 +70,16 @@ def _c(model, options):
     facts = {"files": [str(output), str(output.with_suffix(".h"))], "name": name}
     return facts, [
         f"written to {output} and {output.with_suffix('.h').name}: rows as in the table, {len(model.kinds)} floats"
+    ]
+
+
+def _javascript(model, options):
+    from svmosaic.export.javascript import to_javascript
+
+    to_javascript(model, options.output)
+    exports = ["predict", "predictProba", "scores", "explain"]
+    columns = [str(name) for name in model.feature_names]
+    facts = {"files": [options.output], "exports": exports, "columns": columns}
+    return facts, [
+        f"written to {options.output}: {', '.join(exports)} of a row, an object keyed by the {len(columns)} columns"
     ]

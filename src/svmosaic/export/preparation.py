@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-# What is stripped from both ends of text where a model strips it. Not all that Unicode calls white space: this much
+# What is stripped from both ends of text that came from a text file. Not all that Unicode calls white space: this much
 # means the same in Python, JavaScript and the regular expressions of ONNX.
 BLANKS = " \t"
 
@@ -64,8 +64,8 @@ class Preparation:
         What missing text of a column counts as.
     steps : list of Affine
         Over the features, one after another.
-    strips : bool
-        Whether text is stripped of `BLANKS` before it is compared.
+    missing_texts : list of str or None
+        If given, text is stripped of `BLANKS`, and counts as missing if it is then one of these.
     """
 
     names: list
@@ -74,7 +74,7 @@ class Preparation:
     category: list
     missing: dict = field(default_factory=dict)
     steps: list = field(default_factory=list)
-    strips: bool = False
+    missing_texts: list | None = None
 
     @property
     def n_columns(self) -> int:
@@ -105,7 +105,7 @@ def columns_as_features(names) -> Preparation:
     return Preparation(names, ["number"] * len(names), np.arange(len(names)), [None] * len(names))
 
 
-def read_preparation(step, names, kinds=None, *, strips=False) -> Preparation:
+def read_preparation(step, names, kinds=None, *, missing_texts=None) -> Preparation:
     """The preparation that a fitted transformer, or pipeline of them, is.
 
     Parameters
@@ -116,8 +116,8 @@ def read_preparation(step, names, kinds=None, *, strips=False) -> Preparation:
         Of the columns it takes.
     kinds : list of {"number", "text"}, optional
         What the columns hold; found from the encoders if not given.
-    strips : bool, default=False
-        Whether text is stripped first.
+    missing_texts : list of str, optional
+        As for `Preparation`.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def read_preparation(step, names, kinds=None, *, strips=False) -> Preparation:
     for column, kind in enumerate(kinds):
         if kind == "text" and any(read.category[f] is None for f in np.flatnonzero(read.source == column)):
             raise PreparationError(f"the column {start.names[column]!r} holds text that no step encodes")
-    return replace(read, kinds=list(kinds), strips=strips)
+    return replace(read, kinds=list(kinds), missing_texts=missing_texts)
 
 
 def _read(step, start: Preparation) -> Preparation:
@@ -241,6 +241,12 @@ def _one_hot(step, start) -> Preparation:
     return replace(start, source=np.array(source, dtype=int), category=category)
 
 
+def _function(step, start) -> Preparation:
+    if step.func is not None:
+        raise PreparationError("a FunctionTransformer with a function has no form outside of Python")
+    return start
+
+
 def _none(value, otherwise):
     return otherwise if value is None else value
 
@@ -252,4 +258,5 @@ _READERS = {
     "MaxAbsScaler": _scaler(lambda s: 0.0, lambda s: 1.0 / s.scale_),
     "RobustScaler": _scaler(lambda s: _none(s.center_, 0.0), lambda s: 1.0 / _none(s.scale_, 1.0)),
     "OneHotEncoder": _one_hot,
+    "FunctionTransformer": _function,  # what a ColumnTransformer makes of "passthrough"
 }

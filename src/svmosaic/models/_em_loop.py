@@ -146,6 +146,8 @@ class EM:
         """The objective, and who answers for what."""
         data = self.data
         tree, given = mixture.gate.e_step_form(data.X)
+        if tree is not None and data.tile_rows is not None:  # gate and experts see different rows
+            tree, given = None, mixture.gate.log_weights(data.X, self.n_threads)
         log_likelihood = np.empty(len(data.weight))
         tiles = np.ascontiguousarray(mixture.bank.tiles)
         count, expert, q = _core.e_step(

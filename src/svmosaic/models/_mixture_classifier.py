@@ -9,7 +9,6 @@ from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
 from svmosaic._validation import check_choice, check_real, validate_training
@@ -19,7 +18,8 @@ from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._em_loop import EM, Mixture
 from svmosaic.models._experts import Experts
-from svmosaic.models._progress import Fitting
+from svmosaic.models._hold_out import hold_out
+from svmosaic.models._progress import Progress
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import bias_of, split_bias
 from svmosaic.solvers import SOLVERS, Rows
@@ -69,7 +69,9 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
     random_state : int, RandomState or None, default=None
         For k-means, the order of the coordinates and the validation part.
     verbose : int, default=0
-        1 prints a line an iteration.
+        1 prints a line per iteration.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and expert instead of a slope, as in `LinearSVC`. The gate sees the rows themselves.
     """
 
 EM_ATTRIBUTES = """classes_ : ndarray of shape (n_classes,)
@@ -96,22 +98,34 @@ EM_ATTRIBUTES = """classes_ : ndarray of shape (n_classes,)
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Rows with signs for every output, and weights."""
+    """Rows with signs for every output, and weights.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+        The rows as the gate sees them.
+    signs, weight : ndarray
+    bias : float
+        Of the experts.
+    tile_rows : object, optional
+        The rows as the experts see them, if that is different.
+    """
 
     X: object
     signs: np.ndarray
     weight: np.ndarray
     bias: float
+    tile_rows: object = None
 
     @classmethod
-    def of(cls, X, target, bias) -> "TrainingData":
+    def of(cls, X, target, bias, tile_rows=None) -> "TrainingData":
         signs = np.stack([target.signs(c) for c in range(target.n_outputs)], axis=1)
-        return cls(X, np.ascontiguousarray(signs), target.weight, bias)
+        return cls(X, np.ascontiguousarray(signs), target.weight, bias, tile_rows)
 
     @cached_property
     def rows(self):
         """The rows with the experts' bias."""
-        return Rows(self.X, self.bias)
+        return Rows(self.X if self.tile_rows is None else self.tile_rows, self.bias)
 
     @cached_property
     def gate_rows(self):
@@ -147,12 +161,12 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         self._check_parameters()
         X_valid, target = validate_training(self, X, y, sample_weight, self.class_weight)
         rng = check_random_state(self.random_state)
-        fitting = Fitting(self.max_time, X, y, sample_weight)
-        with fitting.called_back(self, self.max_iter):
+        progress = Progress(self, self.max_time, X, y, sample_weight)
+        with progress.called_back(self.max_iter):
             held_out = None
             if self.early_stopping:
                 X_valid, target, held_out = self._hold_out(X_valid, target, rng)
-            self._fit_mixture(X_valid, target, rng, _Watch(self, target, fitting, held_out))
+            self._fit_mixture(X_valid, target, rng, _Watch(self, target, progress, held_out))
             self._warn_of_max_time()
             codes = self.mosaic_.gate.code(X_valid, self.n_jobs)
             self.region_counts_ = self._count_regions(X_valid, target.label, codes)
@@ -169,8 +183,11 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     def _fit_mixture(self, X, target, rng, watch):
         """Start, run EM, and keep its outcome."""
-        deadline = watch.fitting.deadline
-        data = TrainingData.of(X, target, self._bias(X, target.weight))
+        deadline = watch.progress.deadline
+        watch.feature_map = feature_map = self._fit_map(X, target, rng)
+        tile_rows = None if feature_map is None else feature_map.rows(X)[1]
+        bias = self._bias(X if tile_rows is None else tile_rows, target.weight)
+        data = TrainingData.of(X, target, bias, tile_rows)
         watch.bias = data.bias
         # Per output: the losses of many outputs would drown the gate, and rows would be shared out by labels alone.
         label_weight = self.label_weight / target.n_outputs
@@ -206,15 +223,16 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
         def scores_without(weight):
             bank = loop.experts.afresh(mixture.bank, replace(shares, weight=weight))
-            return self._mosaic_of(mixture.gate, bank, loop.data.bias).decision_function(loop.data.X, self.n_jobs)
+            mosaic = self._mosaic_of(mixture.gate, bank, loop.data.bias, self.mosaic_.feature_map)
+            return mosaic.decision_function(loop.data.X, self.n_jobs)
 
         return cross_fit(self.calibration, target, scores_without, rng)
 
-    def _mosaic_of(self, gate, bank, bias) -> Mosaic:
+    def _mosaic_of(self, gate, bank, bias, feature_map=None) -> Mosaic:
         """The fitted form of a gate and its experts."""
         link = "posterior" if self.calibration == "posterior" else "vote"
         coef, intercept = split_bias(bank.tiles, bias)
-        return Mosaic(gate, coef.copy(), intercept, link)
+        return Mosaic(gate, coef.copy(), intercept, link, feature_map)
 
     @property
     def coef_(self):
@@ -244,19 +262,17 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     def _bias(self, X, weight) -> float:
         def mean_square():
-            squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("if,if->i", X, X)
+            if hasattr(X, "in_core"):  # encoded rows
+                squares = Rows(X, 0.0).squared_norms
+            else:
+                squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("if,if->i", X, X)
             return float(np.dot(np.asarray(squares).ravel(), weight) / weight.sum())
 
         return bias_of(self.fit_intercept, self.intercept_scaling, mean_square)
 
     def _hold_out(self, X, target, rng):
         """The rows without a validation part, and that part."""
-        counts = np.bincount(target.label)
-        train, kept = train_test_split(
-            np.arange(X.shape[0]), test_size=self.validation_fraction, random_state=rng,
-            stratify=target.label if counts.min() > 1 and self.validation_fraction * len(target.label) >= len(counts)
-            else None,
-        )  # fmt: skip
+        train, kept = hold_out(target.label, int(np.ceil(self.validation_fraction * X.shape[0])), rng)
         return X[train], target.take(train), (X[kept], target.label[kept], target.weight[kept])
 
     def _check_parameters(self):
@@ -271,6 +287,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         check_real("rows_per_expert", self.rows_per_expert, at_least=1, integer=True, optional=True)
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
         check_choice("solver", self.solver, SOLVERS)
+        self._check_pieces()
         self._check_calibration()
         if self.intercept_scaling != "scale":
             check_real("intercept_scaling", self.intercept_scaling, above=0)
@@ -279,12 +296,12 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 class _Watch:
     """Looks at every iterate: validation, callbacks, a line of text."""
 
-    def __init__(self, estimator, target, fitting, held_out=None):
+    def __init__(self, estimator, target, progress, held_out=None):
         self.estimator = estimator
         self.target = target
-        self.fitting = fitting
+        self.progress = progress
         self.held_out = held_out
-        self.bias = 1.0
+        self.bias, self.feature_map = 1.0, None
         self.best = None
         self._best_at = 0
 
@@ -299,7 +316,7 @@ class _Watch:
                 f"({trace.effective_experts[-1]:.2f} effective){score}",
                 flush=True,
             )
-        if iteration > 0 and self.fitting.step(self.estimator, "EM iteration", lambda: self.fitted(mixture)):
+        if iteration > 0 and self.progress.step("EM iteration", lambda: self.fitted(mixture)):
             return "callback"
         if self.held_out is not None and iteration - self._best_at >= self.estimator.n_iter_no_change:
             return "early_stopping"
@@ -307,7 +324,7 @@ class _Watch:
 
     def fitted(self, mixture) -> dict:
         """The attributes with which an estimator predicts as this mixture does."""
-        mosaic = self.estimator._mosaic_of(mixture.gate, mixture.bank, self.bias)
+        mosaic = self.estimator._mosaic_of(mixture.gate, mixture.bank, self.bias, self.feature_map)
         # The other calibrations come after the last iterate.
         calibration = Posterior() if mosaic.link == "posterior" else None
         return {"classes_": self.target.classes, "mosaic_": mosaic, "calibration_": calibration}

@@ -7,12 +7,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, column_or_1d
 
-from svmosaic._validation import DTYPES, check_weight
+from svmosaic._validation import DTYPES, check_norms, check_weight
 from svmosaic.calibration import N_FOLDS
 from svmosaic.couplings import Coupling
 from svmosaic.explain import count_regions
 from svmosaic.heads import signs_of
 from svmosaic.losses import Loss
+from svmosaic.packing import without_duplicates
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem
 from svmosaic.solvers.share import Share
@@ -151,6 +152,8 @@ def check_raw(raw):
         names = None  # as scikit-learn does
     try:
         X = check_array(X, accept_sparse="csr", dtype=DTYPES, order="C", ensure_min_samples=0, input_name="X")
+        X = without_duplicates(X)
+        check_norms(X, names)
         y = column_or_1d(np.asarray(raw.y))
         if len(y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")

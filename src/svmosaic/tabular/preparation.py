@@ -8,6 +8,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
+from svmosaic.export.preparation import BLANKS
 from svmosaic.tabular.formats import TableError, is_number
 
 NUMBER, TEXT = "number", "text"
@@ -22,7 +23,7 @@ def kinds_of(X) -> list[str]:
     return [NUMBER] * X.shape[1]
 
 
-def to_input(X, names, kinds, first_row=0):
+def to_input(X, names, kinds, first_row=0, missing_texts=None):
     """Columns of a frame in the form that a preparation takes, with their values checked.
 
     Parameters
@@ -31,6 +32,9 @@ def to_input(X, names, kinds, first_row=0):
     names, kinds : list of str
     first_row : int, default=0
         Rows before these, for the number in an error.
+    missing_texts : list of str, optional
+        If given, text is stripped of blanks at both ends, and is missing if it is then one of these. None takes text as
+        it is.
 
     Returns
     -------
@@ -43,7 +47,7 @@ def to_input(X, names, kinds, first_row=0):
             _check_size(X[:, place], name, first_row)
         return X
     columns = {
-        name: _numbers(X[name], first_row) if kind == NUMBER else _words(X[name])
+        name: _numbers(X[name], first_row) if kind == NUMBER else _words(X[name], missing_texts)
         for name, kind in zip(names, kinds, strict=True)
     }
     if TEXT in kinds:
@@ -76,10 +80,13 @@ def _check_size(values, name, first_row):
         )
 
 
-def _words(column):
+def _words(column, missing_texts):
     missing = column.isna().to_numpy()
     words = column.astype("str").to_numpy(dtype=object)
     words[missing] = ""
+    if missing_texts is not None:
+        words = np.array([word.strip(BLANKS) for word in words], dtype=object)
+        words[np.isin(words, list(missing_texts))] = ""
     return words
 
 

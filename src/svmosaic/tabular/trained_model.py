@@ -35,6 +35,9 @@ class TrainedModel:
         Numbers and names for people: rows, held-out scores, the file's name and more.
     sample : dict
         Up to 2,000 training rows as they were read, and their labels; see `sample_rows`.
+    missing_texts : list of str or None
+        For a model of a text file: what counts as missing in columns of text, once blanks at both ends are stripped.
+        The same is done to rows from elsewhere, here and in exported models. None takes text as it is.
     """
 
     pipeline: Any
@@ -44,6 +47,7 @@ class TrainedModel:
     label: str | None
     facts: dict = field(default_factory=dict)
     sample: dict = field(default_factory=dict)
+    missing_texts: list | None = None
 
     @property
     def classes(self):
@@ -98,7 +102,7 @@ class TrainedModel:
             raise TableError(
                 f"the model was trained on columns {_list(self.feature_names)}; {name} lacks {_list(missing)}"
             )
-        return to_input(X, [str(n) for n in self.feature_names], self.kinds, first_row)
+        return to_input(X, [str(n) for n in self.feature_names], self.kinds, first_row, self.missing_texts)
 
     def _sparse_rows(self, X, name):
         if not (sparse.issparse(X) and self.sparse):
@@ -154,7 +158,8 @@ class TrainedModel:
         chosen = np.sort(rng.choice(n_rows, min(n_rows, SAMPLE_ROWS), replace=False))
         if isinstance(X, pd.DataFrame):
             # Plain arrays, which is what a model file holds: numbers, text, and which text is missing.
-            rows = to_input(X.iloc[chosen], [str(n) for n in self.feature_names], self.kinds)
+            names = [str(n) for n in self.feature_names]
+            rows = to_input(X.iloc[chosen], names, self.kinds, missing_texts=self.missing_texts)
             rows = pd.DataFrame(rows, columns=list(self.feature_names))
             text = rows.iloc[:, [kind == TEXT for kind in self.kinds]].to_numpy(dtype=str)
             parts = {

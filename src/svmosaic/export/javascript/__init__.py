@@ -10,9 +10,9 @@ __all__ = ["JavaScriptExportError", "JavaScriptTarget", "to_javascript"]
 def to_javascript(estimator, path=None):
     """A fitted estimator as an ES module.
 
-    The module exports `predict(row)`, `scores(row)`, `predictProba(row)` and `explain(row)`, and the constants `columns`,
-    `classes` and `outputs`. A row is an object keyed by the columns, or an array in their order; null is a missing
-    value. All is computed in double precision.
+    The module exports `predict(row)`, `scores(row)`, `predictProba(row)` and `explain(row)`, and the constants
+    `columns`, `classes` and `outputs`. A row is an object keyed by the columns, or an array in their order; null is a
+    missing value. All is computed in double precision.
 
     `explain` gives contributions of the columns, which add up to the scores with the intercept, and the tiles that the
     row belongs to. Where scores are no sums over columns (the vote links of the mixtures, densities), contributions are

@@ -49,8 +49,9 @@ export function explain(row) {
     tiles: [],
   };
   if (MODEL.form !== null) return answer;
-  const rows = mapped(x);
-  const code = codeOf(rows);
+  const scaled = scaledRow(x);
+  const code = codeOf(scaled);
+  const rows = bent(scaled);
   for (let a = 0; a < code.tile.length; ++a) {
     if (code.weight[a] === 0) continue;
     const margins = marginsOf(code.tile[a], rows);
@@ -65,7 +66,10 @@ export function explain(row) {
     for (const { tile, weight } of answer.tiles) {
       const k = tile * outputs.length + c;
       answer.intercept[c] += weight * MODEL.intercept[k];
-      for (let f = 0; f < nFeatures; ++f) sums[MODEL.source[f]] += weight * MODEL.coef[k * nFeatures + f] * rows[f];
+      for (let f = 0; f < nFeatures; ++f) {
+        const feature = MODEL.ramps === null ? f : MODEL.ramps.column[f];
+        sums[MODEL.source[feature]] += weight * MODEL.coef[k * nFeatures + f] * rows[f];
+      }
     }
     return Object.fromEntries(columns.map((column, at) => [column.name, sums[at]]));
   });
@@ -117,21 +121,22 @@ function number(value, at) {
 
 function text(value, at) {
   let found = "";
-  if (typeof value === "string") found = MODEL.strips ? value.replace(/^[ \t]+|[ \t]+$/g, "") : value;
+  if (typeof value === "string") found = MODEL.missingTexts === null ? value : value.replace(/^[ \t]+|[ \t]+$/g, "");
   else if (typeof value === "number" && !Number.isNaN(value)) found = String(value);
   else if (typeof value === "boolean") found = value ? "True" : "False";
   else if (value !== null && value !== undefined && !Number.isNaN(value))
     throw new Error(`${named(at)} must be text or null, got ${typeof value}`);
-  const missing = MODEL.missing[at];
-  return found === "" && missing !== null ? missing : found;
+  const isMissing = found === "" || (MODEL.missingTexts !== null && MODEL.missingTexts.includes(found));
+  return isMissing && MODEL.missing[at] !== null ? MODEL.missing[at] : found;
 }
 
 // ---- scores -------------------------------------------------------------------------------------------------------
 
 function scoresOf(x) {
   if (MODEL.form !== null) return FORMS[MODEL.form.kind](MODEL.form, x);
-  const rows = mapped(x);
-  const code = codeOf(rows);
+  const scaled = scaledRow(x);
+  const code = codeOf(scaled);
+  const rows = bent(scaled);
   const sums = outputs.map(() => 0);
   for (let a = 0; a < code.tile.length; ++a) {
     if (code.weight[a] === 0) continue;
@@ -149,7 +154,7 @@ function marginsOf(tile, x) {
   });
 }
 
-const mapped = (x) => (MODEL.map === null ? x : MAPS[MODEL.map.kind](MODEL.map, x));
+const scaledRow = (x) => (MODEL.scaling === null ? x : scale(MODEL.scaling, x));
 const codeOf = (x) => GATES[MODEL.gate.kind](MODEL.gate, x);
 
 function dot(table, start, x) {
@@ -168,9 +173,14 @@ const LINKS = {
   },
 };
 
-const MAPS = {
-  Scaling: (map, x) => x.map((value, f) => (value - (map.center === null ? 0 : map.center[f])) * map.factor[f]),
-};
+const scale = ({ center, factor }, x) => x.map((value, f) => (value - (center === null ? 0 : center[f])) * factor[f]);
+
+/** The features that piecewise-linear tiles are linear in; the row itself for other tiles. */
+function bent(x) {
+  if (MODEL.ramps === null) return x;
+  const { column, center, factor, low, high } = MODEL.ramps;
+  return Float64Array.from(column, (f, k) => Math.min(Math.max((x[f] - center[k]) * factor[k], low[k]), high[k]));
+}
 
 // ---- gates: { tile, weight } of a row -------------------------------------------------------------------------------
 
@@ -192,7 +202,7 @@ const GATES = {
     return GATES[gate.inner.kind](gate.inner, z);
   },
 
-  ScaledGate: (gate, x) => GATES[gate.inner.kind](gate.inner, MAPS.Scaling(gate, x)),
+  ScaledGate: (gate, x) => GATES[gate.inner.kind](gate.inner, scale(gate, x)),
 
   SeveralGates(gate, x) {
     const together = { tile: [], weight: [] };

@@ -1,6 +1,7 @@
 """Models as a description in JSON, and the functions of `runtime.js` that compute it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from svmosaic._version import __version__
 from svmosaic.calibration import TIE_BREAK
 from svmosaic.export.visitor import Target, Whole
+from svmosaic.maps.ramps import Ramps
 
 # The names that the arguments of core forms have in runtime.js.
 FIELDS = {
@@ -73,11 +75,6 @@ def _n_tiles(gate) -> int:
     return counts[gate["kind"]]()
 
 
-def _scaling(target, scaling, rows):
-    target.model["map"] = {"kind": "Scaling", "center": scaling.center, "factor": scaling.factor}
-    return rows
-
-
 def _calibration(kind, *names):
     def describe(target, calibration, scores):
         return {"kind": kind, **{name: getattr(calibration, name) for name in names}}
@@ -128,7 +125,6 @@ class JavaScriptTarget(Target):
         "SeveralGates": _several,
         **{kind: _gate(kind) for kind in FIELDS},
     }
-    maps = {"Scaling": _scaling}
     calibrations = {
         "Temperature": _calibration("Temperature", "beta"),
         "Sigmoid": _calibration("Sigmoid", "slope", "offset"),
@@ -139,7 +135,7 @@ class JavaScriptTarget(Target):
     links = ("identity", "vote", "posterior")
 
     def __init__(self):
-        self.model = {"map": None, "form": None}
+        self.model = {"scaling": None, "ramps": None, "form": None}
 
     def begin(self, whole: Whole):
         """Columns and what is made of them."""
@@ -149,9 +145,27 @@ class JavaScriptTarget(Target):
             "source": prepared.source,
             "category": prepared.category,
             "missing": [prepared.missing.get(column) for column in range(prepared.n_columns)],
-            "strips": prepared.strips,
+            "missingTexts": prepared.missing_texts,
             "steps": [{"fill": s.fill, "center": s.center, "factor": s.factor} for s in prepared.steps],
         }
+
+    def scale(self, center, factor, rows):
+        """One more description."""
+        self.model["scaling"] = {"center": center, "factor": factor}
+        return rows
+
+    def bend(self, mosaic, rows):
+        """Curves as sums of ramps, in which the tiles are linear."""
+        ramps = Ramps.of(mosaic.features.pieces, mosaic.coef)
+        low, high = (np.clip(bound, -1e300, 1e300) for bound in (ramps.low, ramps.high))
+        self.model["ramps"] = {
+            "column": ramps.column,
+            "center": ramps.center,
+            "factor": ramps.factor,
+            "low": low,
+            "high": high,
+        }
+        return replace(mosaic, coef=ramps.coef, feature_map=None), rows
 
     def score(self, mosaic, rows, codes):
         """The gate and the tiles."""
@@ -179,7 +193,7 @@ _RUNTIME = Path(__file__).with_name("runtime.js")
 
 
 def _json(value, error, name) -> str:
-    """A value in as many digits as give the same numbers back; arrays are flat, and missing numbers null."""
+    """A value in as many digits as give the same numbers back; arrays are flat, and null fills in nothing."""
     text = json.dumps(_plain(value, error, name), separators=(",", ":"))
     return text.replace("<", "\\u003c")  # the module may stand in a page, where a tag would end it
 
@@ -194,8 +208,10 @@ def _plain(value, error, name):
     if isinstance(value, np.ndarray):
         if value.dtype.kind != "f":
             return value.ravel().tolist()
-        flat = np.where(value == -np.inf, -1e300, value).astype(np.float64).ravel()
-        if np.isinf(flat).any():
+        flat = value.astype(np.float64).ravel()
+        if name.endswith(("logPrior", "logWeight")):  # of nothing
+            flat = np.maximum(flat, -1e300)
+        if np.isinf(flat).any() or (np.isnan(flat).any() and not name.endswith(".fill")):
             raise error(f"{name} has values that are not finite")
         return [None if v != v else v for v in flat.tolist()]
     if isinstance(value, float) and not np.isfinite(value):

@@ -102,7 +102,8 @@ def _assembled(whole, target, label, probabilities, scores):
     )  # fmt: skip
     if whole.named:
         names = whole.preparation.names
-        columns = dict(zip(input_names(names), names, strict=True)) if len(target.inputs) > 1 else {"X": names}
+        text = bool(whole.preparation.text_columns)
+        columns = dict(zip(input_names(names), names, strict=True)) if text else {"X": names}
         helper.set_model_props(model, {"columns": json.dumps(columns)})
     onnx.checker.check_model(model)
     return model

@@ -78,13 +78,14 @@ def _feature(graph, preparation, f, names):
     column, category = int(preparation.source[f]), preparation.category[f]
     if category is None:
         return names[column]
-    # Missing text is "".
-    pattern = _literal(category) + ("?" if category == preparation.missing.get(column) else "")
-    blanks = "[" + "".join(f"\\x{{{ord(blank):x}}}" for blank in BLANKS) + "]*" if preparation.strips else ""
+    texts = [category]
+    if category == preparation.missing.get(column):
+        texts += ["", *(preparation.missing_texts or ())]
+    pattern = f"(?:{'|'.join(dict.fromkeys(map(_literal, texts)))})"
+    blanks = "" if preparation.missing_texts is None else f"[{_literal(BLANKS)}]*"
     return graph.cast(graph.add("RegexFullMatch", names[column], pattern=blanks + pattern + blanks), graph.dtype)
 
 
 def _literal(text):
-    """A regular expression for this text and no other, as a group."""
-    plain = (c if c.isalnum() or not c.isascii() else f"\\x{{{ord(c):x}}}" for c in text)
-    return f"(?:{''.join(plain)})"
+    """A regular expression for this text and no other."""
+    return "".join(c if c.isalnum() or not c.isascii() else f"\\x{{{ord(c):x}}}" for c in text)

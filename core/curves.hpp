@@ -1,0 +1,219 @@
+// Packed curves: what scoring makes of piecewise-linear tiles.
+//
+// The hats and the straight term of a column are folded into the values of one curve at its knots, to which the ends of
+// the clipped straight term belong. A tile is then, per column with a curve, two neighboring values and the fraction
+// between them; bins and fractions are found once per row, for all tiles. Weights of a tile stand as
+//
+//   (a slope per column without a curve, the values of all curves at their knots, the sum of all curves at zero) .
+//
+// The last is for sparse rows: they start from the score of the zero row and change it by the entries that are stored.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "panels.hpp"
+#include "pieces.hpp"
+#include "rows.hpp"
+
+namespace svmosaic {
+
+template <class T>
+struct Curves {
+  Pieces<T> pieces;
+  std::vector<int32_t> straight;  // the columns without a curve
+  bool zero_is_zero;              // all curves are zero at zero
+  std::vector<int32_t> slope;     // by column: its place in `straight`, or -1
+  std::vector<int64_t> zero_hat;  // by curve: the knot left of zero, and the fraction towards the next
+  std::vector<T> zero_fraction;
+
+  Curves(Pieces<T>&& pieces_in, bool zero_is_zero)
+      : pieces(std::move(pieces_in)), zero_is_zero(zero_is_zero), slope(pieces.n_inputs, -1) {
+    for (int64_t f = 0; f < pieces.n_inputs; ++f) {
+      if (pieces.curve[f] >= 0) continue;
+      slope[f] = static_cast<int32_t>(straight.size());
+      straight.push_back(static_cast<int32_t>(f));
+    }
+    for (int64_t c = 0; c < pieces.n_curves; ++c) {
+      zero_hat.push_back(pieces.start[c] + pieces.bin(c, T(0)));
+      zero_fraction.push_back(pieces.fraction(zero_hat.back(), T(0)));
+    }
+  }
+
+  int64_t n_straight() const { return static_cast<int64_t>(straight.size()); }
+  int64_t n_features() const { return n_straight() + pieces.n_hats + 1; }
+  // Multiply-adds of a dense row on one tile and output.
+  int64_t work() const { return n_straight() + 2 * pieces.n_curves; }
+};
+
+// Dense rows with their bins and fractions found.
+template <class T>
+struct CurveRows {
+  const T* straight;     // [row][column without a curve]
+  const int32_t* hat;    // [row][curve]: the knot left of the value
+  const T* part;         // [row][curve][2]: what that knot and the next one count for
+  int64_t n_straight, n_curves;
+
+  T dot(int64_t i, const T* w) const {
+    const int32_t* h = hat + i * n_curves;
+    const T *parts = part + 2 * i * n_curves, *values = w + n_straight;
+    T sum = svmosaic::dot(straight + i * n_straight, w, n_straight);
+#if defined(__GNUC__)
+    typedef T Pair __attribute__((vector_size(2 * sizeof(T))));
+    const auto at = [&](int64_t c) {
+      Pair two, weight;
+      std::memcpy(&two, values + h[c], sizeof(two));
+      std::memcpy(&weight, parts + 2 * c, sizeof(weight));
+      return two * weight;
+    };
+    Pair s0{}, s1{}, s2{}, s3{};  // of their own, to hide the latency of additions
+    int64_t c = 0;
+    for (; c + 4 <= n_curves; c += 4) {
+      s0 += at(c);
+      s1 += at(c + 1);
+      s2 += at(c + 2);
+      s3 += at(c + 3);
+    }
+    for (; c < n_curves; ++c) s0 += at(c);
+    s0 = (s0 + s1) + (s2 + s3);
+    return sum + (s0[0] + s0[1]);
+#else
+    for (int64_t c = 0; c < n_curves; ++c) sum += parts[2 * c] * values[h[c]] + parts[2 * c + 1] * values[h[c] + 1];
+    return sum;
+#endif
+  }
+};
+
+// A block of rows as the tiles see them, kept between blocks.
+template <class T>
+struct CurveScratch {
+  std::vector<T> straight, part;
+  std::vector<int32_t> hat, indices;
+  std::vector<T> data;
+  std::vector<int64_t> indptr;
+};
+
+// Rows [begin, begin + n) as the tiles see them.
+template <class T>
+inline CurveRows<T> seen_by(const Curves<T>& curves, const DenseRows<T>& x, int64_t begin, int64_t n,
+                            CurveScratch<T>& s) {
+  const Pieces<T>& pieces = curves.pieces;
+  const int64_t n_curves = pieces.n_curves, n_straight = curves.n_straight();
+  s.straight.resize(n * n_straight);
+  s.hat.resize(n * n_curves);
+  s.part.resize(2 * n * n_curves);
+  for (int64_t r = 0; r < n; ++r) {
+    const T* row = x.data + (begin + r) * x.stride;
+    T* straight = s.straight.data() + r * n_straight;
+    for (int64_t f = 0; f < n_straight; ++f) {
+      const int64_t column = curves.straight[f];
+      straight[f] = (row[column] - pieces.center[column]) * pieces.scale[column];
+    }
+  }
+  int32_t* hat = s.hat.data() - begin * n_curves;
+  T* part = s.part.data() - 2 * begin * n_curves;
+  find_bins(pieces, x.data, x.stride, begin, begin + n, [&](int64_t i, int64_t c, int32_t bin, T value) {
+    const int32_t h = pieces.start[c] + bin;
+    hat[i * n_curves + c] = h;
+    const T t = pieces.fraction(h, value);
+    part[2 * (i * n_curves + c)] = 1 - t;
+    part[2 * (i * n_curves + c) + 1] = t;
+  });
+  return {s.straight.data(), s.hat.data(), s.part.data(), n_straight, n_curves};
+}
+
+template <class T>
+inline SparseRows<T> seen_by(const Curves<T>& curves, const SparseRows<T>& x, int64_t begin, int64_t n,
+                             CurveScratch<T>& s) {
+  const Pieces<T>& pieces = curves.pieces;
+  const int64_t first = curves.n_straight(), last = first + pieces.n_hats;
+  s.data.clear();
+  s.indices.clear();
+  s.indptr.assign(1, 0);
+  const auto add = [&](int64_t f, T value) {
+    s.indices.push_back(static_cast<int32_t>(f));
+    s.data.push_back(value);
+  };
+  for (int64_t i = begin; i < begin + n; ++i) {
+    for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p) {
+      const int64_t f = x.indices[p], c = pieces.curve[f];
+      if (c < 0) {
+        add(curves.slope[f], x.data[p] * pieces.scale[f]);
+        continue;
+      }
+      const int64_t h = pieces.start[c] + pieces.bin(c, x.data[p]);
+      const T t = pieces.fraction(h, x.data[p]);
+      add(first + h, 1 - t);
+      add(first + h + 1, t);
+      if (curves.zero_is_zero) continue;
+      add(first + curves.zero_hat[c], curves.zero_fraction[c] - 1);
+      add(first + curves.zero_hat[c] + 1, -curves.zero_fraction[c]);
+    }
+    if (!curves.zero_is_zero) add(last, 1);
+    s.indptr.push_back(static_cast<int64_t>(s.data.size()));
+  }
+  return {s.data.data(), s.indices.data(), s.indptr.data(), n, last + 1, 0.0};
+}
+
+// out[r][at ..] = the products of R rows from i on with the columns of a panel of V vectors
+template <int R, int V, class T>
+inline void curves_by_panel(const CurveRows<T>& x, const int32_t* rows, const T* panel, T* const* out, int64_t at) {
+  constexpr int64_t w = Panels<T>::kVector, lanes = V * w;
+#if defined(__GNUC__)
+  Lanes<T> sum[R][V] = {};
+  for (int64_t f = 0; f < x.n_straight; ++f)
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) sum[r][v] += x.straight[rows[r] * x.n_straight + f] * load<T>(panel + f * lanes + v * w);
+  const T* values = panel + x.n_straight * lanes;
+  for (int64_t c = 0; c < x.n_curves; ++c)
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const int64_t at_curve = rows[r] * x.n_curves + c;
+      const T first = x.part[2 * at_curve], second = x.part[2 * at_curve + 1], *left = values + x.hat[at_curve] * lanes;
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) {
+        // One after the other, so that the compiler fuses both in the same way for any number of rows.
+        sum[r][v] += first * load<T>(left + v * w);
+        sum[r][v] += second * load<T>(left + lanes + v * w);
+      }
+    }
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) store<T>(out[r] + at + v * w, sum[r][v]);
+#else
+  for (int r = 0; r < R; ++r)
+    for (int64_t l = 0; l < lanes; ++l) {
+      T sum = 0;
+      for (int64_t f = 0; f < x.n_straight; ++f) sum += x.straight[rows[r] * x.n_straight + f] * panel[f * lanes + l];
+      for (int64_t c = 0; c < x.n_curves; ++c) {
+        const int64_t at_curve = rows[r] * x.n_curves + c;
+        const T* left = panel + (x.n_straight + x.hat[at_curve]) * lanes + l;
+        sum += x.part[2 * at_curve] * left[0] + x.part[2 * at_curve + 1] * left[lanes];
+      }
+      out[r][at + l] = sum;
+    }
+#endif
+}
+
+template <int V, class T>
+inline void multiply_curves_by_panels(const CurveRows<T>& x, const int32_t* rows, int64_t n, const Panels<T>& panels,
+                                      T* const* out) {
+  for (int64_t q = 0; q < panels.n_panels; ++q) {
+    int64_t r = 0;
+    for (; r + 4 <= n; r += 4) curves_by_panel<4, V>(x, rows + r, panels.panel(q), out + r, q * panels.lanes);
+    for (; r < n; ++r) curves_by_panel<1, V>(x, rows + r, panels.panel(q), out + r, q * panels.lanes);
+  }
+}
+
+// out[r] = M x for the n rows listed; out has panels.padded() numbers per row.
+template <class T>
+inline void multiply_curves(const CurveRows<T>& x, const int32_t* rows, int64_t n, const Panels<T>& panels,
+                            T* const* out) {
+  if (panels.lanes == Panels<T>::kVector)
+    multiply_curves_by_panels<1>(x, rows, n, panels, out);
+  else
+    multiply_curves_by_panels<2>(x, rows, n, panels, out);
+}
+
+}  // namespace svmosaic
