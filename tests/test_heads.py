@@ -187,8 +187,8 @@ def test_the_bias_of_rows():
     assert_array_equal(intercept, 0.5 * tiles[:, :, 3])
 
 
-# What the rules look like where they are written out, and the one file that may do so. (The core and generated code
-# have their own, in other languages.)
+# What the rules look like where they are written out, and the one file that may do so. The core and generated code have
+# their own, in other languages.
 RULES = {
     "winner": (r"> 0\b.*argmax|probabilities\(.*argmax", "heads.py"),
     "number of outputs": (r"1 if (len\([\w.]*classes_?\)|n_classes) == 2", "heads.py"),

@@ -142,7 +142,7 @@ def tiles_of(coupling, weights, bias):
     return split_bias(np.stack([coupling.tiles(w) for w in weights], axis=1), bias)
 
 
-def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve_tiles, show) -> Composed:
+def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve_tiles, show, start=None) -> Composed:
     """Code the rows, solve for the tiles, and put the mosaic together.
 
     Parameters
@@ -157,17 +157,14 @@ def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve
         `solve_outputs`, or another function that is called as it is.
     show : callable
         From a mosaic, a coupling and the block weights of each output to the fitted attributes that callbacks see.
+    start : list of ndarray, optional
+        Duals to start from.
     """
-    rows.encode(gate, options)
-    return compose(rows, gate, coupling, options, progress, rng, solve_tiles=solve_tiles, show=show)
-
-
-def compose(rows: FitRows, gate, coupling, options, progress, rng, *, solve_tiles, show, start=None) -> Composed:
-    """`fit_composed` for rows that are coded already; `start` may hold duals to start from."""
 
     def mosaic_of(coupling, weights):
         return Mosaic(gate, *tiles_of(coupling, weights, options.bias), feature_map=rows.feature_map)
 
+    rows.encode(gate, options)
     progress = progress.showing(lambda coupling, weights: show(mosaic_of(coupling, weights), coupling, weights))
     solved = solve_tiles(rows, coupling, options, progress, rng, start)
     return Composed(mosaic_of(solved.coupling, solved.weights), solved)
@@ -193,7 +190,7 @@ class MemoryRows:
         What they come from.
     n_features : int
         Of the input.
-    codes : (tile, weight), once there is a gate
+    gate, codes : the last gate, and the (tile, weight) it gives
     """
 
     gate_rows: Any
@@ -201,6 +198,7 @@ class MemoryRows:
     target: Any
     feature_map: Any
     n_features: int
+    gate: Any = None
     codes: Any = None
 
     @classmethod
@@ -232,7 +230,8 @@ class MemoryRows:
         return np.bincount(gate.code(self.gate_rows)[0][:, 0], minlength=gate.n_tiles) > 0
 
     def encode(self, gate, options):
-        self.codes = code(gate, self.gate_rows, options.n_jobs)
+        if self.gate is not gate:
+            self.gate, self.codes = gate, code(gate, self.gate_rows, options.n_jobs)
 
     def problems(self, coupling, options) -> list[Problem]:
         """One problem per output."""

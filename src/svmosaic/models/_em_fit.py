@@ -1,7 +1,7 @@
 """A mixture fitted by EM, from a plan: the parameters of a model without the model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from svmosaic.couplings import ClusteredTasks
@@ -66,8 +66,3 @@ def fit_em(rows: FitRows, plan: Plan, rng, deadline, watch) -> tuple[EM, Mixture
     )
     start = loop.start(gate, rows.target.n_outputs, rows.n_seen, bias)
     return loop, *loop.run(start, watch)
-
-
-def coded(rows: FitRows, mixture, options):
-    """Code the rows by the gate of a mixture, for `FitRows.region_counts`."""
-    rows.encode(mixture.gate, replace(options, bias=mixture.bias))

@@ -14,7 +14,7 @@ from svmosaic.losses import HINGE
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._composed_fit import MemoryRows, Options
-from svmosaic.models._em_fit import Plan, coded, fit_em
+from svmosaic.models._em_fit import Plan, fit_em
 from svmosaic.models._fit_rows import FitRowsMixin
 from svmosaic.models._hold_out import hold_out
 from svmosaic.models._progress import Progress
@@ -149,7 +149,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
         if self.calibration not in (None, "posterior"):
             found["calibration_"] = _calibrate(self.calibration, loop, mixture, rows, plan, rng)
         _warn_of_max_time(progress, trace)
-        coded(rows, mixture, plan.options)
+        rows.encode(mixture.gate, plan.options)
         head = Classify(classes, found["calibration_"])
         found["region_counts_"] = rows.region_counts(found["mosaic_"], head, self.n_jobs)
         vars(self).update(found)

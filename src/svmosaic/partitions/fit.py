@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from svmosaic._validation import NO_WEIGHT, Target, _class_weights, require_two_classes
-from svmosaic.calibration import N_FOLDS, fit_calibration
+from svmosaic.calibration import N_FOLDS, fit_calibration, require_rows
 from svmosaic.heads import Classify
 from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
 from svmosaic.models._composed_fit import Solved
@@ -157,13 +157,7 @@ class PartitionedRows:
 
     def calibrate(self, method, fitted, solve_tiles, options, progress, rng):
         """Fit the calibration to scores of rows held out in turn; the folds are solved in the same rounds."""
-        counts, classes = self.target.class_counts, self.target.classes
-        rarest = int(counts.argmin())
-        if counts[rarest] < N_FOLDS:
-            raise ValueError(
-                f"calibration={method!r} holds rows out in {N_FOLDS} folds and needs at least {N_FOLDS} of each class, "
-                f"but class {str(classes[rarest])!r} has {counts[rarest]}; pass calibration=None"
-            )
+        require_rows(method, self.target.classes, self.target.class_counts, N_FOLDS)
         coupling = fitted.solved.coupling
         jobs = self._jobs(coupling, options)
         n_outputs = len(jobs)
