@@ -1,8 +1,8 @@
 """How should LearnedGateSVC be set by default? Settings judged on parts held out from the training parts of seven sets.
 
 A setting is fitted to 75 % of at most 8000 training rows and scored on the rest, for two seeds; test sets are not
-used. What counts is the mean over the sets of the error beyond that of the best setting of each set, in points. Times are
-processor seconds of one thread. Needs the data folder.
+used. What counts is the mean over the sets of the error beyond that of the best setting of each set, in points.
+Times are processor seconds of one thread. Needs the data folder.
 
     python benchmarks/study_learned.py            # some minutes; writes benchmarks/results/learned_study.json
     python benchmarks/study_learned.py --quick    # one set, two settings; writes nothing

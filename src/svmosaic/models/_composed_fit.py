@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from svmosaic.calibration import cross_fit
 from svmosaic.couplings import Coupling
 from svmosaic.explain import count_regions
 from svmosaic.gates import place_centers
 from svmosaic.losses import Loss
+from svmosaic.models._em_rows import MemoryEMRows
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, row_blocks, split_bias
 from svmosaic.solvers import Problem, SgdOptions, Sight, Solution, problems_of, solve
@@ -81,10 +83,17 @@ class Solved:
 class FitRows(Protocol):
     """What a fit asks of its rows, wherever they are."""
 
-    n_rows: int
-    n_features: int
     target: Any
     feature_map: Any
+    n_features: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+
+    @property
+    def n_seen(self) -> int:
+        """Features that the tiles see."""
 
     def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name) -> Any:
         """Centers for a gate; see `svmosaic.gates.place_centers`."""
@@ -110,6 +119,16 @@ class FitRows(Protocol):
     def region_counts(self, mosaic, head, n_jobs) -> dict:
         """Sums for `regions_`: one pass of scoring."""
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are stored sparsely."""
+
+    def take(self, rows) -> tuple[Any, Any]:
+        """Rows at these indices, as the gate sees them, and their target."""
+
+    def for_em(self, **options) -> Any:
+        """The rows as EM asks questions of them; see `MemoryEMRows`."""
+
 
 @dataclass(frozen=True)
 class Composed:
@@ -129,7 +148,7 @@ def tiles_of(coupling, weights, bias):
     return split_bias(np.stack([coupling.tiles(w) for w in weights], axis=1), bias)
 
 
-def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve_tiles, show) -> Composed:
+def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve_tiles, show, start=None) -> Composed:
     """Code the rows, solve for the tiles, and put the mosaic together.
 
     Parameters
@@ -144,17 +163,14 @@ def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve
         `solve_outputs`, or another function that is called as it is.
     show : callable
         From a mosaic, a coupling and the block weights of each output to the fitted attributes that callbacks see.
+    start : list of ndarray, optional
+        Duals to start from.
     """
-    rows.encode(gate, options)
-    return compose(rows, gate, coupling, options, progress, rng, solve_tiles=solve_tiles, show=show)
-
-
-def compose(rows: FitRows, gate, coupling, options, progress, rng, *, solve_tiles, show, start=None) -> Composed:
-    """`fit_composed` for rows that are coded already; `start` may hold duals to start from."""
 
     def mosaic_of(coupling, weights):
         return Mosaic(gate, *tiles_of(coupling, weights, options.bias), feature_map=rows.feature_map)
 
+    rows.encode(gate, options)
     progress = progress.showing(lambda coupling, weights: show(mosaic_of(coupling, weights), coupling, weights))
     solved = solve_tiles(rows, coupling, options, progress, rng, start)
     return Composed(mosaic_of(solved.coupling, solved.weights), solved)
@@ -180,7 +196,7 @@ class MemoryRows:
         What they come from.
     n_features : int
         Of the input.
-    codes : (tile, weight), once there is a gate
+    gate, codes : the last gate, and the (tile, weight) it gives
     """
 
     gate_rows: Any
@@ -188,6 +204,7 @@ class MemoryRows:
     target: Any
     feature_map: Any
     n_features: int
+    gate: Any = None
     codes: Any = None
 
     @classmethod
@@ -199,6 +216,10 @@ class MemoryRows:
     @property
     def n_rows(self) -> int:
         return self.gate_rows.shape[0]
+
+    @property
+    def n_seen(self) -> int:
+        return self.tile_rows.shape[1]
 
     def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name):
         return place_centers(
@@ -221,7 +242,8 @@ class MemoryRows:
         return np.bincount(gate.code(self.gate_rows)[0][:, 0], minlength=gate.n_tiles) > 0
 
     def encode(self, gate, options):
-        self.codes = code(gate, self.gate_rows, options.n_jobs)
+        if self.gate is not gate:
+            self.gate, self.codes = gate, code(gate, self.gate_rows, options.n_jobs)
 
     def problems(self, coupling, options) -> list[Problem]:
         """One problem per output."""
@@ -259,6 +281,16 @@ class MemoryRows:
     def region_counts(self, mosaic, head, n_jobs):
         found = head.found(mosaic.score_codes(self.tile_rows, *self.codes, n_jobs))
         return count_regions(mosaic, head, self.codes, self.target.truth, found)
+
+    @property
+    def is_sparse(self) -> bool:
+        return sparse.issparse(self.gate_rows)
+
+    def take(self, rows):
+        return self.gate_rows[rows], self.target.take(rows)
+
+    def for_em(self, **options):
+        return MemoryEMRows(self, **options)
 
 
 def _as_column(kept, alpha):
