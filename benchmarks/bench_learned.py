@@ -100,7 +100,7 @@ def fixed_regions(n_anchors, seed=0):
 
 def models_of(task, name):
     """(name, tiles, seed, make, most rows) of all that a set is fitted with."""
-    kinds = {"learnt": {}, "learnt, polished": {"polish": True}, "learnt, tree": {"gate": "tree"}}
+    kinds = {"learnt": {}, "learnt, polished": {"polish": True}}
     if not task.polished:
         del kinds["learnt, polished"]
     for K in task.tiles:
@@ -163,7 +163,6 @@ def curve(name, task):
         for seed in range(task.seeds):
             for kind, make in {
                 "learnt": lambda K=K, seed=seed: LearnedGateSVC(K, random_state=seed),
-                "learnt, tree": lambda K=K, seed=seed: LearnedGateSVC(K, gate="tree", random_state=seed),
                 "fixed": lambda K=K, seed=seed: fixed_regions(K, seed),
             }.items():
                 yield {"set": name, "model": kind, "tiles": K, "seed": seed} | measured(data, make)

@@ -76,11 +76,10 @@ nb::tuple find_sparse_knots(Vector<const T> data, Vector<const int32_t> indices,
 }
 
 template <class T>
-SVMOSAIC_CLONES void encode_piece(const Pieces<T>& pieces, const T* x, Piece piece, T* curved, uint8_t* bins) {
-  for (int64_t i = piece.begin; i < piece.end; ++i) {
-    for (int64_t c = 0; c < pieces.n_curves; ++c) curved[c] = x[i * pieces.n_inputs + pieces.column[c]];
-    find_bins(pieces, curved, bins + i * pieces.n_curves);
-  }
+SVMOSAIC_CLONES void encode_piece(const Pieces<T>& pieces, const T* x, Piece piece, uint8_t* bins) {
+  find_bins(pieces, x, pieces.n_inputs, piece.begin, piece.end, [&](int64_t i, int64_t c, int32_t bin, T) {
+    bins[i * pieces.n_curves + c] = static_cast<uint8_t>(bin);
+  });
 }
 
 template <class T>
@@ -91,10 +90,8 @@ void encode_dense(const Pieces<T>& pieces, Matrix<const T> x, Bins bins, int n_t
           "bins must have shape (n_rows, n_curves)");
   nb::gil_scoped_release release;
   const int64_t n_pieces = pieces_of(n, 16 * pieces.n_curves);
-  parallel_for(n_pieces, n_threads, [&](int64_t t) {
-    std::vector<T> curved(pieces.padded());
-    encode_piece(pieces, x.data(), Piece(n, n_pieces, t), curved.data(), bins.data());
-  });
+  parallel_for(n_pieces, n_threads,
+               [&](int64_t t) { encode_piece(pieces, x.data(), Piece(n, n_pieces, t), bins.data()); });
 }
 
 template <class T>

@@ -51,26 +51,43 @@ template <class T>
 struct CurveRows {
   const T* straight;     // [row][column without a curve]
   const int32_t* hat;    // [row][curve]: the knot left of the value
-  const T* fraction;     // [row][curve]
+  const T* part;         // [row][curve][2]: what that knot and the next one count for
   int64_t n_straight, n_curves;
 
   T dot(int64_t i, const T* w) const {
     const int32_t* h = hat + i * n_curves;
-    const T *t = fraction + i * n_curves, *values = w + n_straight;
-    const auto at = [&](int64_t c) { return values[h[c]] + t[c] * (values[h[c] + 1] - values[h[c]]); };
-    T sums[4] = {};  // of their own, to hide the latency of additions
+    const T *parts = part + 2 * i * n_curves, *values = w + n_straight;
+    T sum = svmosaic::dot(straight + i * n_straight, w, n_straight);
+#if defined(__GNUC__)
+    typedef T Pair __attribute__((vector_size(2 * sizeof(T))));
+    const auto at = [&](int64_t c) {
+      Pair two, weight;
+      std::memcpy(&two, values + h[c], sizeof(two));
+      std::memcpy(&weight, parts + 2 * c, sizeof(weight));
+      return two * weight;
+    };
+    Pair s0{}, s1{}, s2{}, s3{};  // of their own, to hide the latency of additions
     int64_t c = 0;
-    for (; c + 4 <= n_curves; c += 4)
-      for (int s = 0; s < 4; ++s) sums[s] += at(c + s);
-    for (; c < n_curves; ++c) sums[0] += at(c);
-    return svmosaic::dot(straight + i * n_straight, w, n_straight) + ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    for (; c + 4 <= n_curves; c += 4) {
+      s0 += at(c);
+      s1 += at(c + 1);
+      s2 += at(c + 2);
+      s3 += at(c + 3);
+    }
+    for (; c < n_curves; ++c) s0 += at(c);
+    s0 = (s0 + s1) + (s2 + s3);
+    return sum + (s0[0] + s0[1]);
+#else
+    for (int64_t c = 0; c < n_curves; ++c) sum += parts[2 * c] * values[h[c]] + parts[2 * c + 1] * values[h[c] + 1];
+    return sum;
+#endif
   }
 };
 
 // A block of rows as the tiles see them, kept between blocks.
 template <class T>
 struct CurveScratch {
-  std::vector<T> curved, straight, fraction;
+  std::vector<T> straight, part;
   std::vector<int32_t> hat, indices;
   std::vector<T> data;
   std::vector<int64_t> indptr;
@@ -82,10 +99,9 @@ inline CurveRows<T> seen_by(const Curves<T>& curves, const DenseRows<T>& x, int6
                             CurveScratch<T>& s) {
   const Pieces<T>& pieces = curves.pieces;
   const int64_t n_curves = pieces.n_curves, n_straight = curves.n_straight();
-  s.curved.resize(pieces.padded());
   s.straight.resize(n * n_straight);
   s.hat.resize(n * n_curves);
-  s.fraction.resize(n * n_curves);
+  s.part.resize(2 * n * n_curves);
   for (int64_t r = 0; r < n; ++r) {
     const T* row = x.data + (begin + r) * x.stride;
     T* straight = s.straight.data() + r * n_straight;
@@ -93,16 +109,17 @@ inline CurveRows<T> seen_by(const Curves<T>& curves, const DenseRows<T>& x, int6
       const int64_t column = curves.straight[f];
       straight[f] = (row[column] - pieces.center[column]) * pieces.scale[column];
     }
-    for (int64_t c = 0; c < n_curves; ++c) s.curved[c] = row[pieces.column[c]];
-    int32_t* hat = s.hat.data() + r * n_curves;
-    T* fraction = s.fraction.data() + r * n_curves;
-    find_bins(pieces, s.curved.data(), hat);
-    for (int64_t c = 0; c < n_curves; ++c) {
-      hat[c] += pieces.start[c];
-      fraction[c] = pieces.fraction(hat[c], s.curved[c]);
-    }
   }
-  return {s.straight.data(), s.hat.data(), s.fraction.data(), n_straight, n_curves};
+  int32_t* hat = s.hat.data() - begin * n_curves;
+  T* part = s.part.data() - 2 * begin * n_curves;
+  find_bins(pieces, x.data, x.stride, begin, begin + n, [&](int64_t i, int64_t c, int32_t bin, T value) {
+    const int32_t h = pieces.start[c] + bin;
+    hat[i * n_curves + c] = h;
+    const T t = pieces.fraction(h, value);
+    part[2 * (i * n_curves + c)] = 1 - t;
+    part[2 * (i * n_curves + c) + 1] = t;
+  });
+  return {s.straight.data(), s.hat.data(), s.part.data(), n_straight, n_curves};
 }
 
 template <class T>
@@ -153,12 +170,13 @@ inline void curves_by_panel(const CurveRows<T>& x, const int32_t* rows, const T*
   for (int64_t c = 0; c < x.n_curves; ++c)
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
-      const T t = x.fraction[rows[r] * x.n_curves + c], *left = values + x.hat[rows[r] * x.n_curves + c] * lanes;
+      const int64_t at_curve = rows[r] * x.n_curves + c;
+      const T first = x.part[2 * at_curve], second = x.part[2 * at_curve + 1], *left = values + x.hat[at_curve] * lanes;
 #pragma GCC unroll 2
       for (int v = 0; v < V; ++v) {
         // One after the other, so that the compiler fuses both in the same way for any number of rows.
-        sum[r][v] += (1 - t) * load<T>(left + v * w);
-        sum[r][v] += t * load<T>(left + lanes + v * w);
+        sum[r][v] += first * load<T>(left + v * w);
+        sum[r][v] += second * load<T>(left + lanes + v * w);
       }
     }
   for (int r = 0; r < R; ++r)
@@ -169,9 +187,9 @@ inline void curves_by_panel(const CurveRows<T>& x, const int32_t* rows, const T*
       T sum = 0;
       for (int64_t f = 0; f < x.n_straight; ++f) sum += x.straight[rows[r] * x.n_straight + f] * panel[f * lanes + l];
       for (int64_t c = 0; c < x.n_curves; ++c) {
-        const T t = x.fraction[rows[r] * x.n_curves + c];
-        const T* left = panel + (x.n_straight + x.hat[rows[r] * x.n_curves + c]) * lanes + l;
-        sum += (1 - t) * left[0] + t * left[lanes];
+        const int64_t at_curve = rows[r] * x.n_curves + c;
+        const T* left = panel + (x.n_straight + x.hat[at_curve]) * lanes + l;
+        sum += x.part[2 * at_curve] * left[0] + x.part[2 * at_curve + 1] * left[lanes];
       }
       out[r][at + l] = sum;
     }

@@ -1,9 +1,9 @@
-// The gate of the nearest anchors, inside the learner.
+// Gates of the nearest anchors, inside the learner; of each gate:
 //
 //   l_j = -tau |z - v_j|^2 over the k anchors nearest to z
 //   d tau = -sum_j d l_j |z - v_j|^2,   d v_j = 2 tau d l_j (z - v_j),   d z = 2 tau sum_j d l_j v_j
 //
-// (the last because the d l_j of a row sum to zero). Costs K p multiply-adds a row.
+// (the last because the d l_j of a row sum to zero). Costs K p multiply-adds per row.
 #pragma once
 
 #include <functional>
@@ -94,93 +94,121 @@ inline T squared_difference(const T* x, const T* y, int64_t n) {
   return sum;
 }
 
+// |v|^2 / 2 of an anchor. A function of its own, so that there is one machine code for it, and the bits do not depend on
+// when an anchor is packed.
 template <class T>
-struct AnchorPart {
-  int64_t n_units = 0;  // anchors
-  double tau = 1;
-  Panels<T> anchors;
-  std::vector<T> half_norms, distance;  // [tile], [row][a]
-  std::vector<double> tau_parts;        // [row]
+SVMOSAIC_CLONES T half_norm(const T* v, int64_t p) {
+  return dot(v, v, p) / 2;
+}
+
+// The anchors of all gates, packed for their rows.
+template <class T>
+struct AnchorGates {
+  std::vector<double> tau;           // [gate]
+  std::vector<Panels<T>> anchors;    // [gate]
+  std::vector<std::vector<T>> half_norms;  // [gate][tile of the gate, padded]
+  std::vector<T> distance;           // [row][pair]
+  std::vector<double> tau_parts;     // [row][gate]
+
+  explicit AnchorGates(const Learner<T>& model) {
+    const LearnerShape& s = model.shape;
+    for (int64_t m = 0; m < s.n_gates(); ++m) {
+      const T* first = model.anchors.value + s.first_tile[m] * s.n_components;
+      const int64_t n = s.first_tile[m + 1] - s.first_tile[m];
+      anchors.push_back(Panels<T>::pack(first, n, s.n_components, s.n_components));
+      half_norms.emplace_back(anchors.back().padded(), std::numeric_limits<T>::infinity());
+      for (int64_t j = 0; j < n; ++j) half_norms[m][j] = half_norm(first + j * s.n_components, s.n_components);
+    }
+  }
 
   void take(const Learner<T>& model, int64_t n_rows) {
     const LearnerShape& s = model.shape;
-    n_units = s.n_tiles;
-    tau = std::exp(*model.log_tau.value);
-    anchors = Panels<T>::pack(model.gate.value, s.n_tiles, s.n_components, s.n_components);
-    half_norms.assign(anchors.padded(), std::numeric_limits<T>::infinity());
-    for (int64_t j = 0; j < s.n_tiles; ++j) {
-      const T* v = model.gate.value + j * s.n_components;
-      half_norms[j] = dot(v, v, s.n_components) / 2;
-    }
-    distance.resize(n_rows * s.width);
-    tau_parts.assign(n_rows, 0.0);
+    tau.resize(s.n_gates());
+    for (int64_t m = 0; m < s.n_gates(); ++m) tau[m] = std::exp(model.log_tau.value[m]);
+    distance.resize(n_rows * s.n_pairs());
+    tau_parts.resize(n_rows * s.n_gates());
   }
 
   void code(const Learner<T>& model, Piece piece, Batch<T>& batch) {
-    const int64_t p = batch.p, k = batch.width, m = piece.end - piece.begin, padded = anchors.padded();
-    std::vector<T> close(m * padded);
-    std::vector<const T*> from(m);
-    std::vector<T*> to(m);
-    for (int64_t r = 0; r < m; ++r) {
-      from[r] = batch.z.data() + (piece.begin + r) * p;
-      to[r] = close.data() + r * padded;
-    }
-    multiply_dense(from.data(), m, anchors, to.data());
-    for (int64_t r = piece.begin; r < piece.end; ++r) {
-      int32_t* tile = batch.tile.data() + r * k;
-      T *g = batch.g.data() + r * k, *away = distance.data() + r * k, total = 0;
-      choose_largest(to[r - piece.begin], half_norms.data(), padded, anchors.lanes, k, tile);
-      T nearest = std::numeric_limits<T>::infinity();
-      for (int64_t a = 0; a < k; ++a) {
-        away[a] = squared_difference(from[r - piece.begin], model.gate.value + tile[a] * p, p);
-        nearest = std::min(nearest, away[a]);
+    const LearnerShape& s = model.shape;
+    const int64_t p = s.n_components, k = s.width, m_rows = piece.end - piece.begin;
+    std::vector<const T*> from(m_rows);
+    std::vector<T> close;
+    std::vector<T*> to(m_rows);
+    for (int64_t m = 0; m < s.n_gates(); ++m) {
+      const int64_t padded = anchors[m].padded();
+      close.resize(m_rows * padded);
+      for (int64_t r = 0; r < m_rows; ++r) {
+        from[r] = batch.z.data() + (piece.begin + r) * s.n_coordinates() + m * p;
+        to[r] = close.data() + r * padded;
       }
-      for (int64_t a = 0; a < k; ++a) total += g[a] = std::exp(static_cast<T>(-tau) * (away[a] - nearest));
-      for (int64_t a = 0; a < k; ++a) g[a] /= total;
+      multiply_dense(from.data(), m_rows, anchors[m], to.data());
+      for (int64_t r = 0; r < m_rows; ++r) {
+        const int64_t first_pair = (piece.begin + r) * s.n_pairs() + m * k;
+        int32_t* tile = batch.tile.data() + first_pair;
+        T *g = batch.g.data() + first_pair, *away = distance.data() + first_pair, total = 0;
+        choose_largest(to[r], half_norms[m].data(), padded, anchors[m].lanes, k, tile);
+        T nearest = std::numeric_limits<T>::infinity();
+        for (int64_t a = 0; a < k; ++a) {
+          tile[a] += static_cast<int32_t>(s.first_tile[m]);
+          away[a] = squared_difference(from[r], model.anchors.value + tile[a] * p, p);
+          nearest = std::min(nearest, away[a]);
+        }
+        for (int64_t a = 0; a < k; ++a) total += g[a] = std::exp(static_cast<T>(-tau[m]) * (away[a] - nearest));
+        for (int64_t a = 0; a < k; ++a) g[a] /= total;
+      }
     }
   }
 
   void backward(const Learner<T>& model, int64_t r, Batch<T>& batch) {
-    const int64_t p = batch.p, k = batch.width;
-    const T *l = batch.l.data() + r * k, *away = distance.data() + r * k;
-    double to_tau = 0;
-    for (int64_t a = 0; a < k; ++a) to_tau -= static_cast<double>(l[a]) * away[a];
-    tau_parts[r] = to_tau;
-    if (!model.shape.projected) return;
-    T* dz = batch.dz.data() + r * p;
-    std::fill(dz, dz + p, T(0));
-    for (int64_t a = 0; a < k; ++a)
-      axpy(static_cast<T>(2 * tau) * l[a], model.gate.value + batch.tile[r * k + a] * p, dz, p);
+    const LearnerShape& s = model.shape;
+    const int64_t p = s.n_components, k = s.width;
+    for (int64_t m = 0; m < s.n_gates(); ++m) {
+      const int64_t first_pair = r * s.n_pairs() + m * k;
+      const T *l = batch.l.data() + first_pair, *away = distance.data() + first_pair;
+      double to_tau = 0;
+      for (int64_t a = 0; a < k; ++a) to_tau -= static_cast<double>(l[a]) * away[a];
+      tau_parts[r * s.n_gates() + m] = to_tau;
+      if (!s.projected) continue;
+      T* dz = batch.dz.data() + r * s.n_coordinates() + m * p;
+      std::fill(dz, dz + p, T(0));
+      for (int64_t a = 0; a < k; ++a)
+        axpy(static_cast<T>(2 * tau[m]) * l[a], model.anchors.value + batch.tile[first_pair + a] * p, dz, p);
+    }
   }
 
-  void sort(const Batch<T>&) {}
-
-  void update(const Learner<T>& model, const Batch<T>& batch, const StepSizes& step, Piece piece) const {
-    const int64_t p = batch.p, k = batch.width;
+  void update(const Learner<T>& model, const Batch<T>& batch, const StepSizes& step, Piece piece) {
+    const LearnerShape& s = model.shape;
+    const int64_t p = s.n_components, k = s.width, n_pairs = s.n_pairs();
     std::vector<T> gradient(p);
     for (int64_t j = piece.begin; j < piece.end; ++j) {
       const int64_t from = batch.pairs.begin_of(j), end = batch.pairs.end_of(j);
       if (from == end) continue;
+      const int64_t m = batch.pairs.entry[from] % n_pairs / k;
       std::fill(gradient.begin(), gradient.end(), T(0));
-      const T* v = model.gate.value + j * p;
+      const T* v = model.anchors.value + j * p;
       for (int64_t q = from; q < end; ++q) {
         const int64_t pair = batch.pairs.entry[q];
-        const T along = static_cast<T>(2 * tau * step.inverse_n) * batch.l[pair];
-        const T* z = batch.z.data() + pair / k * p;
+        const T along = static_cast<T>(2 * tau[m] * step.inverse_n) * batch.l[pair];
+        const T* z = batch.z.data() + pair / n_pairs * s.n_coordinates() + m * p;
         for (int64_t f = 0; f < p; ++f) gradient[f] += along * (z[f] - v[f]);
       }
-      adam_step(model.gate, j * p, gradient.data(), p, step.rate * model.options.gate_rate, 1.0, model.options,
-                step.correction1, step.correction2);
+      adam_step(model.anchors, j * p, gradient.data(), p, step.rate * model.options.gate_rate, 1.0, model.options, step);
+      const int64_t at = j - s.first_tile[m];
+      anchors[m].set(at, v);
+      half_norms[m][at] = half_norm(v, p);
     }
   }
 
   void finish(const Learner<T>& model, const StepSizes& step) {
-    double to_tau = 0;
-    for (double part : tau_parts) to_tau += part;
-    // d loss / d log tau = tau * d loss / d tau
-    const double gradient = to_tau * tau * step.inverse_n;
-    adam_step(model.log_tau, 0, &gradient, 1, step.rate * model.options.gate_rate, 1.0, model.options,
-              step.correction1, step.correction2);
+    const int64_t n_gates = model.shape.n_gates(), n_rows = static_cast<int64_t>(tau_parts.size()) / n_gates;
+    for (int64_t m = 0; m < n_gates; ++m) {
+      double to_tau = 0;
+      for (int64_t r = 0; r < n_rows; ++r) to_tau += tau_parts[r * n_gates + m];
+      // d loss / d log tau = tau * d loss / d tau
+      const double gradient = to_tau * tau[m] * step.inverse_n;
+      adam_step(model.log_tau, m, &gradient, 1, step.rate * model.options.gate_rate, 1.0, model.options, step);
+    }
   }
 };
 

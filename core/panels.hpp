@@ -41,6 +41,12 @@ struct Panels {
     return p;
   }
 
+  // Another row j of M.
+  void set(int64_t j, const T* row) {
+    T* at = data.data() + (j / lanes) * n_features * lanes + j % lanes;
+    for (int64_t f = 0; f < n_features; ++f) at[f * lanes] = row[f];
+  }
+
   int64_t padded() const { return n_panels * lanes; }
   const T* panel(int64_t q) const { return data.data() + q * n_features * lanes; }
 };

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "simd.hpp"
@@ -29,8 +30,8 @@ struct Pieces {
   std::vector<T> knot, inverse;             // by hat: the knot, and 1 / the distance to the next one
   std::vector<T> kept;                      // by hat: 0 for the hat of an implicit zero, else 1
 
-  // The inner knots, for finding bins of kLanes curves at once: [group of curves][step][lane], padded with infinity.
-  static constexpr int64_t kGroup = 64 / static_cast<int64_t>(sizeof(T));
+  // The inner knots, for finding the bins of kGroup curves at once: [group of curves][step][lane], padded with infinity.
+  static constexpr int64_t kGroup = 32 / static_cast<int64_t>(sizeof(T));
   std::vector<int64_t> ladder_start;  // by group, and one more entry
   std::vector<T> ladder;
 
@@ -64,9 +65,6 @@ struct Pieces {
   }
 
   int64_t n_features() const { return n_inputs + n_hats; }
-  // Curves rounded up to whole groups: the room that `find_bins` needs.
-  int64_t padded() const { return static_cast<int64_t>(ladder_start.size() - 1) * kGroup; }
-
   template <class A>
   A straight(int64_t f, A x) const {
     const A z = (x - static_cast<A>(center[f])) * static_cast<A>(scale[f]);
@@ -88,24 +86,62 @@ struct Pieces {
   }
 };
 
-// bin[c] of every curve of a dense row whose curved columns stand one after another in `x`, padded.
-template <class T, class Bin>
-inline void find_bins(const Pieces<T>& pieces, const T* x, Bin* bin) {
-  constexpr int64_t w = Pieces<T>::kGroup;
-  for (int64_t first = 0, g = 0; first < pieces.n_curves; first += w, ++g) {
+// The bins of the curves [first, first + kGroup) in R dense rows, with the values they were found from. Comparing with
+// all knots at once takes no branches, and several rows share the loads of the knots.
+template <class T, int R>
+struct GroupOfBins {
+  static constexpr int64_t w = Pieces<T>::kGroup;
+  T value[R][w];
+  std::conditional_t<sizeof(T) == 4, int32_t, int64_t> bin[R][w];
+  int64_t n;  // curves there are: the last group may be smaller, and its last value is repeated
+
+  GroupOfBins(const Pieces<T>& pieces, int64_t first, const T* rows, int64_t stride)
+      : n(std::min(w, pieces.n_curves - first)) {
+    int32_t column[w];
+    for (int64_t l = 0; l < w; ++l) column[l] = pieces.column[first + std::min(l, n - 1)];
+    for (int r = 0; r < R; ++r)
+      for (int64_t l = 0; l < w; ++l) value[r][l] = rows[r * stride + column[l]];
+    const int64_t g = first / w;
     const T *step = pieces.ladder.data() + pieces.ladder_start[g], *end = pieces.ladder.data() + pieces.ladder_start[g + 1];
-    const int64_t n = std::min(w, pieces.n_curves - first);
 #if defined(__GNUC__)
-    const Lanes<T> values = load<T>(x + first);
-    auto count = values < values;  // zeros, as wide as T
-    for (; step < end; step += w) count -= values >= load<T>(step);
-    for (int64_t l = 0; l < n; ++l) bin[first + l] = static_cast<Bin>(count[l]);
+    // Half the width of other vectors: comparisons of wider ones become scalar where the machine has none.
+    typedef T Values __attribute__((vector_size(32)));
+    Values values[R], knots;
+    std::memcpy(values, value, sizeof(values));
+    decltype(knots < knots) count[R] = {};
+    for (; step < end; step += w) {
+      std::memcpy(&knots, step, sizeof(knots));
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) count[r] -= values[r] >= knots;
+    }
+    std::memcpy(bin, count, sizeof(bin));
 #else
-    for (int64_t l = 0; l < n; ++l) bin[first + l] = 0;
+    for (int r = 0; r < R; ++r)
+      for (int64_t l = 0; l < w; ++l) bin[r][l] = 0;
     for (; step < end; step += w)
-      for (int64_t l = 0; l < n; ++l) bin[first + l] += x[first + l] >= step[l];
+      for (int r = 0; r < R; ++r)
+        for (int64_t l = 0; l < w; ++l) bin[r][l] += value[r][l] >= step[l];
 #endif
   }
+};
+
+// use(row, curve, bin, value) of all curves of the dense rows [begin, end).
+template <class T, class Use>
+inline void find_bins(const Pieces<T>& pieces, const T* data, int64_t stride, int64_t begin, int64_t end,
+                      const Use& use) {
+  constexpr int kRows = 4;
+  const auto rows = [&](auto group_of, int64_t i, int n_rows) {
+    for (int64_t first = 0; first < pieces.n_curves; first += Pieces<T>::kGroup) {
+      const auto group = group_of(first, data + i * stride);
+      for (int r = 0; r < n_rows; ++r)
+        for (int64_t l = 0; l < group.n; ++l)
+          use(i + r, first + l, static_cast<int32_t>(group.bin[r][l]), group.value[r][l]);
+    }
+  };
+  int64_t i = begin;
+  for (; i + kRows <= end; i += kRows)
+    rows([&](int64_t first, const T* x) { return GroupOfBins<T, kRows>(pieces, first, x, stride); }, i, kRows);
+  for (; i < end; ++i) rows([&](int64_t first, const T* x) { return GroupOfBins<T, 1>(pieces, first, x, stride); }, i, 1);
 }
 
 // Rows of the expanded features, dense or compressed sparse, stored as the input rows and the bins of their curves.

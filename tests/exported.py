@@ -78,6 +78,10 @@ def estimators():
     return {
         "linear": LinearSVC(tol=1e-3, random_state=0),
         "linear-temperature": LinearSVC(tol=1e-3, calibration="temperature", random_state=0),
+        "linear-pieces": LinearSVC(tol=1e-3, pieces=6, random_state=0),
+        "cells-pieces": KMeansSVC(4, tol=1e-3, pieces=5, random_state=0),
+        "local-pieces": LocallyLinearSVC(10, n_neighbors=4, pieces=5, random_state=0),
+        "mixture-pieces": MixtureSVC(4, pieces=5, max_iter=3, random_state=0),
         "kmeans-sigmoid": KMeansSVC(4, tol=1e-2, calibration="sigmoid", random_state=0),
         "clustered": ClusteredSVC(4, tol=1e-2, random_state=0),
         "clustered-isotonic": ClusteredSVC(4, tol=1e-2, calibration="isotonic", random_state=0),
@@ -148,13 +152,14 @@ def rows_for(model, seed=0):
 def scale_of(model, X):
     """What rounding is relative to: the sum of |w_f x_f| + |b| of a row, at most over tiles, times its weights."""
     mosaic = model.mosaic_
-    coef, intercept = mosaic.coef.reshape(-1, X.shape[1]), mosaic.intercept.ravel()
-    reach = (np.abs(X.astype(float)) @ np.abs(coef).T + np.abs(intercept)).max(axis=1)
+    coef, intercept = mosaic.coef.reshape(-1, mosaic.coef.shape[2]), mosaic.intercept.ravel()
+    seen = X.astype(float) if mosaic.features.pieces is None else mosaic.features.expand(X.astype(float)).toarray()
+    reach = (np.abs(seen) @ np.abs(coef).T + np.abs(intercept)).max(axis=1)
     _, weight = mosaic.gate.code(X)
     spread = 1.0 if weight is None else np.abs(weight).sum(axis=1)
     if mosaic.link != "identity":
         # Votes of large margins are settled; those of small ones feel the rounding of the margin.
-        settled = (np.abs(X.astype(float) @ coef.T + intercept) > 20 + 1e-5 * reach[:, None]).all(axis=1)
+        settled = (np.abs(seen @ coef.T + intercept) > 20 + 1e-5 * reach[:, None]).all(axis=1)
         reach = np.where(settled, 1.0, reach)
     if isinstance(mosaic.gate, ProjectedGate):
         # The projection is rounded to float32, and the softmax behind it feels that the more, the farther the row.

@@ -150,7 +150,7 @@ class ModelFiles:
             svmosaic.MultiTaskMixtureSVC(2, covariance_floor=1e-2, max_iter=2, random_state=0),
             svmosaic.GaussianMixtureClassifier(1, random_state=0),
             svmosaic.LearnedGateSVC(4, n_neighbors=2, max_iter=1, random_state=0),
-            svmosaic.LearnedGateSVC(4, gate="tree", max_iter=1, random_state=0),
+            svmosaic.LearnedGateSVC(4, n_gates=2, max_iter=1, random_state=0),
             svmosaic.LocalCodingSVC(3, n_neighbors=2, random_state=0),
         ]
         self.seeds, self.parts = [], []

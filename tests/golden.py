@@ -201,7 +201,7 @@ LOOSER = {
 # Solved so far that the results hardly depend on the path to the optimum.
 EXACT = {"tol": 1e-10, "max_iter": 100_000, "random_state": 0}
 LOCAL = {"n_anchors": 8, "n_neighbors": 3}
-LEARNED = {"n_tiles": 8, "n_components": 3, "n_neighbors": 3, "max_iter": 3, "random_state": 0}
+LEARNED = {"early_stopping": False, "n_tiles": 8, "n_components": 3, "n_neighbors": 3, "max_iter": 3, "random_state": 0}
 EM = {"max_iter": 3, "inner_tol": 1e-8, "random_state": 0}
 KERNEL = SVC(C=10.0, gamma=0.1, tol=1e-8)
 
@@ -242,10 +242,12 @@ MODELS = {
     "LocalCodingSVC": (LocalCodingSVC(**LOCAL, **EXACT), ALL),
     "LocalCodingSVC-squared_hinge": (LocalCodingSVC(loss="squared_hinge", **LOCAL, **EXACT), ("two",)),
     "LearnedGateSVC-anchors": (LearnedGateSVC(**LEARNED), ALL),
-    "LearnedGateSVC-tree": (LearnedGateSVC(gate="tree", **LEARNED), ALL),
     "LearnedGateSVC-polish": (LearnedGateSVC(polish=True, tol=1e-10, **LEARNED), BOTH),
     "LearnedGateSVC-temperature": (LearnedGateSVC(calibration="temperature", **LEARNED), ("many",)),
-    "LearnedGateSVC-stopped": (LearnedGateSVC(early_stopping=True, n_iter_no_change=1, **LEARNED), ("two",)),
+    "LearnedGateSVC-stopped": (
+        LearnedGateSVC(**LEARNED | {"early_stopping": True, "n_iter_no_change": 1, "refit": False}),
+        ("two",),
+    ),
     "MixtureSVC": (MixtureSVC(4, **EM), ALL),
     "MixtureSVC-posterior": (MixtureSVC(4, calibration="posterior", **EM), BOTH),
     "MixtureSVC-stopped": (MixtureSVC(4, early_stopping=True, n_iter_no_change=1, **EM), ("two",)),

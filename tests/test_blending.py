@@ -11,7 +11,7 @@ from svmosaic.blending import blend
 from svmosaic.explain import explain
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell
 from svmosaic.heads import Classify
-from svmosaic.maps import FeatureMap, Scaling
+from svmosaic.maps import Scaling, TransformerMap
 from svmosaic.mosaic import Mosaic
 
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_blended():
     with pytest.raises(ValueError, match="same link"):
         blend([one, mosaic_of(rng, "softmax", link="vote")])
     with pytest.raises(ValueError, match="only scalings can be folded in"):
-        blend([one, mosaic_of(rng, "softmax", feature_map=FeatureMap(None, "features"))])
+        blend([one, mosaic_of(rng, "softmax", feature_map=TransformerMap(None, "features"))])
     with pytest.raises(ValueError, match="cannot be blended"):
         blend([mosaic_of(rng, "single", link="vote")] * 2)
 

@@ -40,7 +40,7 @@ SETTINGS = {
     "LocalCodingSVC": [SMALL],
     "LearnedGateSVC": [
         {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20},
-        {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20, "gate": "tree"},
+        {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20, "n_gates": 2, "loss": "log_loss", "dropout": 0.1},
     ],
     "NeighborsSVC": [{"n_neighbors": 10}],
     # Only one with fixed parts: scikit-learn's gamma="scale" looks at the rows without their weights.

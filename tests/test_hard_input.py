@@ -20,6 +20,7 @@ from svmosaic import (
     MultiTaskMixtureSVC,
     NeighborsSVC,
 )
+from svmosaic.partitions.part import Raw, check_raw
 from svmosaic.solvers.certificates import Certificate
 
 SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_tags.sparse]
@@ -66,6 +67,17 @@ def test_duplicate_entries_count_as_their_sum(estimator):
     assert_array_equal(model.decision_function(split), same.decision_function(summed))
     for one, other in zip((split.data, split.indices, split.indptr), before, strict=True):
         assert_array_equal(one, other)  # the caller's matrix stays as it is
+    if hasattr(model, "predictor"):
+        assert_array_equal(model.predictor().decision_function(split), model.predictor().decision_function(summed))
+
+
+def test_partitions_are_checked_as_rows_in_memory_are():
+    split, summed = with_duplicates()
+    (X, *_), (same, *_) = (check_raw(Raw(rows, y, None, "a part")) for rows in (split, summed))
+    assert_array_equal(X.toarray(), same.toarray())
+    assert X.nnz == summed.nnz < split.nnz
+    with pytest.raises(ValueError, match=r"a part: X is too large.* in column \d"):
+        check_raw(Raw(X.toarray() * 1e300, y, None, "a part"))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -1,10 +1,11 @@
-"""Gates that learn: gradients, threads, and what the estimator promises."""
+"""Gates that learn: threads, and what the estimator promises."""
 
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 from time import perf_counter
 
 import needs
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.special import logsumexp
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from test_export_onnx import run
@@ -20,12 +22,8 @@ import svmosaic
 from svmosaic import LearnedGateSVC, LocallyLinearSVC
 from svmosaic.datasets import make_banana
 from svmosaic.export.c import to_c
-from svmosaic.export.onnx.gates import paths
-from svmosaic.gates import ProjectedGate, SplitTreeGate, plant_tree, principal_components
-from svmosaic.learner.gate_learner import HARD, SOFT, GateLearner, hardening, one_cycle
+from svmosaic.gates import ProjectedGate, SeveralGates, SplitTreeGate, principal_components
 from svmosaic.rows import Rows
-
-BETA1 = 0.9  # of Adam, in the core
 
 
 def data(n_classes=3, n_rows=300, seed=0):
@@ -36,153 +34,14 @@ def data(n_classes=3, n_rows=300, seed=0):
 
 
 def small(**settings):
-    return LearnedGateSVC(**{"n_tiles": 8, "n_neighbors": 3, "max_iter": 10, "random_state": 0} | settings)
+    defaults = {"n_tiles": 8, "n_neighbors": 3, "max_iter": 10, "early_stopping": False, "random_state": 0}
+    return LearnedGateSVC(**defaults | settings)
 
 
 def quarters(seed, n_rows=3000):
     """The signs of two of six features decide; k-means looks at all of them."""
     X = np.random.default_rng(seed).standard_normal((n_rows, 6))
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
-
-
-# ---- the learner -----------------------------------------------------------------------------------------------------
-
-
-def learner_of(projected, n_outputs, d=5, p=3, n_tiles=6, width=3, dtype=np.float64, gate="anchors"):
-    rng = np.random.default_rng(0)
-    projection = rng.standard_normal((p, d)) if projected else None
-    tree, p = gate == "tree", p if projected else d
-    learner = GateLearner(
-        rng.standard_normal((n_tiles - tree, p + tree)), None if tree else 0.3, projection, n_features=d,
-        n_outputs=n_outputs, width=width, decay=0.0, dtype=dtype,
-    )  # fmt: skip
-    learner.set_tile_weights(rng.standard_normal((n_tiles, n_outputs, d + 1)))
-    return learner
-
-
-def logits(learner, X, sharpness):
-    """Of the gate, for all tiles: their softmax over the chosen ones is the gate's share."""
-    z = X if learner.projection is None else X @ learner.projection[0][:, :-1].T
-    gate = learner.gate[0]
-    if not learner.is_tree:
-        return -learner.tau * ((z[:, None] - gate) ** 2).sum(axis=2)
-    asked = paths(len(gate) + 1)
-    margins = sharpness * (z @ gate[:, :-1].T + gate[:, -1])
-    right, left = (-np.logaddexp(0, -sign * margins) for sign in (1, -1))
-    return right @ (asked > 0) + left @ (asked < 0)
-
-
-def chosen_tiles(learner, X, sharpness):
-    """The likeliest `width` tiles: of a tree, by a search that keeps as many nodes."""
-    if not learner.is_tree:
-        return np.argsort(-logits(learner, X, sharpness), axis=1, kind="stable")[:, : learner.width]
-    z = X if learner.projection is None else X @ learner.projection[0][:, :-1].T
-    gate, out = learner.gate[0], []
-    for row in z:
-        ways = [(0.0, 0)]
-        while any(node < len(gate) for _, node in ways):
-            after = []
-            for share, node in ways:
-                if node >= len(gate):
-                    after.append((share, node))
-                    continue
-                m = sharpness * (gate[node, :-1] @ row + gate[node, -1])
-                after += [(share - np.logaddexp(0, m), 2 * node + 1), (share - np.logaddexp(0, -m), 2 * node + 2)]
-            ways = sorted(after, reverse=True)[: learner.width]
-        out.append([node - len(gate) for _, node in ways])
-    return np.array(out)
-
-
-def mean_loss(learner, X, label, weight, chosen, sharpness):
-    """The loss from its formula, with the tiles of each row held fixed."""
-    g = np.exp(np.take_along_axis(logits(learner, X, sharpness), chosen, axis=1))
-    g /= g.sum(axis=1, keepdims=True)
-    tiles = learner.tile_weights()[chosen]
-    f = np.einsum("na,nacd,nd->nc", g, tiles, np.hstack([X, np.ones((len(X), 1))]))
-    places = [1] if learner.n_outputs == 1 else range(learner.n_outputs)
-    y = np.stack([np.where(label == c, 1, -1) for c in places], axis=1)
-    return float((weight[:, None] * np.maximum(0, 1 - y * f) ** 2).sum() / len(X))
-
-
-def numerical(learner, array, loss, step=1e-6):
-    out = np.empty_like(array)
-    for at in np.ndindex(array.shape):
-        kept = array[at]
-        array[at] = kept + step
-        above = loss()
-        array[at] = kept - step
-        out[at] = (above - loss()) / (2 * step)
-        array[at] = kept
-    return out
-
-
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("projected", [True, False])
-@pytest.mark.parametrize(("gate", "n_tiles"), [("anchors", 6), ("anchors", 20), ("tree", 6), ("tree", 13)])
-def test_gradients_are_those_of_finite_differences(gate, n_tiles, projected, n_outputs, storage):
-    rng = np.random.default_rng(1)
-    X, label = rng.standard_normal((20, 5)), rng.integers(0, max(2, n_outputs), 20).astype(np.int32)
-    weight = rng.uniform(0.5, 2.0, 20)
-    learner, sharpness = learner_of(projected, n_outputs, n_tiles=n_tiles, gate=gate), 0.7
-    before, chosen = learner.copy(), chosen_tiles(learner, X, sharpness)
-    order = np.arange(20, dtype=np.int32)
-    total, n_met = learner.epoch(
-        Rows(storage(X)), label, weight, order, 20, np.array([1e-3]), sharpness=np.array([sharpness])
-    )
-    assert n_met == 20
-
-    def loss():
-        return mean_loss(before, X, label, weight, chosen, sharpness)
-
-    assert_allclose(total / 20, loss(), rtol=1e-10)
-    pairs = [(learner.tiles[1], before.tiles[0]), (learner.gate[1], before.gate[0])]
-    if projected:
-        pairs.append((learner.projection[1][:, :-1], before.projection[0][:, :-1]))
-        assert not learner.projection[0][:, -1].any()
-    if gate == "anchors":
-        pairs.append((learner.log_tau[:, 1], before.log_tau[:, 0]))
-    for first_moment, parameter in pairs:
-        gradient = numerical(before, parameter, loss)
-        assert np.abs(gradient).max() > 1e-3
-        assert_allclose(first_moment / (1 - BETA1), gradient, rtol=1e-5, atol=1e-6)
-
-
-def test_a_copy_is_restored():
-    X, y = data()
-    learner = learner_of(False, 3, d=7, dtype=np.float32)
-    kept, rows = learner.copy(), Rows(X.astype(np.float32))
-    arguments = rows, y.astype(np.int32), np.ones(300), np.arange(300, dtype=np.int32), 50, np.full(6, 0.01)
-    learner.epoch(*arguments)
-    once = learner.tile_weights()
-    assert np.abs(once - kept.tile_weights()).max() > 0.01
-    learner.restore(kept)
-    assert_array_equal(learner.tile_weights(), kept.tile_weights())
-    learner.epoch(*arguments)
-    assert_array_equal(learner.tile_weights(), once)
-    assert np.abs(once - kept.tile_weights()).max() > 0.01  # the copy has its own arrays
-
-
-def test_another_decay_starts_from_what_the_old_one_left():
-    learner = learner_of(True, 1)
-    learner.decay, learner.clock[1] = 0.5, 2.0
-    before = learner.tile_weights()
-    learner.set_decay(0.1)
-    assert_allclose(learner.tile_weights(), before)
-    learner.clock[1] = 3.0
-    assert_allclose(learner.tile_weights(), np.exp(-0.1) * before)
-
-
-@pytest.mark.parametrize("n_steps", [1, 2, 7, 1000])
-def test_the_schedule_rises_and_falls(n_steps):
-    rates = one_cycle(0.5, n_steps)
-    assert len(rates) == n_steps
-    assert (rates > 0).all()
-    assert rates.max() <= 0.5
-    if n_steps == 1000:
-        assert rates.argmax() == 250
-        assert (np.diff(rates[:250]) > 0).all()
-        assert (np.diff(rates[251:]) < 0).all()
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
@@ -204,16 +63,17 @@ def test_principal_components_of_many_features():
 # ---- the estimator ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gate", ["anchors", "tree"])
+@pytest.mark.parametrize("settings", [{}, {"n_gates": 3}, {"n_gates": 2, "dropout": 0.3, "loss": "log_loss"}])
 @pytest.mark.parametrize("n_components", [4, None])
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-def test_threads_do_not_change_a_bit(storage, n_components, gate):
+def test_threads_do_not_change_a_bit(storage, n_components, settings):
     X, y = data(n_rows=1500)
-    settings = {"gate": gate, "n_components": n_components, "batch_size": 500}
-    one, two = (small(**settings, n_jobs=n).fit(storage(X), y) for n in (1, 2))
-    assert_array_equal(one.mosaic_.coef, two.mosaic_.coef)
-    assert_array_equal(one.decision_function(X), two.decision_function(X))
-    assert one.loss_curve_ == two.loss_curve_
+    settings = settings | {"n_components": n_components, "batch_size": 500, "early_stopping": True}
+    one, *others = (small(**settings, n_jobs=n).fit(storage(X), y) for n in (1, 2, 5))
+    for other in others:
+        assert_array_equal(one.mosaic_.coef, other.mosaic_.coef)
+        assert_array_equal(one.decision_function(X), other.decision_function(X))
+        assert one.loss_curve_ == other.loss_curve_
 
 
 @pytest.mark.parametrize("n_components", [4, None])
@@ -248,7 +108,7 @@ def test_polishing_never_lowers_the_held_out_score():
             X, y = data(seed=seed)
             settings = {"validation_fraction": 0.3, "max_iter": max_iter, "random_state": seed}
             plain, model = small(**settings), small(**settings, polish=True).fit(X, y)
-            train, (X_held, held) = plain._hold_out(X, *_target(y), np.random.RandomState(seed))
+            train, (X_held, held) = plain._hold_out(X, *_target(y), 90, np.random.RandomState(seed))
             before, after = model.polish_scores_
             score = np.mean(model.predict(X_held.astype(np.float32)) == held.classes[held.label])
             assert_allclose(score, max(before, after))
@@ -277,7 +137,7 @@ def test_a_frozen_gate_with_polished_tiles_is_the_locally_linear_svm():
     X = X.astype(np.float32)
     model = small(n_components=None, learn_gate=False, polish=True, max_iter=1, learning_rate=1e-6, tol=1e-10).fit(X, y)
     assert model.polished_
-    (X_train, train), _ = model._hold_out(X, *_target(y), np.random.RandomState(0))
+    (X_train, train), _ = model._hold_out(X, *_target(y), 30, np.random.RandomState(0))
     gate = model.mosaic_.gate
     local = LocallyLinearSVC(
         n_neighbors=3, anchors=gate.centers, code_scale=gate.scale, loss="squared_hinge", C=model.C, tol=1e-10,
@@ -349,31 +209,95 @@ def test_a_stream_goes_on_from_fit_and_from_polished_tiles():
 
 def test_early_stopping_keeps_the_best():
     X, y = data(n_rows=600)
-    model = small(early_stopping=True, n_iter_no_change=3, max_iter=60, learning_rate=0.1).fit(X, y)
+    settings = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 60, "learning_rate": 0.1}
+    model = small(**settings, refit=False).fit(X, y)
     scores = model.validation_scores_
     best = int(np.argmax(scores))
     assert model.n_iter_ == len(scores) == best + 4 < 60
-    _, (X_held, held) = model._hold_out(X.astype(np.float32), *_target(y), np.random.RandomState(0))
+    assert model.best_iter_ == best + 1
+    assert model.stop_reason_ == "early_stopping"
+    _, (X_held, held) = model._hold_out(X.astype(np.float32), *_target(y), 60, np.random.RandomState(0))
     assert_allclose(model.score(X_held, held.classes[held.label]), scores[best])
+    again = small(**settings, refit=True).fit(X, y)
+    assert again.validation_scores_ == scores
+    assert again.best_iter_ == best + 1
+    assert len(again.loss_curve_) == len(scores)
+    assert again.n_iter_ == len(scores) + best + 1
+    assert_array_equal(small(**settings).fit(X, y).mosaic_.coef, again.mosaic_.coef)  # "auto", of so few rows
 
 
-@pytest.mark.parametrize("gate", ["anchors", "tree"])
-def test_what_comes_after_fitting(tmp_path, gate):
+def test_early_stopping_needs_enough_rows():
+    X, y = data(n_rows=600)
+    assert small(early_stopping="auto").fit(X, y).validation_scores_
+    few = small(early_stopping="auto").fit(X[:400], y[:400])
+    assert few.validation_scores_ == []
+    assert few.best_iter_ == few.n_iter_ == 10
+
+
+def test_several_gates_start_apart_and_are_added_up():
+    X, y = data(n_rows=600)
+    model = small(n_gates=3).fit(X, y)
+    gate = model.mosaic_.gate
+    assert isinstance(gate, SeveralGates)
+    assert_allclose(gate.factors, 1 / np.sqrt(3))
+    assert gate.n_tiles == 24
+    assert gate.width == 9
+    lengths = [
+        np.linalg.norm(part.projection, axis=1) for part in small(n_gates=3, max_iter=1).fit(X, y).mosaic_.gate.gates
+    ]
+    assert np.ptp(lengths) > 0.2
+    assert_array_equal(np.bincount(model.regions_["gate"], model.regions_["rows"]), [600] * 3)
+    tile, weight = gate.code(X)
+    assert_allclose(weight.sum(axis=1), np.sqrt(3))
+    scores = np.einsum("na,nacd,nd->nc", weight, model.mosaic_.coef[tile], X)
+    scores += np.einsum("na,nac->nc", weight, model.mosaic_.intercept[tile])
+    assert_allclose(model.decision_function(X), scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_of_the_log_loss_are_probabilities(n_classes):
+    X, y = data(n_classes, n_rows=600)
+    X = X.astype(np.float32)
+    model = small(loss="log_loss", max_iter=3).fit(X, y)
+    scores = model.decision_function(X).reshape(len(X), -1)
+    logits = np.hstack([np.zeros_like(scores), scores]) if n_classes == 2 else scores
+    expected = np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
+    assert_allclose(model.predict_proba(X), expected, atol=1e-12)
+    assert_array_equal(model.predict(X), expected.argmax(axis=1))
+    # The loss of one more pass with a rate of zero is the mean log-loss of these probabilities.
+    engine_loss, _ = model._learner.epoch(
+        Rows(X), y[:, None].astype(np.float32), np.ones(len(y)), np.arange(len(y), dtype=np.int32), len(y), np.zeros(1)
+    )
+    assert_allclose(engine_loss / len(y), -np.log(expected[np.arange(len(y)), y]).mean(), rtol=1e-4)
+    with pytest.raises(ValueError, match="polish=True needs loss='squared_hinge'"):
+        small(loss="log_loss", polish=True).fit(X, y)
+
+
+def test_models_of_the_first_edition_go_on_learning_unless_they_are_trees():
+    folder = Path(__file__).parent / "files" / "first_edition"
+    for name in ("LearnedGateSVC", "LearnedGateSVC-tree"):
+        model = svmosaic.load(folder / f"{name}.svmosaic")
+        X = np.random.default_rng(0).standard_normal((60, model.n_features_in_))
+        y, n_iter = model.predict(X), model.n_iter_
+        if name == "LearnedGateSVC":
+            assert model.partial_fit(X, y).n_iter_ == n_iter + 1
+        else:
+            with pytest.raises(ValueError, match="tree of splits can no longer be learned: fit a new model"):
+                model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("n_gates", [1, 2])
+def test_what_comes_after_fitting(tmp_path, n_gates):
     X, y = data()
     X = X.astype(np.float32)
-    model = small(gate=gate).fit(X, np.array(["a", "b", "c"])[y])
+    model = small(n_gates=n_gates).fit(X, np.array(["a", "b", "c"])[y])
     assert_allclose(model.predictor().decision_function(X), model.decision_function(X))
     assert_array_equal(model.predictor().predict(X), model.predict(X))
     assert model.predictor()(X[0]) == model.predict(X[:1])[0]
-    assert sum(model.regions_["rows"]) == len(y)
+    assert sum(model.regions_["rows"]) == n_gates * len(y)
     assert not hasattr(model, "predict_proba")
-    parts = vars(model.mosaic_.gate.inner)
-    sizes = [
-        8 * 3 * (7 + 1),
-        model.mosaic_.gate.projection.size,
-        parts["centers" if gate == "anchors" else "splits"].size,
-    ]
-    assert model.mosaic_.n_bytes == 8 * sum(sizes)
+    factors = n_gates if n_gates > 1 else 0
+    assert model.mosaic_.n_bytes == 8 * (n_gates * (8 * 3 * (7 + 1) + 7 * 7 + 8 * 7) + factors)
     explanation = model.explain(X[:5])
     assert len(explanation.tiles()["tile"]) >= 5
     model.save(tmp_path / "model")
@@ -392,25 +316,25 @@ def test_regions_are_those_of_the_last_batch():
     assert_array_equal(model.regions_["rows"], model.summarise_regions(X[:120].astype(np.float32), y[:120])["rows"])
 
 
-EXPORTED = [("anchors", 4, 8), ("tree", 4, 8), ("tree", 4, 5), ("tree", None, 8), ("tree", 4, 1)]
+EXPORTED = [(4, 1), (None, 1), (4, 3)]
 
 
-@pytest.mark.parametrize(("gate", "n_components", "n_tiles"), EXPORTED)
-def test_as_c(tmp_path, gate, n_components, n_tiles):
+@pytest.mark.parametrize(("n_components", "n_gates"), EXPORTED)
+def test_as_c(tmp_path, n_components, n_gates):
     from test_export_c import Compiled
 
     X, y = data()
     X = X.astype(np.float32)
-    model = small(gate=gate, n_tiles=n_tiles, n_components=n_components).fit(X, y)
+    model = small(n_gates=n_gates, n_components=n_components).fit(X, y)
     source, _ = to_c(model, tmp_path / "model.c")
     assert_allclose(Compiled(source, 3).scores(X), model.decision_function(X), atol=1e-4)
 
 
-@pytest.mark.parametrize(("gate", "n_components", "n_tiles"), EXPORTED)
-def test_as_onnx(gate, n_components, n_tiles):
+@pytest.mark.parametrize(("n_components", "n_gates"), EXPORTED)
+def test_as_onnx(n_components, n_gates):
     X, y = data()
     X = X.astype(np.float32)
-    model = small(gate=gate, n_tiles=n_tiles, n_components=n_components).fit(X, y)
+    model = small(n_gates=n_gates, n_components=n_components).fit(X, y)
     out = run(model.to_onnx(), X)
     assert_allclose(out["scores"], model.decision_function(X), atol=1e-4)
     assert_array_equal(out["label"], model.predict(X))
@@ -434,46 +358,6 @@ def test_rows_go_down_the_tree(n_tiles, dtype, storage):
         assert leaf == node - (n_tiles - 1)
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("n_tiles", [4, 6])
-def test_a_planted_tree_shares_the_rows_out(n_tiles, storage):
-    X = np.random.default_rng(0).standard_normal((240, 3)) * [5, 1, 0.2] + 3
-    splits = plant_tree(storage(X), n_tiles, np.random.RandomState(0))
-    counts = np.bincount(SplitTreeGate(splits).code(X)[0][:, 0], minlength=n_tiles)
-    assert_allclose(counts, 240 / n_tiles, atol=2)
-    assert np.abs(splits[0, 0]) > 10 * np.abs(splits[0, 1:3]).max()  # along the widest feature
-    assert_allclose((X @ splits[0, :-1]).std(), 1)
-
-
-def test_a_planted_tree_of_equal_rows():
-    assert np.isfinite(plant_tree(np.ones((20, 3)), 8, np.random.RandomState(0))).all()
-
-
-def test_splits_harden():
-    """In the end a row's leaf has nearly all of it: soft and hard losses agree."""
-    X, y = quarters(0)
-    model = small(gate="tree", n_tiles=16, n_components=4, n_neighbors=4, max_iter=20).fit(X, y)
-    learner, X = model._learner, X.astype(np.float32)
-    label, weight = y.astype(np.int32), np.ones(len(y))
-    order = np.arange(len(y), dtype=np.int32)
-    soft, last = (
-        learner.epoch(Rows(X), label, weight, order, len(y), np.zeros(1), sharpness=np.array([t]))[0] / len(y)
-        for t in (SOFT, HARD)
-    )
-    margin = np.where(y == 1, 1, -1) * model.decision_function(X)
-    hard = np.mean(np.maximum(0, 1 - margin) ** 2)
-    assert abs(last - hard) < 0.1 * abs(soft - hard)
-    assert_allclose(hardening(100)[[0, -1]], [SOFT, HARD])
-
-
-def test_learnt_splits_beat_those_of_the_start():
-    X, y = quarters(0)
-    X_test, y_test = quarters(1)
-    settings = {"gate": "tree", "n_tiles": 16, "n_components": 4, "n_neighbors": 4, "max_iter": 30}
-    learnt, fixed = (small(**settings, learn_gate=gate).fit(X, y).score(X_test, y_test) for gate in (True, False))
-    assert learnt > fixed + 0.05
-
-
 # ---- stopping --------------------------------------------------------------------------------------------------------
 
 
@@ -491,9 +375,10 @@ def test_callbacks_see_every_epoch_and_can_stop():
     assert (model.n_iter_, model.stop_reason_) == (2, "callback")
 
 
-def test_time_is_up_within_an_epoch():
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_time_is_up_within_an_epoch(early_stopping):
     X, y = data(n_rows=2000)
-    model = small(max_iter=10**6, max_time=0.3, batch_size=4)
+    model = small(early_stopping=early_stopping, n_iter_no_change=10**6, max_iter=10**6, max_time=0.3, batch_size=4)
     began = perf_counter()
     with pytest.warns(ConvergenceWarning, match=r"stopped after max_time=0.3 s, in epoch \d+ of max_iter=1000000"):
         model.fit(X, y)
@@ -539,7 +424,7 @@ def test_an_interrupt_is_heard_between_batches():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("gate", "leaf"), ("max_time", 0),
+        ("loss", "hinge"), ("max_time", 0), ("n_gates", 0), ("dropout", 1.0), ("refit", "no"), ("early_stopping", None),
         ("n_tiles", 0), ("n_components", 0), ("n_neighbors", 2.5), ("weight_decay", -1), ("C", 0), ("max_iter", 0),
         ("learning_rate", 0.0), ("learning_rate", np.nan), ("batch_size", 0), ("n_iter_no_change", 0),
         ("validation_fraction", 1.0), ("tol", 0),

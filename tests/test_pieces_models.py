@@ -10,9 +10,19 @@ import pytest
 import reference
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from test_pieces import columns
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, load
+from svmosaic import (
+    ClusteredSVC,
+    HierarchicalMixtureSVC,
+    KMeansSVC,
+    LinearSVC,
+    LocallyLinearSVC,
+    MixtureSVC,
+    MultiTaskMixtureSVC,
+    load,
+)
 from svmosaic.maps import Composed, Scaling
 from svmosaic.models._regularization_path import fit_path
 
@@ -27,6 +37,13 @@ MODELS = {
     "all anchors": LocallyLinearSVC(**SMALL, n_anchors=5, n_neighbors=5),
     "crammer-singer": LocallyLinearSVC(**LOCAL, multi_class="crammer_singer", loss="hinge", tol=1e-2),
 }
+MIXTURES = {
+    "mixture": MixtureSVC(4, **SMALL),
+    "posterior": MixtureSVC(4, **SMALL, calibration="posterior"),
+    "hierarchy": HierarchicalMixtureSVC((2, 2), **SMALL),
+    "tasks": MultiTaskMixtureSVC(3, **SMALL, covariance_floor=0.1),
+}
+EVERYTHING = MODELS | MIXTURES
 
 
 def data(seed=0, n_classes=2, n=400):
@@ -45,10 +62,10 @@ def plain_scores(mosaic, X):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", EVERYTHING)
 def test_scores_are_those_of_the_formulas(name, n_classes):
     X, y = data(0, n_classes)
-    model = MODELS[name].fit(X, y)
+    model = EVERYTHING[name].fit(X, y)
     far = np.vstack([X[:50], 10 * X[50:80], -10 * X[80:100]])
     for rows in (X, far):
         expected = plain_scores(model.mosaic_, rows)
@@ -59,28 +76,30 @@ def test_scores_are_those_of_the_formulas(name, n_classes):
         agree = np.isclose(model.mosaic_.decision_function(single), expected, atol=2e-4 * np.abs(expected).max())
         assert agree.mean() > 0.98  # a row between two cells may change sides
         # Sparse rows of a model that was fitted to dense ones: zeros that are not stored have values too.
+        if name == "tasks":  # dense rows only
+            continue
         stored = sparse.csr_array(rows)
         assert_allclose(model.mosaic_.decision_function(stored), found, atol=1e-9 * np.abs(expected).max())
     assert_array_equal(model.mosaic_.decision_function(X, n_jobs=2), model.mosaic_.decision_function(X))
 
 
-@pytest.mark.parametrize("name", ["linear", "many cells", "local"])
+@pytest.mark.parametrize("name", ["linear", "many cells", "local", "mixture"])
 def test_sparse_fits(name):
     X, y = data(1)
     stored = sparse.csr_array(X)
-    model = MODELS[name].fit(stored, y)
+    model = EVERYTHING[name].fit(stored, y)
     assert model.mosaic_.feature_map.implicit_zeros
     expected = plain_scores(model.mosaic_, X)
     assert_allclose(model.mosaic_.decision_function(stored), expected, atol=1e-10 * np.abs(expected).max())
     assert_allclose(model.mosaic_.decision_function(X), expected, atol=1e-10 * np.abs(expected).max())
-    assert_allclose(model.explain(stored[:9]).contributions, model.explain(X[:9]).contributions, atol=1e-12)
+    parts = [model.explain(rows).tile_contributions for rows in (stored[:9], X[:9])]
+    assert_allclose(*parts, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", EVERYTHING)
 def test_threads_do_not_change_the_fit(name):
     X, y = data(2, 3)
-    one, two = (MODELS[name].set_params(n_jobs=n).fit(X, y).mosaic_ for n in (1, 2))
-    MODELS[name].set_params(n_jobs=None)
+    one, two = (clone(EVERYTHING[name]).set_params(n_jobs=n).fit(X, y).mosaic_ for n in (1, 2))
     assert_array_equal(one.coef, two.coef)
     assert_array_equal(one.intercept, two.intercept)
     assert_array_equal(one.feature_map.knot, two.feature_map.knot)
@@ -98,7 +117,8 @@ def test_the_predictor_does_what_the_model_does(name, n_classes, dtype):
     assert_array_equal(predictor(X), model.predict(X))
     assert_array_equal(predictor.decision_function(X), model.decision_function(X))
     for i in range(20):
-        assert_array_equal(predictor.decision_function(X[i]), predictor.decision_function(X[i : i + 1])[0])
+        # Alone, a row's tiles are added up in another order.
+        assert_allclose(predictor.decision_function(X[i]), predictor.decision_function(X[i : i + 1])[0], rtol=1e-5)
         assert predictor(X[i]) == model.predict(X[i : i + 1])[0]
     assert_array_equal(predictor.decision_function(np.asfortranarray(X)[5]), predictor.decision_function(X[5]))
     with pytest.raises(ValueError, match="features"):
@@ -253,10 +273,35 @@ def test_calibration_and_path():
     assert_allclose(along[1].decision_function(X), alone.decision_function(X), atol=0.05)
 
 
-@pytest.mark.parametrize("name", MODELS)
+def test_mixtures_are_explained_margin_by_margin():
+    X, y = data(6)
+    for name in MIXTURES:
+        model = MIXTURES[name].fit(X, y)
+        explanation = model.explain(X[:15])
+        assert_allclose(explanation.votes.sum(axis=1), model.mosaic_.decision_function(X[:15]), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["mixture", "hierarchy", "tasks"])
+def test_the_objective_of_em_does_not_fall(name):
+    X, y = data(15, 3)
+    model = MIXTURES[name].fit(X, y)
+    rises = np.diff(model.objective_)
+    same = np.diff(model.experts_per_iter_) == 0
+    assert (rises[same] >= -1e-9 * np.abs(model.objective_[0])).all()
+
+
+def test_one_expert_is_the_linear_model():
+    X, y = data(16)
+    settings = SMALL | {"intercept_scaling": 1.0}
+    mixture = MixtureSVC(1, C=0.5, inner_tol=1e-9, inner_max_iter=100_000, **settings).fit(X, y)
+    linear = LinearSVC(C=0.5, tol=1e-9, max_iter=100_000, **settings).fit(X, y)
+    assert_allclose(mixture.coef_[0], linear.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
 def test_files_bring_it_back(name, tmp_path):
     X, y = data(14, 3)
-    model = MODELS[name].fit(X, y)
+    model = EVERYTHING[name].fit(X, y)
     model.save(tmp_path / "model.skops")
     again = load(tmp_path / "model.skops")
     assert_array_equal(again.decision_function(X), model.decision_function(X))

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from svmosaic.heads import Classify
+from svmosaic.packing import without_duplicates
 
 DTYPES = [np.float64, np.float32]
 LARGEST = 1e150  # squares of smaller numbers can be summed
@@ -203,23 +204,14 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
             raise ValueError(f"X must have two dimensions, got an array of shape {np.shape(X)}") from error
         raise
     if not y:
-        return _without_duplicates(found)
-    rows = _without_duplicates(found[0])
-    _check_norms(rows, getattr(estimator, "feature_names_in_", None))
+        return without_duplicates(found)
+    rows = without_duplicates(found[0])
+    check_norms(rows, getattr(estimator, "feature_names_in_", None))
     return rows, *found[1:]
 
 
-def _without_duplicates(X):
-    """Sparse rows with one entry per place; the caller's matrix stays as it is."""
-    if not sparse.issparse(X) or X.has_canonical_format:
-        return X
-    summed = X.copy()
-    summed.sum_duplicates()
-    return X if summed.nnz == X.nnz else summed  # entries in any order are fine
-
-
-def _check_norms(X, names):
-    """Raise ValueError if the squared norm of a row overflows."""
+def check_norms(X, names=None):
+    """Raise ValueError if the squared norm of a row overflows, with the column of the largest value."""
     values = X.data if sparse.issparse(X) else X
     if X.dtype != np.float64 or values.size == 0 or max(values.max(), -values.min()) < LARGEST:
         return

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmosaic.explain import Table, names_of
+from svmosaic.gates import SeveralGates
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,11 @@ def curves_of(mosaic, rows_per_tile, output_names, feature_names=None) -> Curves
 
 
 def _shares(mosaic, rows_per_tile):
-    owner = getattr(mosaic.gate, "gate_of_tile", np.zeros(mosaic.n_tiles, dtype=int))
-    factors = getattr(mosaic.gate, "factors", np.ones(1))
+    several = isinstance(mosaic.gate, SeveralGates)
+    owner, factors = (
+        (mosaic.gate.gate_of_tile, mosaic.gate.factors)
+        if several
+        else (np.zeros(mosaic.n_tiles, dtype=int), np.ones(1))
+    )
     total = np.maximum(np.bincount(owner, rows_per_tile), np.finfo(float).tiny)
     return rows_per_tile * (factors / total)[owner]

@@ -26,6 +26,20 @@ def _packed(part, dtype):
     return [_packed(gate, dtype) for gate in part] if isinstance(part, list) else part
 
 
+def without_duplicates(X):
+    """Rows with one entry per place; an entry stored in two parts would spoil norms and distances.
+
+    Parameters
+    ----------
+    X : ndarray, or sparse matrix in CSR format, which stays as it is: what is changed is a copy
+    """
+    if getattr(X, "has_canonical_format", True):
+        return X
+    summed = X.copy()
+    summed.sum_duplicates()
+    return summed
+
+
 def pack_scorer(gate, tiles, curves, dtype, width=1):
     """The scorer in the core for rows of this precision.
 

@@ -8,7 +8,7 @@ import numpy as np
 from svmosaic import _core
 from svmosaic.heads import Classify, flattened
 from svmosaic.maps.scaling import Scaling
-from svmosaic.packing import pack_gate, pack_scorer
+from svmosaic.packing import pack_gate, pack_scorer, without_duplicates
 
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -220,7 +220,7 @@ def checked(X, n_features):
     if hasattr(X, "indptr"):
         if getattr(X, "format", None) != "csr":
             raise TypeError(f"sparse rows must be in CSR format, got {getattr(X, 'format', type(X).__name__)}")
-        X = X if X.dtype in _DTYPES else X.astype(np.float64)
+        X = without_duplicates(X if X.dtype in _DTYPES else X.astype(np.float64))
     else:
         X = np.asarray(X)
         if X.dtype not in _DTYPES:

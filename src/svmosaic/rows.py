@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic import _core
+from svmosaic.packing import without_duplicates
 
 # The core is called for about this many multiplications at a time (some tenths of a second), to look for interrupts.
 WORK_A_CALL = 1e9
@@ -58,10 +59,7 @@ class Rows:
             self.core = X.in_core(bias)
             self.n_stored = X.n_stored
         elif sparse.issparse(X):
-            X = X.tocsr()
-            if not X.has_canonical_format:  # an entry stored in two parts would spoil the norms
-                X = X.copy()
-                X.sum_duplicates()
+            X = without_duplicates(X.tocsr())
             indices = X.indices.astype(np.int32, copy=False)
             indptr = X.indptr.astype(np.int64, copy=False)
             self.core = _core.Rows.sparse(X.data, indices, indptr, X.shape[1], bias)

@@ -10,7 +10,6 @@ import distributed
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic import models
@@ -40,10 +39,6 @@ _DOC = """{name} over Dask collections.
     rounds_ : list of Round
         What travelled: the function, the bytes sent to each worker and the bytes each partition returned.
     """
-
-
-def _can_predict_proba(estimator):
-    return hasattr(estimator.local_ if hasattr(estimator, "local_") else estimator._local_estimator(), "predict_proba")
 
 
 class DaskClassifier(ClassifierMixin, BaseEstimator):
@@ -82,9 +77,14 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         like = _no_scores(self.local_)
         return self._apply(X, "decision_function", None if like.ndim == 1 else like.shape[1], np.float64)
 
-    @available_if(_can_predict_proba)
-    def predict_proba(self, X):
-        """Calibrated probabilities of shape (n_samples, n_classes), lazily; there with `calibration` only."""
+    @property
+    def predict_proba(self):
+        """Calibrated probabilities of shape (n_samples, n_classes) from X, lazily; there with `calibration` only."""
+        _ = (self.local_ if hasattr(self, "local_") else self._local_estimator()).predict_proba  # or its error
+        return self._predict_proba
+
+    def _predict_proba(self, X):
+        """Probabilities of the rows of X, lazily."""
         check_is_fitted(self, "local_")
         return self._apply(X, "predict_proba", len(self.local_.classes_), np.float64)
 

@@ -11,7 +11,7 @@ from svmosaic.gates.rbf import RBFGate
 from svmosaic.gates.responsibilities import Responsibilities
 from svmosaic.gates.scaled import ScaledGate
 from svmosaic.gates.several import SeveralGates
-from svmosaic.gates.split_tree import SplitTreeGate, plant_tree
+from svmosaic.gates.split_tree import SplitTreeGate
 
 __all__ = [
     "CODINGS",
@@ -29,6 +29,5 @@ __all__ = [
     "SingleCell",
     "SplitTreeGate",
     "place_centers",
-    "plant_tree",
     "principal_components",
 ]

@@ -1,5 +1,5 @@
-"""Driver of the gate learner (core/learner.hpp): parameters with Adam's moments, schedules, and calls short enough to
-be interrupted."""
+"""Driver of the gate learner (core/learner.hpp): parameters with Adam's moments, and calls short enough to be
+interrupted."""
 
 from copy import deepcopy
 from time import perf_counter
@@ -8,68 +8,121 @@ import numpy as np
 
 from svmosaic import _core
 
-# Share of the steps over which the rate rises, and the share of the peak it starts from; it then falls to nearly zero.
-WARM_UP, FIRST_RATE, LAST_RATE = 0.25, 0.1, 0.01
 # Rate of the gate as a share of the rate of the tiles.
 GATE_RATE = 0.3
-# Sharpness of a tree's splits at the start and at the end, where margins at the start have a deviation of one.
-SOFT, HARD = 1.0, 100.0
 # A call of the core should last about this long, in seconds: an interrupt waits for its end.
 CALL_SECONDS = 0.2
+LOSSES = ("squared_hinge", "log_loss", "squared_error", "epsilon_insensitive", "quantile")
+MOVING = ("tiles", "anchors", "projection", "log_tau")
 
 
 class GateLearner:
-    r"""Projection, gate and tiles, learnt together by minibatches.
+    r"""One or several projections and gates, with their tiles, learned together by minibatches.
 
-    Minimises the mean over rows of :math:`s_i \sum_c \max(0, 1 - y_{ic} f_c(x_i))^2` for
+    Minimizes the mean over rows of :math:`s_i \, \text{loss}(y_i, f(x_i))` for
 
-    .. math:: f_c(x) = \sum_{j \in N(x)} g_j(x) (\langle w_{jc}, x \rangle + b_{jc})
+    .. math:: f_c(x) = \frac{1}{\sqrt{M}} \sum_m \sum_{j \in N_m(x)} g_{mj}(x) (\langle w_{jc}, x \rangle + b_{jc}) ,
+              \quad g_m = \text{softmax}_{j \in N_m(x)}(-\tau_m \lVert P_m x - v_j \rVert^2)
 
-    Anchors: N(x) are the `width` nearest to z = P x and
-    :math:`g = \text{softmax}_{j \in N(x)}(-\tau \lVert z - v_j \rVert^2)`. A tree of splits: g is the probability of
-    the path to leaf j, where node i goes right with probability :math:`\sigma(t \langle \theta_i, (z, 1) \rangle)`,
-    normalised over N(x), the `width` likeliest that a search of this width finds; t is raised from `SOFT` to `HARD`.
+    with :math:`N_m(x)` the `width` anchors of gate m nearest to :math:`P_m x`.
 
     Parameters
     ----------
-    gate : ndarray
-        Anchors of shape (n_tiles, n_components), or splits of shape (n_tiles - 1, n_components + 1).
-    tau : float or None
-        None for splits.
-    projection : ndarray of shape (n_components, n_features) or None
+    gates : list of (anchors, tau, projection)
+        One for each gate: an ndarray of shape (n_tiles, n_components), a float, and an ndarray of shape
+        (n_components, n_features) or None (of all gates or of none).
     n_features, n_outputs, width : int
     decay : float
-        Decoupled weight decay of the tiles: each loses this share of itself times the learning rate a step.
+        Decoupled weight decay of the tiles: each loses this share of itself times the learning rate in a step.
+    loss : str
+        One of `LOSSES`, as in core/learner_losses.hpp.
+    loss_parameter : sequence of float
+        Epsilon, or the quantile, of each output.
+    dropout : float
+        Share of the features that the tiles do not see, drawn anew for each row and step.
+    seed : int
+        Of the dropout.
     gate_rate : float
-        Learning rate of the gate as a share of that of the tiles.
+        Learning rate of the gates as a share of that of the tiles.
     dtype : float32, or float64 for checks
+
+    Attributes
+    ----------
+    tiles, anchors, projection, log_tau : ndarray of shape (3, ...)
+        Parameters, stacked with Adam's two moments. Tiles are of shape (n_tiles, n_outputs * (n_features + 1)), the
+        projections of all gates of shape (n_gates * n_components, n_features + 1) with a last column of zeros.
+    first_tile : list of int
+        First tile of each gate, and the number of tiles.
+    idle_since : ndarray of shape (n_tiles,)
+        Sum of learning rates when a tile was last touched.
+    clock : ndarray
+        Steps taken, and the sum of their learning rates.
     """
 
     def __init__(
-        self, gate, tau, projection, *, n_features, n_outputs, width, decay, gate_rate=GATE_RATE, dtype=np.float32
-    ):
-        self.is_tree = tau is None
-        n_tiles = len(gate) + self.is_tree
+        self, gates, *, n_features, n_outputs, width, decay, loss="squared_hinge", loss_parameter=(), dropout=0.0,
+        seed=0, gate_rate=GATE_RATE, dtype=np.float32,
+    ):  # fmt: skip
+        anchors, tau, projections = zip(*gates, strict=True)
+        self.first_tile = np.cumsum([0, *map(len, anchors)]).tolist()
         self.n_outputs, self.width, self.decay, self.gate_rate = n_outputs, width, decay, gate_rate
-        self.tiles = _moving(np.zeros((n_tiles, n_outputs * (n_features + 1))), dtype)
-        self.gate = _moving(gate, dtype)
+        self.loss, self.loss_parameter = loss, [float(value) for value in loss_parameter]
+        self.dropout, self.seed = dropout, seed
+        self.tiles = _moving(np.zeros((self.n_tiles, n_outputs * (n_features + 1))), dtype)
+        self.anchors = _moving(np.concatenate(anchors), dtype)
         self.projection = None
-        if projection is not None:
-            self.projection = _moving(np.hstack([projection, np.zeros((len(projection), 1))]), dtype)
-        self.log_tau = np.array([[0.0 if tau is None else np.log(tau), 0.0, 0.0]])
-        self.idle_since = np.zeros(n_tiles)
+        if projections[0] is not None:
+            stacked = np.concatenate(projections)
+            self.projection = _moving(np.hstack([stacked, np.zeros((len(stacked), 1))]), dtype)
+        self.log_tau = _moving(np.log(tau), np.float64)
+        self.idle_since = np.zeros(self.n_tiles)
         self.clock = np.zeros(2)
 
+    @property
+    def n_gates(self) -> int:
+        return len(self.first_tile) - 1
+
+    @property
+    def n_tiles(self) -> int:
+        return self.first_tile[-1]
+
+    def __setstate__(self, state):
+        """Also the state of learners with one gate, as files of version 0.1 hold it."""
+        self.__dict__.update(state)
+        if "first_tile" in state:
+            return
+        self.tiles, self.anchors = (np.stack(state[name]) for name in ("tiles", "gate"))
+        if state["is_tree"]:  # a tree of splits, which this version predicts with, but cannot go on learning
+            return
+        self.__dict__.update(loss="squared_hinge", loss_parameter=[], dropout=0.0, seed=0)
+        self.projection = None if state["projection"] is None else np.stack(state["projection"])
+        self.log_tau = np.ascontiguousarray(state["log_tau"].T)
+        self.first_tile = [0, self.tiles.shape[1]]
+        del self.__dict__["gate"], self.__dict__["is_tree"]
+
     def epoch(
-        self, rows, label, weight, order, batch_size, rates, *, sharpness=None, learn_gate=True, n_threads=1,
-        deadline=np.inf,
+        self, rows, target, weight, order, batch_size, rates, *, learn_gate=True, n_threads=1, deadline=np.inf
     ):  # fmt: skip
-        """Steps over the rows of `order` in batches, one rate (and, of a tree, one sharpness) a batch.
+        """Steps over the rows of `order` in batches, one rate per batch.
 
         Returns the sum of the losses on the way and the number of rows that were met: all, unless the clock
-        (`perf_counter`) passed the deadline. Control returns to Python between batches several times a second.
+        (`perf_counter`) passed the deadline. Control returns to Python between batches several times per second.
+
+        Parameters
+        ----------
+        rows : Rows
+        target : ndarray of shape (n_rows, 1) or (n_rows, n_outputs)
+            Positions of the classes, or numbers to predict; in the precision of the learner.
+        weight : ndarray of shape (n_rows,)
+        order : ndarray of int32
+            The rows to meet.
+        batch_size : int
+        rates : ndarray
+        learn_gate : bool
+        n_threads : int
+        deadline : float
         """
-        projection = [None, None, None] if self.projection is None else self.projection
+        core = self.core()
         n_batches = -(-len(order) // batch_size)
         loss, done, at_once = 0.0, 0, 1
         while done < n_batches:
@@ -77,27 +130,41 @@ class GateLearner:
             if began > deadline:
                 break
             here = slice(done, done + at_once)
-            loss += _core.learn_epoch(
-                rows.core, label, weight, order[here.start * batch_size : here.stop * batch_size], batch_size,
-                rates[here], self.n_outputs, self.width, learn_gate, self.decay, self.gate_rate,
-                sharpness[here] if self.is_tree else None, *self.tiles, *self.gate, *projection, self.log_tau,
-                self.idle_since, self.clock, n_threads,
+            chosen = order[here.start * batch_size : here.stop * batch_size]
+            loss = core.epoch(
+                rows.core, target, weight, chosen, batch_size, rates[here], learn_gate, n_threads, loss
             )  # fmt: skip
             done += at_once
             speed = at_once / max(perf_counter() - began, 1e-9)
             at_once = max(1, min(2 * at_once, int(CALL_SECONDS * speed)))
         return loss, min(done * batch_size, len(order))
 
+    def core(self):
+        """The learner in the core, which works on the arrays of this one."""
+        if not hasattr(self, "first_tile"):
+            raise ValueError("a gate that is a tree of splits can no longer be learned: fit a new model")
+        kind = _core.GateLearnerF32 if self.tiles.dtype == np.float32 else _core.GateLearnerF64
+        return kind(
+            tiles=self.tiles, anchors=self.anchors, projection=self.projection, log_tau=self.log_tau,
+            idle_since=self.idle_since, clock=self.clock, first_tile=self.first_tile, n_outputs=self.n_outputs,
+            width=self.width, loss=self.loss, loss_parameter=self.loss_parameter, dropout=self.dropout, seed=self.seed,
+            decay=self.decay, gate_rate=self.gate_rate,
+        )  # fmt: skip
+
     @property
-    def tau(self) -> float:
+    def tau(self):
+        """Sharpness of each gate."""
         with np.errstate(over="ignore"):
-            return float(np.exp(self.log_tau[0, 0]))
+            return np.exp(self.log_tau[0])
 
     @property
     def is_finite(self) -> bool:
-        """Whether no parameter has overflowed. A loss does not tell: the hinge of what is not a number is zero."""
-        values = [moving[0] for moving in (self.tiles, self.gate, self.projection) if moving is not None]
-        return all(np.isfinite(value).all() for value in [*values, self.log_tau]) and 0 < self.tau < np.inf
+        """Whether no parameter has overflowed. A loss does not show it: the hinge of NaN is zero."""
+        values = [getattr(self, name) for name in MOVING]
+        tau = self.tau
+        return all(np.isfinite(v[0]).all() for v in values if v is not None) and bool(
+            ((tau > 0) & (tau < np.inf)).all()
+        )
 
     def tile_weights(self):
         """Tiles of shape (n_tiles, n_outputs, n_features + 1), with the decay of idle steps applied."""
@@ -107,12 +174,12 @@ class GateLearner:
 
     def set_tile_weights(self, tiles):
         """Go on from other tiles, of shape (n_tiles, n_outputs, n_features + 1), with moments of zero."""
-        self.tiles = _moving(tiles.reshape(len(tiles), -1), self.tiles[0].dtype)
+        self.tiles = _moving(tiles.reshape(len(tiles), -1), self.tiles.dtype)
         self.idle_since[:] = self.clock[1]
 
     def set_decay(self, decay):
         """Another weight decay from now on; idle steps so far decay at the old one."""
-        self.tiles[0][:] = self.tile_weights().reshape(len(self.idle_since), -1)
+        self.tiles[0] = self.tile_weights().reshape(self.n_tiles, -1)
         self.idle_since[:] = self.clock[1]
         self.decay = decay
 
@@ -126,21 +193,7 @@ class GateLearner:
 
 
 def _moving(value, dtype):
-    """A parameter with Adam's two moments."""
-    value = np.array(value, dtype=dtype, order="C")
-    return [value, np.zeros_like(value), np.zeros_like(value)]
-
-
-def one_cycle(peak, n_steps, steps=slice(None)):
-    """Learning rates that rise linearly to the peak and fall along a cosine to nearly zero; of some of the steps."""
-    step = np.arange(*steps.indices(n_steps))
-    rise = max(1, round(WARM_UP * n_steps))
-    up = FIRST_RATE + (1 - FIRST_RATE) * step / rise
-    fallen = (step - rise) / max(1, n_steps - rise - 1)
-    down = LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + np.cos(np.pi * fallen))
-    return peak * np.where(step < rise, up, down)
-
-
-def hardening(n_steps, steps=slice(None)):
-    """Sharpness of a tree's splits, growing by the same factor each step from soft to hard; of some of the steps."""
-    return SOFT * (HARD / SOFT) ** (np.arange(*steps.indices(n_steps)) / max(1, n_steps - 1))
+    """A parameter stacked with Adam's two moments, which start at zero."""
+    stacked = np.zeros((3, *np.shape(value)), dtype=dtype)
+    stacked[0] = value
+    return stacked

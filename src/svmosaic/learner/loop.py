@@ -1,115 +1,169 @@
-"""The epochs of a learnt gate: schedule, hold-out, callbacks, time limit; and the fitted form of a learner."""
+"""The epochs of learned gates: schedule, held-out part, time limit; and the fitted form of a learner."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 
-from svmosaic.gates import DistanceGate, ProjectedGate, SplitTreeGate
-from svmosaic.learner.gate_learner import HARD, hardening, one_cycle
+from svmosaic.gates import DistanceGate, ProjectedGate, SeveralGates
+from svmosaic.learner.schedule import one_cycle
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows
-
-# Batches are a 400th of the rows, within bounds: small ones learn more in an epoch, large ones cost less a row.
-STEPS, SMALLEST_BATCH, LARGEST_BATCH = 400, 32, 1024
 
 
 @dataclass
 class Trace:
-    """What happened in each epoch, and why they ended."""
+    """What happened in each epoch, which one was best, and why they ended."""
 
     losses: list[float] = field(default_factory=list)
     validation_scores: list[float] = field(default_factory=list)
+    best_epoch: int = 0
     stop_reason: str = "max_iter"
 
 
-def batch_of(batch_size, n_rows) -> int:
-    """Rows a step."""
-    if batch_size is None:
-        batch_size = int(np.clip(n_rows // STEPS, SMALLEST_BATCH, LARGEST_BATCH))
-    return min(batch_size, n_rows)
+@dataclass(frozen=True)
+class Plan:
+    """How to learn.
+
+    Attributes
+    ----------
+    epochs, batch_size : int
+    learning_rate : float
+        Peak of the schedule.
+    patience : int or None
+        Epochs without a better score on the held-out part after which to stop; None: no held-out part is scored.
+    learn_gate : bool
+    n_jobs : int or None
+    """
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    patience: int | None = None
+    learn_gate: bool = True
+    n_jobs: int | None = None
 
 
-def learn(estimator, learner, X, target, held, rng, fitting) -> Trace:
-    """All epochs; with early stopping the learner ends as it was after its best one."""
+class CoreEngine:
+    """Epochs of a learner in the core; learner/jax_loop.py has those on an accelerator.
+
+    Parameters
+    ----------
+    learner : GateLearner
+        Changed in place.
+    X : ndarray or CSR matrix, in the precision of the learner
+    target : ndarray of shape (n_rows, 1) or (n_rows, n_outputs)
+    weight : ndarray of shape (n_rows,)
+    plan : Plan
+    """
+
+    def __init__(self, learner, X, target, weight, plan):
+        self.learner, self.plan = learner, plan
+        self.rows, self.weight = Rows(X), np.ascontiguousarray(weight, dtype=np.float64)
+        self.target = np.ascontiguousarray(target, dtype=learner.tiles.dtype)
+
+    def epoch(self, order, rates, deadline=np.inf) -> tuple[float, int]:
+        """Sum of the losses on the way, and the number of rows that were met before the deadline."""
+        return self.learner.epoch(
+            self.rows, self.target, self.weight, order, self.plan.batch_size, rates, learn_gate=self.plan.learn_gate,
+            n_threads=effective_n_jobs(self.plan.n_jobs), deadline=deadline,
+        )  # fmt: skip
+
+    def scores(self, X):
+        """Scores of rows, of shape (n_rows, n_outputs), with what has been learned so far."""
+        return mosaic_of(self.learner).decision_function(X, self.plan.n_jobs)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no parameter has overflowed, if the loss does not show it: the hinge of NaN is zero in the core."""
+        return self.learner.is_finite
+
+    def finish(self):
+        """Bring what has been learned back to the learner."""
+
+
+def learn(
+    engine, plan: Plan, rng, *, deadline=None, validate: Callable | None = None, after_epoch: Callable | None = None
+) -> Trace:  # fmt: skip
+    """All epochs. With patience the learner ends as it was after its best epoch.
+
+    Parameters
+    ----------
+    engine : CoreEngine or JaxEngine
+    plan : Plan
+    rng : RandomState
+        Of the order of the rows.
+    deadline : float or None
+        On the clock `perf_counter`.
+    validate : callable
+        Returns the score of the held-out part; needed with patience.
+    after_epoch : callable, optional
+        Is given the trace; returns whether to stop.
+    """
     trace = Trace()
-    n_rows, batch = X.shape[0], batch_of(estimator.batch_size, X.shape[0])
-    n_batches = -(-n_rows // batch)
-    n_steps = n_batches * estimator.max_iter
-    deadline = np.inf if fitting.deadline is None else fitting.deadline
-    best, best_epoch, kept = -np.inf, 0, None
-    rows, name = Rows(X), type(estimator).__name__
-    for epoch in range(estimator.max_iter):
-        here = slice(epoch * n_batches, (epoch + 1) * n_batches)
+    n_rows = len(engine.weight)
+    n_batches = -(-n_rows // plan.batch_size)
+    n_steps = n_batches * plan.epochs
+    best, kept = -np.inf, None
+    for epoch in range(plan.epochs):
         order = rng.permutation(n_rows).astype(np.int32)
-        rates = one_cycle(estimator.learning_rate, n_steps, here)
-        loss, n_met = one_pass(
-            estimator, learner, rows, target, order, batch, rates, hardening(n_steps, here), deadline=deadline
-        )
+        rates = one_cycle(plan.learning_rate, n_steps, slice(epoch * n_batches, (epoch + 1) * n_batches))
+        loss, n_met = engine.epoch(order, rates, np.inf if deadline is None else deadline)
         if n_met == 0:
             trace.stop_reason = "max_time"
             break
-        trace.losses.append(loss)
-        check_divergence(learner, loss, epoch + 1, estimator.learning_rate)
-        if estimator.early_stopping:
-            trace.validation_scores.append(accuracy(mosaic_of(learner), held[0], held[1], estimator.n_jobs))
+        trace.losses.append(mean_loss(loss, engine.weight[order[:n_met]]))
+        if not (np.isfinite(trace.losses[-1]) and engine.is_finite):
+            raise diverged(epoch + 1, plan.learning_rate)
+        if validate is not None and plan.patience is not None:
+            trace.validation_scores.append(validate())
             if trace.validation_scores[-1] > best:
-                best, best_epoch, kept = trace.validation_scores[-1], epoch, learner.copy()
-        if estimator.verbose:
-            score = f", validation {trace.validation_scores[-1]:.4f}" if trace.validation_scores else ""
-            print(f"[{name}] epoch {epoch + 1}/{estimator.max_iter}: mean loss {loss:.6g}{score}")
-        stop = fitting.step(
-            "epoch", lambda: {"classes_": target.classes, "mosaic_": mosaic_of(learner)}
-        )  # fmt: skip
+                engine.finish()
+                best, trace.best_epoch, kept = trace.validation_scores[-1], epoch, engine.learner.copy()
+        stop = after_epoch is not None and after_epoch(trace)
         if n_met < n_rows:
             trace.stop_reason = "max_time"
         elif stop:
             trace.stop_reason = "callback"
-        elif estimator.early_stopping and epoch - best_epoch >= estimator.n_iter_no_change:
+        elif plan.patience is not None and epoch - trace.best_epoch >= plan.patience:
             trace.stop_reason = "early_stopping"
         else:
             continue
         break
+    engine.finish()
     if kept is not None:
-        learner.restore(kept)
+        engine.learner.restore(kept)
+    if not engine.learner.is_finite:
+        raise diverged(len(trace.losses), plan.learning_rate)
     return trace
 
 
-def one_pass(estimator, learner, rows, target, order, batch, rates, sharpness, **options) -> tuple[float, int]:
-    """One pass over the rows of `order`: their mean loss on the way, and how many were met in time."""
-    loss, n_met = learner.epoch(
-        rows, target.label.astype(np.int32), target.weight, order, batch, rates, sharpness=sharpness,
-        learn_gate=bool(estimator.learn_gate), n_threads=effective_n_jobs(estimator.n_jobs), **options,
-    )  # fmt: skip
-    weight = float(target.weight[order[:n_met]].sum())
-    return loss / weight if weight > 0 else 0.0, n_met
+def mean_loss(loss, weight) -> float:
+    """The weighted mean of losses from their sum."""
+    total = float(weight.sum())
+    return loss / total if total > 0 else 0.0
 
 
-def still(n_batches):
-    """The sharpness of a tree that goes on learning from a stream."""
-    return np.full(n_batches, HARD)
-
-
-def check_divergence(learner, loss, epoch, learning_rate):
-    if not (np.isfinite(loss) and learner.is_finite):
-        raise ValueError(
-            f"learning diverged in epoch {epoch} with learning_rate={learning_rate}: "
-            "standardise the features, or lower learning_rate"
-        )
-
-
-def accuracy(mosaic, X, target, n_jobs) -> float:
-    return target.head.accuracy(mosaic.decision_function(X, n_jobs), target.label, target.weight)
+def diverged(epoch, learning_rate) -> ValueError:
+    return ValueError(
+        f"learning diverged in epoch {epoch} with learning_rate={learning_rate}: "
+        "standardize the features, or lower learning_rate"
+    )
 
 
 def mosaic_of(learner) -> Mosaic:
-    """The fitted form of what has been learnt so far."""
+    """The fitted form of what has been learned so far."""
     tiles = learner.tile_weights()
-    values = learner.gate[0].astype(np.float64)
-    gate: Any = (
-        SplitTreeGate(values) if learner.is_tree else DistanceGate(values, "softmax", learner.width, learner.tau)
-    )
-    if learner.projection is not None:
-        gate = ProjectedGate(np.ascontiguousarray(learner.projection[0][:, :-1], dtype=np.float64), gate)
-    return Mosaic(gate, tiles[:, :, :-1], tiles[:, :, -1])
+    n_components = learner.anchors.shape[2]
+    gates = []
+    for m, (first, end) in enumerate(zip(learner.first_tile[:-1], learner.first_tile[1:], strict=True)):
+        anchors = learner.anchors[0, first:end].astype(np.float64)
+        gate: Any = DistanceGate(anchors, "softmax", learner.width, float(learner.tau[m]))
+        if learner.projection is not None:
+            projection = learner.projection[0, m * n_components : (m + 1) * n_components, :-1]
+            gate = ProjectedGate(np.ascontiguousarray(projection, dtype=np.float64), gate)
+        gates.append(gate)
+    whole = gates[0] if len(gates) == 1 else SeveralGates(tuple(gates), np.full(len(gates), len(gates) ** -0.5))
+    return Mosaic(whole, tiles[:, :, :-1], tiles[:, :, -1])

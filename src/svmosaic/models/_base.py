@@ -8,6 +8,7 @@ from svmosaic._validation import validate_rows
 from svmosaic.curves import curves_of
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.heads import head_of
+from svmosaic.maps import Pieces, check_pieces
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._importances import ImportanceMixin
 from svmosaic.models._probabilities import ProbabilityMixin
@@ -103,6 +104,20 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         counts = self._count_regions(tile_rows, np.searchsorted(self.classes_, y), codes)
         names = getattr(self, "feature_names_in_", None)
         return regions_table(self.mosaic_, counts, head_of(self), names)
+
+    def _fit_map(self, X, target, rng):
+        """The fitted feature map, or None."""
+        if self._pieces is None:
+            return None
+        return Pieces.fit(X, self._pieces, target.sample_weight, rng, self.n_jobs)
+
+    @property
+    def _pieces(self):
+        """The parameter `pieces` of models that have it."""
+        return getattr(self, "pieces", None)
+
+    def _check_pieces(self):
+        check_pieces(self._pieces)
 
     def _count_regions(self, tile_rows, label, codes):
         """Counts for `regions_`: one pass of scoring."""

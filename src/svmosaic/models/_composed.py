@@ -7,7 +7,6 @@ from svmosaic._validation import check_choice, check_real, validate_training
 from svmosaic.couplings import Coupling
 from svmosaic.heads import Classify
 from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
-from svmosaic.maps import Pieces, check_pieces
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._composed_fit import MemoryRows, Options, fit_composed, solve_outputs
@@ -91,17 +90,6 @@ class ComposedClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassifie
         """How often it solves for the tiles of all outputs."""
         return 1
 
-    def _fit_map(self, X, target, rng):
-        """The fitted feature map, or None."""
-        if self._pieces is None:
-            return None
-        return Pieces.fit(X, self._pieces, target.sample_weight, rng, self.n_jobs)
-
-    @property
-    def _pieces(self):
-        """The parameter `pieces` of models that have it."""
-        return getattr(self, "pieces", None)
-
     def _fit_gate(self, rows, rng):
         """A gate, fitted to rows that answer the questions of `FitRows`."""
         raise NotImplementedError
@@ -121,6 +109,6 @@ class ComposedClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassifie
         check_real("intercept_scaling", self.intercept_scaling, above=0)
         check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
         check_choice("solver", self.solver, self._solvers)
-        check_pieces(self._pieces)
+        self._check_pieces()
         check_real("max_time", self.max_time, above=0, optional=True)
         self._check_calibration()

@@ -88,6 +88,10 @@ class FitRows(Protocol):
     def n_rows(self) -> int:
         """How many there are."""
 
+    @property
+    def n_seen(self) -> int:
+        """Features that the tiles see."""
+
     def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name) -> Any:
         """Centers for a gate; see `svmosaic.gates.place_centers`."""
 
@@ -206,6 +210,10 @@ class MemoryRows:
     @property
     def n_rows(self) -> int:
         return self.gate_rows.shape[0]
+
+    @property
+    def n_seen(self) -> int:
+        return self.tile_rows.shape[1]
 
     def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name):
         return place_centers(

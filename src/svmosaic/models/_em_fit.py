@@ -64,5 +64,5 @@ def fit_em(rows: FitRows, plan: Plan, rng, deadline, watch) -> tuple[EM, Mixture
     loop = EM(
         shared, plan.tasks, label_weight=plan.label_weight, tol=plan.tol, max_iter=plan.max_iter, deadline=deadline
     )
-    start = loop.start(gate, rows.target.n_outputs, rows.n_features, bias)
+    start = loop.start(gate, rows.target.n_outputs, rows.n_seen, bias)
     return loop, *loop.run(start, watch)

@@ -25,10 +25,10 @@ class Mixture:
     bank: Bank
     bias: float
 
-    def mosaic(self, link) -> Mosaic:
-        """The fitted form."""
+    def mosaic(self, link, feature_map=None) -> Mosaic:
+        """The fitted form; the experts see rows through the feature map, if there is one."""
         coef, intercept = split_bias(self.bank.tiles, self.bias)
-        return Mosaic(self.gate, coef.copy(), intercept, link)
+        return Mosaic(self.gate, coef.copy(), intercept, link, feature_map)
 
 
 class EMRows(Protocol):

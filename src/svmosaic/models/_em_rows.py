@@ -19,8 +19,10 @@ from svmosaic.solvers import Control, Problem, solve
 
 
 def responsibilities(rows, X, signs, weight, mixture, label_weight, drop, n_threads):
-    """The E-step of some rows: their log likelihood, and who answers for what."""
+    """The E-step of some rows: their log likelihood, and who answers for what. X are the rows as the gate sees them."""
     tree, given = mixture.gate.e_step_form(X)
+    if tree is not None and rows.X is not X:  # gate and experts see different rows
+        tree, given = None, mixture.gate.log_weights(X, n_threads)
     log_likelihood = np.empty(len(weight))
     tiles = np.ascontiguousarray(mixture.bank.tiles)
     count, expert, q = _core.e_step(
@@ -48,7 +50,8 @@ class MemoryEMRows:
 
     def __init__(self, rows, *, options, gate_options, rng, deadline):
         target = rows.target
-        self.X, self.weight, self.place = rows.gate_rows, target.weight, rows.place
+        self.X, self.tile_rows = rows.gate_rows, rows.tile_rows
+        self.weight, self.place = target.weight, rows.place
         self.signs = np.stack([target.signs(c) for c in range(target.n_outputs)], axis=1)
         self.options, self.rng, self.deadline = options, rng, deadline
         self.gate_options = gate_options(self.weight.sum())
@@ -59,9 +62,12 @@ class MemoryEMRows:
     # ---- the start ----
 
     def mean_square(self) -> float:
-        """The mean squared norm of the rows."""
-        X = self.X
-        squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("if,if->i", X, X)
+        """The mean squared norm of the rows as the experts see them."""
+        X = self.tile_rows
+        if X is not self.X:
+            squares = Rows(X, 0.0).squared_norms
+        else:
+            squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("if,if->i", X, X)
         return float(np.dot(np.asarray(squares).ravel(), self.weight) / self.weight.sum())
 
     def mean_variance(self) -> float:
@@ -86,7 +92,7 @@ class MemoryEMRows:
 
     def append(self, bias):
         """Append the constant of the experts' intercepts to the rows."""
-        self.rows = Rows(self.X, bias)
+        self.rows = Rows(self.tile_rows, bias)
 
     # ---- EM ----
 

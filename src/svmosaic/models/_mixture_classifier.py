@@ -65,7 +65,9 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
     random_state : int, RandomState or None, default=None
         For k-means, the order of the coordinates and the validation part.
     verbose : int, default=0
-        1 prints a line an iteration.
+        1 prints a line per iteration.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and expert instead of a slope, as in `LinearSVC`. The gate sees the rows themselves.
     """
 
 EM_ATTRIBUTES = """classes_ : ndarray of shape (n_classes,)
@@ -127,7 +129,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
                 train, held = hold_out(target.label, n_held, rng)
                 held_out = rows[held], target.take(held)
                 rows, target = rows[train], target.take(train)
-            self._fit_rows(MemoryRows.of(rows, target), rng, progress, held_out)
+            self._fit_rows(MemoryRows.of(rows, target, self._fit_map(rows, target, rng)), rng, progress, held_out)
         return self
 
     def _fit_rows(self, rows, rng, progress, held_out=None):
@@ -137,7 +139,8 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
         def attributes(mixture):
             # The other calibrations come after the last iterate.
             calibration = Posterior() if plan.link == "posterior" else None
-            return {"classes_": classes, "mosaic_": mixture.mosaic(plan.link), "calibration_": calibration}
+            mosaic = mixture.mosaic(plan.link, rows.feature_map)
+            return {"classes_": classes, "mosaic_": mosaic, "calibration_": calibration}
 
         watch = _Watch(progress, attributes, self.n_jobs, held_out, self.n_iter_no_change)
         loop, mixture, trace = fit_em(rows, plan, rng, progress.deadline, watch)
@@ -214,6 +217,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
         check_real("rows_per_expert", self.rows_per_expert, at_least=1, integer=True, optional=True)
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
         check_choice("solver", self.solver, SOLVERS)
+        self._check_pieces()
         self._check_calibration()
         if self.intercept_scaling != "scale":
             check_real("intercept_scaling", self.intercept_scaling, above=0)
@@ -272,7 +276,7 @@ def _calibrate(method, loop, mixture, rows, plan, rng):
 
     def scores_without(weight):
         fold = loop.afresh(mixture, loop.rows.afresh(weight))
-        return fold.mosaic(plan.link).decision_function(rows.gate_rows, plan.options.n_jobs)
+        return fold.mosaic(plan.link, rows.feature_map).decision_function(rows.gate_rows, plan.options.n_jobs)
 
     return cross_fit(method, rows.target, scores_without, rng)
 

@@ -67,7 +67,7 @@ class Candidate:
             return LocallyLinearSVC(self.tiles, C=self.C, **short, **common)
         epochs = int(np.clip(ROWS_SEEN // n_rows, *EPOCHS))
         polish = {} if self.C is None else {"polish": True, "C": self.C}
-        return LearnedGateSVC(self.tiles, max_iter=epochs, **polish, **common)
+        return LearnedGateSVC(self.tiles, max_iter=epochs, early_stopping=False, **polish, **common)
 
     def neighbours(self):
         """Small changes: twice the tiles, and a larger and a smaller C."""

@@ -19,6 +19,11 @@ class ProbabilityMixin:
 
     _calibrations: tuple[str, ...] = METHODS
 
+    @property
+    def _scores_are_log_odds(self) -> bool:
+        """Whether there are probabilities without a calibration being fitted."""
+        return False
+
     def predict(self, X):
         """The class with the largest score, or, with a calibration, the largest probability."""
         scores = self.decision_function(X)  # first: NotFittedError, not AttributeError
@@ -28,7 +33,7 @@ class ProbabilityMixin:
     def predict_proba(self):
         """Probabilities of shape (n_samples, n_classes) from X; there with `calibration` only."""
         # No `available_if`, whose error does not say what is lacking.
-        if getattr(self, "calibration", None) is None:
+        if getattr(self, "calibration", None) is None and not self._scores_are_log_odds:
             others = " or ".join(repr(method) for method in self._calibrations if method != "temperature")
             raise AttributeError(
                 f'{type(self).__name__} has no predict_proba without a calibration: pass calibration="temperature" '

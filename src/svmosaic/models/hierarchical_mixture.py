@@ -79,6 +79,7 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        pieces=None,
     ):
         self.branching = branching
         self.C = C
@@ -105,6 +106,7 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.pieces = pieces
 
     @property
     def node_centers_(self):

@@ -117,6 +117,7 @@ class MixtureSVC(SoftmaxMixture):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        pieces=None,
     ):
         self.n_experts = n_experts
         self.C = C
@@ -143,6 +144,7 @@ class MixtureSVC(SoftmaxMixture):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.pieces = pieces
 
     @property
     def cluster_centers_(self):

@@ -117,6 +117,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        pieces=None,
     ):
         self.n_experts = n_experts
         self.groups = groups
@@ -144,6 +145,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.pieces = pieces
 
     @property
     def means_(self):

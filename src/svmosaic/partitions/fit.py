@@ -11,7 +11,6 @@ from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
 from svmosaic.models._composed_fit import Solved
 from svmosaic.models._progress import Progress
 from svmosaic.partitions.mixture import PartitionedEMRows
-from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import (
     Job,
     cells_used,
@@ -23,6 +22,7 @@ from svmosaic.partitions.part import (
     with_codes,
 )
 from svmosaic.partitions.placement import place, sample, take
+from svmosaic.partitions.solve import solve_partitions
 
 # The estimators that can be fitted, and the values that their parameters must have for it.
 NEEDS: dict[type, dict] = {
@@ -136,6 +136,7 @@ class PartitionedRows:
     def __init__(self, partitions, survey):
         self.partitions, self.target = partitions, survey
         self.n_rows, self.n_features, self.feature_names = survey.n_rows, survey.n_features, survey.names
+        self.n_seen = survey.n_features
         self.one_tile = False
 
     def place(self, n_centers, **options):

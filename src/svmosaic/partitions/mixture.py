@@ -16,8 +16,8 @@ from svmosaic.gates.gaussian import moments
 from svmosaic.heads import signs_of
 from svmosaic.models._em_rows import responsibilities
 from svmosaic.models._experts import carried_over, expert_losses, total_gap
-from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import Job
+from svmosaic.partitions.solve import solve_partitions
 from svmosaic.rows import Rows
 from svmosaic.solvers import Control
 from svmosaic.solvers.certificates import weights_of

@@ -61,14 +61,15 @@ class Problem:
     @property
     def design(self):
         """The block design in the core."""
-        return self._once("design", self._build_design)
+        return self.once("design", self._build_design)
 
     @property
     def curvature(self):
         """|x_r|^2 |coef_r|^2 of each problem row; ValueError where one overflows."""
-        return self._once("curvature", self._build_curvature)
+        return self.once("curvature", self._build_curvature)
 
-    def _once(self, name, build):
+    def once(self, name, build):
+        """What `build` returns, built once for all targets of these rows and codes; it must not call `once` itself."""
         # Classes share what is built here and may ask for it on several threads at once: one builds, the others wait.
         with self._shared["lock"]:
             if name not in self._shared:

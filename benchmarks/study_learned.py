@@ -1,0 +1,128 @@
+"""How should LearnedGateSVC be set by default? Settings judged on parts held out from the training parts of seven sets.
+
+A setting is fitted to 75 % of at most 8000 training rows and scored on the rest, for two seeds; test sets are not
+used. What counts is the mean over the sets of the error beyond that of the best setting of each set, in points.
+Times are processor seconds of one thread. Needs the data folder.
+
+    python benchmarks/study_learned.py            # some minutes; writes benchmarks/results/learned_study.json
+    python benchmarks/study_learned.py --quick    # one set, two settings; writes nothing
+"""
+
+import argparse
+import warnings
+from time import process_time
+
+import numpy as np
+from common import print_table, write_results  # first: it sets the number of threads
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from svmosaic import LearnedGateSVC
+from svmosaic.datasets import load
+from svmosaic.datasets.loader import data_folder
+
+SETS = ("letter", "satimage", "ijcnn1", "pendigits", "svmguide1", "usps", "adult")
+LARGEST, SEEDS = 8000, 2
+ONE = {"n_tiles": 100, "n_neighbors": 8}
+FOUR = {"n_gates": 4, "n_tiles": 32, "n_neighbors": 4}
+EIGHT = {"n_gates": 8, "n_tiles": 16, "n_neighbors": 4}
+FIXED = {"early_stopping": False}
+SETTINGS = {
+    "one gate, 40 epochs": ONE | FIXED,
+    "one gate, early stopping": ONE,
+    "one gate, early stopping, no refit": ONE | {"refit": False},
+    "four gates, 40 epochs": FOUR | FIXED,
+    "four gates, early stopping": FOUR,
+    "eight gates, 40 epochs": EIGHT | FIXED,
+    "eight gates, early stopping": EIGHT,
+    **{
+        f"eight gates, {loss}, decay {decay}, dropout {dropout}, rate {rate}": EIGHT
+        | {"loss": loss, "weight_decay": decay, "dropout": dropout, "learning_rate": rate}
+        for loss, decay, dropout, rate in (
+            ("log_loss", 0.01, 0.0, 0.03),
+            ("log_loss", 0.1, 0.0, 0.03),
+            ("log_loss", 0.1, 0.1, 0.03),
+            ("log_loss", 0.3, 0.1, 0.03),
+            ("log_loss", 0.1, 0.1, 0.01),
+            ("squared_hinge", 0.1, 0.0, 0.03),
+            ("squared_hinge", 0.1, 0.1, 0.03),
+            ("squared_hinge", 0.3, 0.1, 0.03),
+            ("squared_hinge", 0.1, 0.1, 0.01),
+        )
+    },
+}
+
+
+def training_part(name):
+    """At most LARGEST rows of the training part, standardized; of tables, categories one by one."""
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+    elif name == "adult":
+        import pandas
+
+        table = pandas.read_csv(data_folder(None) / "tables" / "adult_train.csv", skipinitialspace=True)
+        X, y = table[table.columns[:-1]], table[table.columns[-1]].to_numpy()
+        texts = [column for column in X if not pandas.api.types.is_numeric_dtype(X[column])]
+        encoder = OneHotEncoder(min_frequency=20, sparse_output=False, handle_unknown="infrequent_if_exist")
+        X = make_column_transformer((encoder, texts), remainder="passthrough").fit_transform(X)
+    else:
+        data = load(name)
+        X, y = data.X_train, data.y_train
+    if len(y) > LARGEST:
+        X, _, y, _ = train_test_split(X, y, train_size=LARGEST, random_state=0, stratify=y)
+    return StandardScaler().fit_transform(X).astype(np.float32), y
+
+
+def judged(X, y, setting, seed):
+    """Accuracy on the part held out, and what it took."""
+    X, X_held, y, y_held = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
+    began = process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LearnedGateSVC(**setting, random_state=seed).fit(X, y)
+    seconds = process_time() - began
+    accuracy = round(100 * float(model.score(X_held, y_held)), 2)
+    return {"accuracy": accuracy, "seconds": round(seconds, 2), "best_epoch": model.best_iter_}
+
+
+def summary_of(records):
+    """Points behind the best setting of each set, on average, and seconds."""
+    names, sets = list(dict.fromkeys(r["setting"] for r in records)), list(dict.fromkeys(r["set"] for r in records))
+    mean = {
+        (s, n): np.mean([r["accuracy"] for r in records if (r["set"], r["setting"]) == (s, n)])
+        for s in sets
+        for n in names
+    }
+    behind = {n: np.mean([max(mean[s, m] for m in names) - mean[s, n] for s in sets]) for n in names}
+    seconds = {n: np.sum([r["seconds"] for r in records if r["setting"] == n]) for n in names}
+    return {n: {"points_behind": round(float(behind[n]), 3), "seconds": round(float(seconds[n]), 1)} for n in names}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one set, two settings; writes nothing")
+    options = parser.parse_args()
+    sets = ("digits",) if options.quick else SETS
+    settings = dict(list(SETTINGS.items())[:2]) if options.quick else SETTINGS
+    records = []
+    for name in sets:
+        X, y = training_part(name)
+        for label, setting in settings.items():
+            for seed in range(1 if options.quick else SEEDS):
+                records.append({"set": name, "setting": label, "seed": seed} | judged(X, y, setting, seed))
+            print(
+                name, label, [r["accuracy"] for r in records if (r["set"], r["setting"]) == (name, label)], flush=True
+            )
+    summary = summary_of(records)
+    rows = sorted(
+        ([label, str(s["points_behind"]), str(s["seconds"])] for label, s in summary.items()), key=lambda r: float(r[1])
+    )
+    print_table("settings", ["setting", "points behind", "seconds"], rows)
+    if not options.quick:
+        write_results("learned_study", "defaults", records, summary)
+
+
+if __name__ == "__main__":
+    main()

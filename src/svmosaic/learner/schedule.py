@@ -1,0 +1,16 @@
+"""The learning rates of all steps. This module needs NumPy only."""
+
+import numpy as np
+
+# Share of the steps over which the rate rises, and the share of the peak it starts from; it then falls to nearly zero.
+WARM_UP, FIRST_RATE, LAST_RATE = 0.25, 0.1, 0.01
+
+
+def one_cycle(peak, n_steps, steps=slice(None)):
+    """Learning rates that rise linearly to the peak and fall along a cosine to nearly zero; of some of the steps."""
+    step = np.arange(*steps.indices(n_steps))
+    rise = max(1, round(WARM_UP * n_steps))
+    up = FIRST_RATE + (1 - FIRST_RATE) * step / rise
+    fallen = (step - rise) / max(1, n_steps - rise - 1)
+    down = LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + np.cos(np.pi * fallen))
+    return peak * np.where(step < rise, up, down)

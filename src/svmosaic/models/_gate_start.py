@@ -1,0 +1,49 @@
+"""Where gates start to learn: principal components, k-means in them, zero tiles."""
+
+import numpy as np
+
+from svmosaic.gates import place_centers, principal_components
+from svmosaic.models.locally_linear import code_gate
+
+# The axes of each of several gates are scaled by up to this share, so that rows have other neighbors in each of them.
+SPREAD = 0.3
+
+
+def start_gates(X, n_gates, n_tiles, n_components, n_neighbors, weight, rng):
+    """Gates for a `GateLearner`, and how many tiles share a row in each of them.
+
+    One gate has the principal components as they are. Of several, each has its own random rotation of them, with the
+    axes scaled by 1 - `SPREAD` to 1 + `SPREAD`, and k-means from its own seed.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+    n_gates, n_tiles, n_neighbors : int
+        Tiles and neighbors of each gate.
+    n_components : int or None
+    weight : ndarray of shape (n_rows,)
+    rng : RandomState
+
+    Returns
+    -------
+    gates : list of (anchors, tau, projection)
+    width : int
+    """
+    components = None if n_components is None else principal_components(X, n_components, rng)
+    gates, widths = [], []
+    for _ in range(n_gates):
+        projection = components
+        if n_gates > 1 and components is not None:
+            projection = (_rotation(len(components), rng) @ components).astype(np.float32)
+        z = X if projection is None else np.ascontiguousarray(X @ projection.T)
+        anchors = place_centers(z, n_tiles, sample_weight=weight, rng=rng)
+        codes = code_gate(z, anchors, "softmax", n_neighbors, None, rng)
+        gates.append((anchors, codes.scale, projection))
+        widths.append(codes.width)
+    return gates, min(widths)
+
+
+def _rotation(n, rng):
+    """A random rotation, its axes scaled."""
+    q, r = np.linalg.qr(rng.standard_normal((n, n)))
+    return rng.uniform(1 - SPREAD, 1 + SPREAD, n)[:, None] * (q * np.sign(np.diag(r)))
