@@ -78,12 +78,14 @@ def stages(model, data):
     from sklearn.utils import check_random_state
 
     from svmosaic._validation import validate_training
+    from svmosaic.models._composed_fit import MemoryRows
+    from svmosaic.models._progress import Progress
 
-    X, target = validate_training(model, data.X_train, data.y_train)
-    rng = check_random_state(0)
-    gate, anchors = timed(model._fit_gate, X, target, rng)
-    codes, coding = timed(gate.code, X, model.n_jobs)
-    _, solving = timed(model._solve, X, target, codes, model._couple(gate.n_tiles), rng)
+    rows = MemoryRows.of(*validate_training(model, data.X_train, data.y_train))
+    rng, options = check_random_state(0), model._options()
+    gate, anchors = timed(model._fit_gate, rows, rng)
+    _, coding = timed(rows.encode, gate, options)
+    _, solving = timed(model._solving(), rows, model._couple(gate.n_tiles), options, Progress(model), rng)
     return {"anchors": anchors, "coding": coding, "solving": solving}
 
 

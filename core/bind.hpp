@@ -37,6 +37,17 @@ struct RowsHandle {
   auto visit(Function&& function) const {
     return std::visit(std::forward<Function>(function), any);
   }
+  // Only rows that hold the numbers themselves; others are refused.
+  template <class Function>
+  auto visit_plain(Function&& function) const {
+    using Result = decltype(function(std::get<0>(any)));
+    return visit([&](const auto& x) -> Result {
+      if constexpr (kPlain<std::decay_t<decltype(x)>>)
+        return function(x);
+      else
+        throw std::invalid_argument("encoded rows are for the tiles: pass the rows themselves");
+    });
+  }
   int64_t n_rows() const {
     return visit([](const auto& x) { return x.n_rows; });
   }
@@ -50,7 +61,7 @@ template <class T, class Function>
 void with_rows(const RowsHandle& rows, int64_t n_features, Function&& function) {
   require(rows.n_features() == n_features, "the rows have another number of features");
   nb::gil_scoped_release release;
-  rows.visit([&](const auto& x) {
+  rows.visit_plain([&](const auto& x) {
     if constexpr (std::is_same_v<typename std::decay_t<decltype(x)>::value_type, T>)
       function(x);
     else
@@ -63,6 +74,21 @@ struct DesignHandle {
   int64_t n_data;  // data rows it was made for
   nb::object owners;
 };
+
+// Checks compressed sparse rows; returns their number.
+template <class T>
+int64_t check_csr(const Vector<const T>& data, const Vector<const int32_t>& indices, const Vector<const int64_t>& indptr,
+                  int64_t n_features) {
+  require(indptr.shape(0) >= 1, "indptr must not be empty");
+  require(n_features >= 0, "n_features must not be negative");
+  const int64_t n = indptr.shape(0) - 1, stored = data.shape(0);
+  require(static_cast<int64_t>(indices.shape(0)) == stored, "data and indices must have the same length");
+  require(indptr.data()[0] == 0 && indptr.data()[n] == stored, "indptr must run from 0 to the number of stored values");
+  for (int64_t i = 0; i < n; ++i) require(indptr.data()[i] <= indptr.data()[i + 1], "indptr must not decrease");
+  for (int64_t p = 0; p < stored; ++p)
+    require(indices.data()[p] >= 0 && indices.data()[p] < n_features, "a column index is out of range");
+  return n;
+}
 
 inline void require_length(int64_t length, int64_t n, const char* message) { require(length == n, message); }
 
@@ -111,6 +137,7 @@ inline Target make_target(int64_t n, const Vector<const int8_t>& sign,
 
 // One function a binding file, called by the module.
 void bind_rows(nb::module_& m);
+void bind_pieces(nb::module_& m);
 void bind_descent(nb::module_& m);
 void bind_mixture(nb::module_& m);
 void bind_newton(nb::module_& m);

@@ -205,7 +205,7 @@ void bind_kernels(nb::module_& m) {
                         static_cast<int64_t>(out.shape(1)) == n_outputs,
                     "out must have shape (n_rows, n_outputs)");
             nb::gil_scoped_release release;
-            rows.visit([&](const auto& x) {
+            rows.visit_plain([&](const auto& x) {
               for_kernel_rows(bank, x.n_rows, n_threads, [&](int64_t begin, int64_t n, KernelScratch& scratch) {
                 kernel_sums_block(bank, x, begin, n, coef.data(), n_outputs, scratch, out.data() + begin * n_outputs);
               });
@@ -221,7 +221,7 @@ void bind_kernels(nb::module_& m) {
                         static_cast<int64_t>(out.shape(1)) == bank.n_groups,
                     "out must have shape (n_rows, n_groups)");
             nb::gil_scoped_release release;
-            rows.visit([&](const auto& x) {
+            rows.visit_plain([&](const auto& x) {
               for_kernel_rows(bank, x.n_rows, n_threads, [&](int64_t begin, int64_t n, KernelScratch& scratch) {
                 kernel_log_sums_block(bank, x, begin, n, scratch, out.data() + begin * bank.n_groups);
               });

@@ -27,7 +27,7 @@ void bind_neighbors(nb::module_& m) {
           require(label.data()[i] >= 0 && label.data()[i] < n_classes, "a label is out of range");
         const Loss loss = make_loss(power);
         nb::gil_scoped_release release;
-        const SmallReport total = rows.visit([&](const auto& x) -> SmallReport {
+        const SmallReport total = rows.visit_plain([&](const auto& x) -> SmallReport {
           using Rows = std::decay_t<decltype(x)>;
           const Rows* z = std::get_if<Rows>(&queries.any);
           if (!z) throw std::invalid_argument("queries must be stored as the training rows are");

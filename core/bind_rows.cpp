@@ -14,14 +14,7 @@ RowsHandle dense_rows(Matrix<const T> x, double bias) {
 template <class T>
 RowsHandle sparse_rows(Vector<const T> data, Vector<const int32_t> indices, Vector<const int64_t> indptr,
                        int64_t n_features, double bias) {
-  require(indptr.shape(0) >= 1, "indptr must not be empty");
-  require(n_features >= 0, "n_features must not be negative");
-  const int64_t n = indptr.shape(0) - 1, stored = data.shape(0);
-  require(static_cast<int64_t>(indices.shape(0)) == stored, "data and indices must have the same length");
-  require(indptr.data()[0] == 0 && indptr.data()[n] == stored, "indptr must run from 0 to the number of stored values");
-  for (int64_t i = 0; i < n; ++i) require(indptr.data()[i] <= indptr.data()[i + 1], "indptr must not decrease");
-  for (int64_t p = 0; p < stored; ++p)
-    require(indices.data()[p] >= 0 && indices.data()[p] < n_features, "a column index is out of range");
+  const int64_t n = check_csr(data, indices, indptr, n_features);
   return {SparseRows<T>{data.data(), indices.data(), indptr.data(), n, n_features, bias},
           nb::make_tuple(data, indices, indptr)};
 }

@@ -33,15 +33,15 @@ struct Scorer {
   // Score one row, and hand the scores to `use`.
   template <class Use>
   auto on_row(const nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>& row, const Use& use) {
-    if (static_cast<int64_t>(row.shape(0)) != tiles.n_features)
+    if (static_cast<int64_t>(row.shape(0)) != tiles.n_inputs())
       throw std::invalid_argument("the row has " + std::to_string(row.shape(0)) + " features, the model " +
-                                  std::to_string(tiles.n_features));
+                                  std::to_string(tiles.n_inputs()));
     require(gate || tiles.n_tiles == 1, "a model of several tiles needs a gate");
     std::unique_ptr<RowScratch<T>> scratch(spare.exchange(nullptr));
     if (!scratch) scratch = std::make_unique<RowScratch<T>>(gate, tiles);
     const T* x = row.data();
     if (const int64_t stride = row.stride(0); stride != 1) {
-      for (int64_t f = 0; f < tiles.n_features; ++f) scratch->x[f] = x[f * stride];
+      for (int64_t f = 0; f < tiles.n_inputs(); ++f) scratch->x[f] = x[f * stride];
       x = scratch->x.data();
     }
     score_row(gate, tiles, x, *scratch);
@@ -56,19 +56,25 @@ void bind_precision(nb::module_& m, const char* name) {
   nb::class_<Scorer<T>>(m, name, "A gate and a bank of linear tiles, packed for scoring.")
       .def("__init__",
            [](Scorer<T>* self, const Gate<T>* gate, Cube coef, Matrix<const double> intercept,
-              const std::string& link, int64_t width) {
+              const std::string& link, int64_t width, const Pieces<T>* curves, bool zero_is_zero) {
              const int64_t n_tiles = coef.shape(0), n_outputs = coef.shape(1), d = coef.shape(2);
              require(n_tiles >= 1 && n_outputs >= 1, "at least one tile and one output are needed");
              require(static_cast<int64_t>(intercept.shape(0)) == n_tiles &&
                          static_cast<int64_t>(intercept.shape(1)) == n_outputs,
                      "intercept must have shape (n_tiles, n_outputs)");
-             require(!gate || (gate->n_tiles == n_tiles && gate->n_features == d),
+             std::optional<Curves<T>> packed;
+             if (curves) packed.emplace(Pieces<T>(*curves), zero_is_zero);
+             require(!packed || packed->n_features() == d, "curves and tiles do not belong together");
+             require(!gate || (gate->n_tiles == n_tiles && gate->n_features == (curves ? curves->n_inputs : d)),
                      "gate and tiles do not belong together");
-             new (self) Scorer<T>(gate, Tiles<T>(coef.data(), intercept.data(), n_tiles, n_outputs, d,
-                                                 link_of(link), gate ? gate->width : width, gate && gate->posterior));
+             new (self) Scorer<T>(gate, Tiles<T>(coef.data(), intercept.data(), n_tiles, n_outputs, d, link_of(link),
+                                                 gate ? gate->width : width, gate && gate->posterior,
+                                                 std::move(packed)));
            },
            nb::arg("gate").none(), nb::arg("coef"), nb::arg("intercept"), nb::arg("link"), nb::arg("width") = 1,
-           nb::keep_alive<1, 2>(), "`width`: how many tiles a row selects, where there is no gate to ask.")
+           nb::arg("curves") = nb::none(), nb::arg("zero_is_zero") = false, nb::keep_alive<1, 2>(),
+           "`width`: how many tiles a row selects if there is no gate to ask. With `curves`, coef holds what curves.hpp "
+           "says, and `zero_is_zero` that all curves are zero at zero.")
       .def_prop_ro(
           "few", [](const Scorer<T>& self) { return self.tiles.few; },
           "A row that gives weight to at most so many tiles is scored on these alone, else on all.")
@@ -80,7 +86,7 @@ void bind_precision(nb::module_& m, const char* name) {
             require(static_cast<int64_t>(out.shape(0)) == rows.n_rows() &&
                         static_cast<int64_t>(out.shape(1)) == tiles.n_outputs,
                     "out must have shape (n_rows, n_outputs)");
-            with_rows<T>(rows, tiles.n_features,
+            with_rows<T>(rows, tiles.n_inputs(),
                          [&](const auto& x) { score_all(*self.gate, tiles, x, out.data(), n_threads); });
           },
           nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
@@ -124,7 +130,7 @@ void bind_precision(nb::module_& m, const char* name) {
               require(tile.data()[i] >= 0 && tile.data()[i] < tiles.n_tiles, "a tile is out of range");
             require(static_cast<int64_t>(out.shape(0)) == n && static_cast<int64_t>(out.shape(1)) == tiles.n_outputs,
                     "out must have shape (n_rows, n_outputs)");
-            with_rows<T>(rows, tiles.n_features, [&](const auto& x) {
+            with_rows<T>(rows, tiles.n_inputs(), [&](const auto& x) {
               score_all(tiles, x, tile.data(), weight ? weight->data() : nullptr, width, out.data(), n_threads);
             });
           },

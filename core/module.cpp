@@ -4,6 +4,7 @@
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of svmosaic: rows, block designs, dual descent, second-order kernels, scoring.";
   svmosaic::bind_rows(m);
+  svmosaic::bind_pieces(m);
   svmosaic::bind_descent(m);
   svmosaic::bind_newton(m);
   svmosaic::bind_mixture(m);

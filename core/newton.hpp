@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "parallel.hpp"
@@ -164,6 +165,29 @@ inline SVMOSAIC_CLONES void rank_update(const double* panel, int64_t n_rows, int
   }
 }
 
+// S += weight (x_i, bias)(x_i, bias)^T, lower triangle, from the features of row i that are not zero; false, and nothing
+// done, if there are too many of them for that to be cheaper than a dense product.
+template <class Rows>
+inline bool scatter_update(const Rows& x, int64_t i, double weight, int64_t stride,
+                           std::vector<std::pair<int64_t, double>>& entries, double* s) {
+  // A scattered multiply-add costs as much as so many dense ones.
+  constexpr int64_t kScattered = 6;
+  entries.clear();
+  x.each(i, [&](int64_t f, double value) {
+    if (value != 0) entries.emplace_back(f, value);
+  });
+  entries.emplace_back(x.n_features, x.bias);
+  const int64_t n = static_cast<int64_t>(entries.size());
+  if (kScattered * n * n > stride * stride) return false;
+  if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
+  for (int64_t a = 0; a < n; ++a) {
+    double* row = s + entries[a].first * stride;
+    const double scaled = weight * entries[a].second;
+    for (int64_t b = 0; b <= a; ++b) row[entries[b].first] += scaled * entries[b].second;
+  }
+  return true;
+}
+
 // hessians[k] = sum over the rows `members[offsets[k] .. offsets[k+1])` of weight_r (x_r, bias)(x_r, bias)^T
 template <class Rows>
 void tile_hessians(const Rows& x, const int32_t* index, const int32_t* members, const int64_t* offsets,
@@ -189,11 +213,14 @@ void tile_hessians(const Rows& x, const int32_t* index, const int32_t* members, 
     const Chunk& chunk = chunks[t];
     partial[t].assign(stride * stride, 0.0);
     std::vector<double> panel(kPanel * stride, 0.0);
-    for (int64_t p = chunk.begin; p < chunk.end; p += kPanel) {
-      const int64_t n = std::min(kPanel, chunk.end - p);
-      for (int64_t q = 0; q < n; ++q) {
-        const int64_t r = members[p + q];
-        x.unpack(index ? index[r] : r, std::sqrt(weight[r]), panel.data() + q * stride);
+    std::vector<std::pair<int64_t, double>> entries;
+    for (int64_t p = chunk.begin; p < chunk.end;) {
+      int64_t n = 0;
+      for (; n < kPanel && p < chunk.end; ++p) {
+        const int64_t r = members[p], i = index ? index[r] : r;
+        if constexpr (!kPlain<Rows>)
+          if (scatter_update(x, i, weight[r], stride, entries, partial[t].data())) continue;
+        x.unpack(i, std::sqrt(weight[r]), panel.data() + n++ * stride);
       }
       rank_update(panel.data(), n, stride, partial[t].data());
     }

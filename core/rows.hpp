@@ -1,4 +1,4 @@
-// The training rows. The only place that knows dense from compressed sparse rows.
+// The training rows. The only place, with pieces.hpp, that knows dense from compressed sparse rows.
 //
 // Row i stands for the augmented vector (x_i, bias): the last of its d + 1 features is the constant
 // `bias`, zero for a model without intercept. A block of weights is an array of d + 1 numbers.
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "pieces.hpp"
 #include "simd.hpp"
 
 namespace svmosaic {
@@ -107,6 +108,13 @@ struct SparseRows {
   int64_t n_stored() const { return indptr[n_rows]; }
 };
 
-using AnyRows = std::variant<DenseRows<float>, DenseRows<double>, SparseRows<float>, SparseRows<double>>;
+using AnyRows = std::variant<DenseRows<float>, DenseRows<double>, SparseRows<float>, SparseRows<double>,
+                             EncodedRows<float>, EncodedRows<double>>;
+
+// Whether rows hold the numbers themselves, which is what gates and scorers read.
+template <class Rows>
+constexpr bool kPlain = true;
+template <class T>
+constexpr bool kPlain<EncodedRows<T>> = false;
 
 }  // namespace svmosaic

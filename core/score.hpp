@@ -8,6 +8,8 @@
 // all tiles are computed by one matrix product, where that is cheaper: when a row needs most of them, or
 // when the tiles are so small that looking them up costs more than multiplying. The choice is made for each row by
 // the number of its tiles alone, so that its bits do not depend on the rows beside it.
+//
+// Tiles with curves see rows with their bins found, a block at a time; gates see the rows themselves.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +17,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "curves.hpp"
 #include "exponential.hpp"
 #include "gate.hpp"
 #include "loss.hpp"
@@ -55,14 +59,17 @@ struct Tiles {
   // For tile by tile, one of the two: a matrix a tile; plain [tile][output][feature].
   std::vector<Panels<T>> panels;
   std::vector<T> coef;
+  std::optional<Curves<T>> curves;  // if there are none, tiles are linear in the rows
 
   // With fewer outputs than this, dot products waste less than a padded panel.
   static constexpr int64_t kFewOutputs = 5;
 
   // `width`: how many tiles a row names; `posterior`: it may give weight to any number of them.
   Tiles(const double* coef_in, const double* intercept_in, int64_t n_tiles, int64_t n_outputs, int64_t n_features,
-        Link link, int64_t width, bool posterior)
-      : n_tiles(n_tiles), n_outputs(n_outputs), n_features(n_features), link(link), few(affordable()) {
+        Link link, int64_t width, bool posterior, std::optional<Curves<T>>&& curves_in = std::nullopt)
+      : n_tiles(n_tiles), n_outputs(n_outputs), n_features(n_features), link(link), few(0),
+        curves(std::move(curves_in)) {
+    few = affordable();
     if (!posterior) few = width <= few ? n_tiles : 0;
     if (few >= n_tiles) few = std::numeric_limits<int64_t>::max();
     intercept.assign(intercept_in, intercept_in + n_tiles * n_outputs);
@@ -74,12 +81,15 @@ struct Tiles {
     std::vector<T>().swap(coef);
   }
 
+  // Features of the rows that are given to be scored.
+  int64_t n_inputs() const { return curves ? curves->pieces.n_inputs : n_features; }
+
   // Scores of a row on one tile, padded.
   int64_t padded() const { return panels.empty() ? n_outputs : panels[0].padded(); }
 
   // Multiply-adds of a row that gives weight to `width` tiles, about.
   int64_t cost(int64_t width) const {
-    return n_features * (width <= few ? width * padded() : all.padded());
+    return (curves ? curves->work() : n_features) * (width <= few ? width * padded() : all.padded());
   }
 
  private:
@@ -91,9 +101,12 @@ struct Tiles {
   int64_t affordable() const {
     constexpr int64_t lanes = Panels<T>::kVector;
     const auto vectors = [](int64_t n) { return n <= lanes ? 1.0 : 2.0 * ((n + 2 * lanes - 1) / (2 * lanes)); };
-    const double whole = n_features * vectors(n_tiles * n_outputs);
-    const double by_panel = n_features * vectors(n_outputs);
-    const double by_dot = n_outputs * (n_features / lanes + n_features % lanes + kDot);
+    const int64_t work = curves ? curves->work() : n_features;
+    // Rows share the weights that are loaded for a matrix product, but not the values of their curves.
+    const double whole = (curves ? 1.5 : 1.0) * work * vectors(n_tiles * n_outputs);
+    const double by_panel = work * vectors(n_outputs);
+    const double steps = curves ? work : work / lanes + work % lanes;
+    const double by_dot = n_outputs * (steps + kDot);
     const double pair = kPair + (n_outputs < kFewOutputs ? by_dot : by_panel);
     return static_cast<int64_t>(std::ceil(whole / pair)) - 1;  // the last that is cheaper, not just as cheap
   }
@@ -120,15 +133,16 @@ struct RowBuffers {
 
 template <class T>
 struct ScoreScratch {
-  std::vector<int32_t> tile, pair, many;  // `many`: rows that are scored on all tiles
+  std::vector<int32_t> tile, pair, pair_row, many;  // `many`: rows that are scored on all tiles
   std::vector<double> weight;
   std::vector<int64_t> start;
   std::vector<const T*> row;
   RowBuffers<T> by_tile, on_all;
   std::vector<double> margins, exponentials;  // of the pairs of a row, or of the rows of a tile
+  CurveScratch<T> curves;
 
   ScoreScratch(const Tiles<T>& tiles, int64_t n_rows, int64_t width)
-      : tile(n_rows * width), pair(tiles.few > 0 ? n_rows * width : 0), many(n_rows), weight(n_rows * width),
+      : tile(n_rows * width), pair(tiles.few > 0 ? n_rows * width : 0), pair_row(n_rows), many(n_rows), weight(n_rows * width),
         start(tiles.n_tiles + 1), row(n_rows), by_tile(tiles.few > 0 ? n_rows : 0, tiles.padded()),
         on_all(tiles.few < width ? std::min(n_rows, kAllBlock) : 0, tiles.all.padded()),
         margins(std::max(n_rows, width) * tiles.n_outputs),
@@ -158,6 +172,12 @@ template <class T>
 inline void all_scores(const Tiles<T>& tiles, const SparseRows<T>& x, int64_t begin, const int32_t* rows, int64_t m,
                        ScoreScratch<T>& scratch) {
   for (int64_t r = 0; r < m; ++r) multiply_sparse(x, begin + rows[r], tiles.all, scratch.on_all.row[r]);
+}
+
+template <class T>
+inline void all_scores(const Tiles<T>& tiles, const CurveRows<T>& x, int64_t, const int32_t* rows, int64_t m,
+                       ScoreScratch<T>& scratch) {
+  multiply_curves(x, rows, m, tiles.all, scratch.on_all.row.data());
 }
 
 // Scores of the rows of m pairs on one tile.
@@ -191,6 +211,19 @@ inline void tile_scores(const Tiles<T>& tiles, int64_t k, const SparseRows<T>& x
       scratch.by_tile.row[p][c] = sum;
     }
   }
+}
+
+template <class T>
+inline void tile_scores(const Tiles<T>& tiles, int64_t k, const CurveRows<T>& x, int64_t, const int32_t* pairs,
+                        int64_t m, int64_t width, ScoreScratch<T>& scratch) {
+  if (tiles.panels.empty()) {
+    for (int64_t p = 0; p < m; ++p)
+      for (int64_t c = 0; c < tiles.n_outputs; ++c)
+        scratch.by_tile.row[p][c] = x.dot(pairs[p] / width, tiles.coef.data() + (k * tiles.n_outputs + c) * tiles.n_features);
+    return;
+  }
+  for (int64_t p = 0; p < m; ++p) scratch.pair_row[p] = static_cast<int32_t>(pairs[p] / width);
+  multiply_curves(x, scratch.pair_row.data(), m, tiles.panels[k], scratch.by_tile.row.data());
 }
 
 // Add up the rows listed, each on the tiles that it gives weight to, from the products with all of them.
@@ -248,9 +281,9 @@ inline void score_by_tile(const Tiles<T>& tiles, const Rows& x, int64_t begin, c
   }
 }
 
-// out of n rows from `begin` on, given their codes
+// out of n rows from `begin` on, as the tiles see them, given their codes
 template <class T, class Rows>
-SVMOSAIC_CLONES void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
+inline void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
                                  const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
   std::fill(out, out + n * tiles.n_outputs, 0.0);
   std::fill(scratch.start.begin(), scratch.start.end(), 0);
@@ -278,6 +311,16 @@ SVMOSAIC_CLONES void score_block(const Tiles<T>& tiles, const Rows& x, int64_t b
   score_by_tile(tiles, x, begin, weight, width, scratch, out);
 }
 
+// The same of the rows as they are given.
+template <class T, class Rows>
+SVMOSAIC_CLONES void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
+                                 const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+  if (tiles.curves)
+    score_seen(tiles, seen_by(*tiles.curves, x, begin, n, scratch.curves), 0, n, tile, weight, width, scratch, out);
+  else
+    score_seen(tiles, x, begin, n, tile, weight, width, scratch, out);
+}
+
 // ---- one row ------------------------------------------------------------------------------------------
 
 // What one dense row needs, kept between calls.
@@ -290,12 +333,11 @@ struct RowScratch {
 
   RowScratch(const Gate<T>* gate_of, const Tiles<T>& tiles)
       : gate(gate_of ? gate_of->scratch(1) : nullptr), score(tiles, 1, gate_of ? gate_of->width : 1),
-        x(tiles.n_features), out(tiles.n_outputs) {}
+        x(tiles.n_inputs()), out(tiles.n_outputs) {}
 };
 
-template <class T>
-SVMOSAIC_CLONES void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t width,
-                                     RowScratch<T>& scratch) {
+template <class T, class Rows>
+inline void score_seen_row(const Tiles<T>& tiles, const Rows& x, int64_t width, RowScratch<T>& scratch) {
   const int32_t* tile = scratch.score.tile.data();
   const double* weight = scratch.score.weight.data();
   const int32_t first = 0;
@@ -313,8 +355,17 @@ SVMOSAIC_CLONES void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& 
 }
 
 template <class T>
+SVMOSAIC_CLONES void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t width,
+                                     RowScratch<T>& scratch) {
+  if (tiles.curves)
+    score_seen_row(tiles, seen_by(*tiles.curves, x, 0, 1, scratch.score.curves), width, scratch);
+  else
+    score_seen_row(tiles, x, width, scratch);
+}
+
+template <class T>
 void score_row(const Gate<T>* gate, const Tiles<T>& tiles, const T* data, RowScratch<T>& scratch) {
-  const DenseRows<T> x{data, 1, tiles.n_features, tiles.n_features, 0.0};
+  const DenseRows<T> x{data, 1, tiles.n_inputs(), tiles.n_inputs(), 0.0};
   if (gate) {
     gate->code(x, 0, 1, *scratch.gate, scratch.score.tile.data(), scratch.score.weight.data());
   } else {

@@ -161,3 +161,44 @@ def csvm_objective(X, bias, cell, signs, cost, w_global, w_cells, global_reg, po
 def nearest(X, centers):
     """Index of the nearest centre by the plain distance; the first of equals."""
     return np.array([np.argmin([np.sum((x - c) ** 2) for c in centers]) for x in dense(X)])
+
+
+def knots(values, weight, n_knots):
+    """The knots of a dense column, from rows of weight `weight`: none for two values or fewer."""
+    distinct = np.unique(values)
+    if len(distinct) <= 2:
+        return np.zeros(0)
+    return _chosen(values, weight, n_knots)
+
+
+def _chosen(values, weight, n_knots):
+    distinct = np.unique(values)
+    if len(distinct) <= n_knots:
+        return distinct
+    mass = np.array([weight[values == u].sum() for u in distinct])
+    heavy = mass > weight.sum() / n_knots
+    m = n_knots - heavy.sum()
+    rest, below = distinct[~heavy], np.cumsum(mass[~heavy])
+    levels = np.array([0.5]) if m == 1 else np.arange(m) / (m - 1)
+    quantiles = [rest[np.argmax(below >= level * below[-1] * (1 - 1e-12))] for level in levels]
+    return np.unique(np.concatenate([distinct[heavy], quantiles]))
+
+
+def sparse_knots(values, weight, n_knots):
+    """The knots of a sparse column: zero, and those of the values that are not."""
+    stored = values != 0
+    if len(np.unique(values[stored])) < 2:
+        return np.zeros(0)
+    return np.union1d(_chosen(values[stored], weight[stored], n_knots - 1), 0.0)
+
+
+def expand_pieces(X, knots, center, scale, reach, implicit_zeros=False):
+    """(straight terms, hats of the first curve, ...), a hat being the interpolation of a row of the unit matrix."""
+    X = dense(X)
+    straight = np.clip((X - center) * scale, -reach, reach)
+    hats = [
+        np.interp(X[:, f], u, np.eye(len(u))[t]) * (0.0 if implicit_zeros and u[t] == 0 else 1.0)
+        for f, u in enumerate(knots)
+        for t in range(len(u))
+    ]
+    return np.column_stack([straight, *hats])

@@ -631,12 +631,20 @@ def test_exit_codes_of_the_program(folder, tmp_path):
     assert run("--version").stdout.strip() == f"svmosaic {svmosaic.__version__}"
 
 
-def test_help_lists_all_commands_and_needs_no_scikit_learn():
-    code = "import sys; from svmosaic.cli import main\ntry: main(['--help'])\nexcept SystemExit: "
-    code += "print('sklearn' in sys.modules)"
+def test_help_lists_all_commands_and_needs_neither_pandas_nor_scikit_learn():
+    code = """
+import sys
+from svmosaic.cli import COMMANDS, main
+for arguments in [[], *([command] for command in COMMANDS)]:
+    try:
+        main([*arguments, "--help"])
+    except SystemExit:
+        print(arguments, [name for name in ("pandas", "scipy", "sklearn") if name in sys.modules])
+"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert all(command in out for command in COMMANDS)
-    assert out.splitlines()[-1] == "False"
+    assert [line for line in out.splitlines() if line.startswith("[") and not line.endswith("[]")] == []
+    assert sum(line.endswith(" []") for line in out.splitlines()) == 1 + len(COMMANDS)
 
 
 def test_a_reader_that_has_enough_is_no_error(folder):

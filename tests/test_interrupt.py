@@ -145,18 +145,13 @@ def test_interrupt_of_a_batch(n_jobs):
 
 
 CALIBRATION = """
+    from dataclasses import replace
     import numpy as np
     from svmosaic import *
-
-    class Model({base}):
-        def {stage}(self, *arguments):
-            print("start", flush=True)
-            {slow}
-            return super().{stage}(*arguments)
-
+    {slow}
     rng = np.random.RandomState(0)
     X, y = rng.standard_normal((2000, 5)) * [1, 10, 100, 1e3, 1e4], rng.randint(2, size=2000)
-    model = Model({settings}, calibration="sigmoid", random_state=0)
+    model = {model}.set_params(calibration="sigmoid", random_state=0)
     try:
         model.fit(X, y)
     except KeyboardInterrupt:
@@ -164,20 +159,40 @@ CALIBRATION = """
         assert not hasattr(model, "mosaic_") and not hasattr(model, "classes_")
 """
 # What comes after the model itself, made to last.
-FOLDS = "self.C, self.tol, self.max_iter = 1e8, 1e-12, 10**9"
-EXPERTS = "arguments[0].experts.options |= dict(tol=1e-14, max_iter=10**9, solver='dual')"
+FOLDS = """
+    from svmosaic.models._composed_fit import MemoryRows
+    calibrate = MemoryRows.calibrate
+
+    def slowly(self, method, fitted, solve_tiles, options, *more):
+        print("start", flush=True)
+        options = replace(options, C=1e8, tol=1e-12, max_iter=10**9)
+        return calibrate(self, method, fitted, solve_tiles, options, *more)
+
+    MemoryRows.calibrate = slowly
+"""
+EXPERTS = """
+    calibrate = MixtureSVC._calibrate_mixture
+
+    def slowly(self, loop, *more):
+        print("start", flush=True)
+        loop.experts.options |= dict(tol=1e-14, max_iter=10**9, solver='dual')
+        return calibrate(self, loop, *more)
+
+    MixtureSVC._calibrate_mixture = slowly
+"""
 
 
 @needs.posix
 @pytest.mark.parametrize(
-    ("base", "stage", "slow", "settings"),
+    ("model", "slow"),
     [
-        ("LinearSVC", "_calibrate", FOLDS, "1e-6, solver='dual', tol=0.1"),
-        ("MixtureSVC", "_calibrate_mixture", EXPERTS, "2, C=1e6, max_iter=1, inner_max_iter=1"),
+        ("LinearSVC(1e-6, solver='dual', tol=0.1)", FOLDS),
+        ("MixtureSVC(2, C=1e6, max_iter=1, inner_max_iter=1)", EXPERTS),
     ],
-)  # fmt: skip
-def test_interrupt_of_calibration(base, stage, slow, settings):
-    interrupt(CALIBRATION.format(base=base, stage=stage, slow=slow, settings=settings))
+    ids=["folds", "experts"],
+)
+def test_interrupt_of_calibration(model, slow):
+    interrupt(CALIBRATION.format(model=model, slow=slow))
 
 
 GRID = """

@@ -24,7 +24,7 @@ ROOMS = [
     "models",
     "learner",
     "export",
-    "explain calibration blending mosaic predictor",
+    "curves explain calibration blending mosaic predictor",
     "maps",
     "solvers",
     "couplings",

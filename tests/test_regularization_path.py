@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
+from svmosaic import ClusteredSVC, KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier
 from svmosaic.datasets import make_xor
 from svmosaic.models._regularization_path import fit_path, has_path
 
@@ -57,7 +57,9 @@ def test_warm_starts_save_work():
 
 def test_what_has_no_path_is_refused():
     X, y = make_xor(50, random_state=0)
-    assert not has_path(MixtureSVC())
+    assert has_path(LinearSVC())
+    for model in (MixtureSVC(), LearnedGateSVC(), MosaicClassifier()):
+        assert not has_path(model)
     with pytest.raises(TypeError, match="MixtureSVC"):
         next(fit_path(MixtureSVC(), X, y, [{"C": 1.0}]))
     with pytest.raises(ValueError, match="n_clusters"):

@@ -66,7 +66,7 @@ def test_numbers_are_the_models(name):
     decision = model.decision_function(X)
     assert len(data["rows"]) == len(X)
     for row in data["rows"]:
-        assert row["decision"] == pytest.approx(decision[row["row"]], rel=1e-3, abs=1e-4)
+        assert row["decision"] == pytest.approx(decision[row["row"] - 1], rel=1e-3, abs=1e-4)
         for account in row["scores"]:
             made = sum(account["parts"]) + account["rest"] + account["intercept"]
             assert made == pytest.approx(account["total"], rel=2e-3, abs=2e-3)
@@ -231,7 +231,7 @@ def test_a_chosen_row_is_explained(xor, opened):
     page.locator("#number").fill("17")
     page.keyboard.press("Enter")
     assert page.locator("#row-title").inner_text() == "Row 17"
-    told = model.explain(X[17:18])
+    told = model.explain(X[16:17])  # rows are numbered from 1, as by `svmosaic inspect`
     score = float(page.locator("#score").inner_text().replace("−", "-"))
     assert score == pytest.approx(told.decision[0, 0], rel=1e-3)
     assert page.locator("#tiles tbody tr").count() == 1
@@ -245,7 +245,7 @@ def test_a_chosen_row_is_explained(xor, opened):
     assert page.locator(".point.chosen").get_attribute("data-row") == "33"
     page.locator("#number").fill("4000")
     page.keyboard.press("Enter")
-    assert page.locator("#message").inner_text() == "There is no such row: choose a number from 0 to 399."
+    assert page.locator("#message").inner_text() == "There is no such row: choose a number from 1 to 400."
     assert page.locator("#row-title").inner_text() == "Row 33"
 
 
@@ -263,7 +263,7 @@ def test_keyboard_is_enough(xor, opened):
     assert accuracies == sorted(accuracies, reverse=True)
     page.locator("#after").focus()
     page.keyboard.press("Enter")
-    assert page.locator("#row-title").inner_text() == "Row 0"
+    assert page.locator("#row-title").inner_text() == "Row 1"
 
 
 def test_evil_names_are_shown_and_not_run(xor, opened):
@@ -272,7 +272,7 @@ def test_evil_names_are_shown_and_not_run(xor, opened):
         region_report(model, X, y, feature_names=[EVIL, "b"], class_names=[EVIL, "<img src=x>"], title="safe")
     )
     page.locator('#regions tr[data-region="0"]').click()
-    page.locator("#number").fill("0")
+    page.locator("#number").fill("1")
     page.keyboard.press("Enter")
     assert page.title() == "safe"
     assert page.locator("img").count() == 0
@@ -292,6 +292,6 @@ def test_many_classes_and_a_vote(opened):
     choice = page.get_by_label("Class whose score is explained")
     assert choice.locator("option").count() == 2  # the predicted and the true class
     choice.select_option(index=1)
-    assert f"Score of {y[wrong]}" in page.locator("#row").inner_text()
+    assert f"Score of {y[wrong - 1]}" in page.locator("#row").inner_text()
     page.locator("#colour").select_option("truth")
     assert page.locator("#legend li").all_inner_texts() == ["0", "1", "2", "✕ wrong prediction"]

@@ -78,6 +78,11 @@ class Target:
         """One for two classes, else one per class (one-vs-rest)."""
         return self.head.n_outputs
 
+    @property
+    def truth(self):
+        """What `Head.region_counts` takes as the target."""
+        return self.label
+
     def take(self, rows) -> "Target":
         """The target of some of the rows."""
         sample_weight = None if self.sample_weight is None else self.sample_weight[rows]

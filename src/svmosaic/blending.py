@@ -14,12 +14,10 @@
 True
 """
 
-from dataclasses import fields
-
 import numpy as np
 
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell
-from svmosaic.maps import Scaling
+from svmosaic.maps import Scaling, same_map
 from svmosaic.mosaic import Mosaic
 
 
@@ -58,7 +56,7 @@ def blend(mosaics, weights=None) -> Mosaic:
         if len(set(values)) > 1:
             raise ValueError(f"mosaics must have the same {name}, got {values}")
     shared = mosaics[0].feature_map
-    if not all(_same_map(m.feature_map, shared) for m in mosaics):
+    if not all(same_map(m.feature_map, shared) for m in mosaics):
         mosaics, shared = [_unscaled(m) for m in mosaics], None
     parts = list(_parts(mosaics, weights))
     singles = [part for part in parts if isinstance(part[0], SingleCell)]
@@ -91,21 +89,14 @@ def _parts(mosaics, weights):
             first = tiles.stop
 
 
-def _same_map(one, other) -> bool:
-    if one is other:
-        return True
-    if not (isinstance(one, Scaling) and isinstance(other, Scaling)):
-        return False
-    return all(np.array_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(Scaling))
-
-
 def _unscaled(mosaic) -> Mosaic:
     """The same mosaic with its scaling in the tiles and in front of the gate."""
-    scaling = mosaic.feature_map
-    if scaling is None:
-        return mosaic
-    if not isinstance(scaling, Scaling):
+    features = mosaic.features
+    if not features.portable or features.pieces is not None:
         raise ValueError("mosaics with different feature maps cannot be blended: only scalings can be folded in")
+    if features.affine is None:
+        return mosaic
+    scaling = Scaling(*features.affine)
     gate = mosaic.gate
     if isinstance(gate, SeveralGates):
         gate = SeveralGates(tuple(_scaled(part, scaling) for part in gate.gates), gate.factors)

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from svmosaic.gates import SeveralGates
 from svmosaic.heads import Head
-from svmosaic.maps.scaling import Scaling
 from svmosaic.mosaic import linked
 
 
@@ -56,9 +54,9 @@ class Explanation:
     weight : ndarray of shape (n_rows, width)
         What the gate gave each tile.
     value : ndarray of shape (n_rows, n_features)
-        The rows as the tiles see them, except that a scaling of the model's own is taken back.
+        The rows as they were given; if the model has a transformer as its feature map, the features it makes.
     tile_contributions : ndarray of shape (n_rows, width, n_outputs, n_features)
-        :math:`w_f x_f` of each tile, x scaled where the model scales.
+        :math:`w_f x_f` of each tile, x scaled if the model scales; with pieces, the value of the feature's curve.
     tile_intercept : ndarray of shape (n_rows, width, n_outputs)
     decision : ndarray of shape (n_rows, n_outputs)
         What `decision_function` says.
@@ -169,18 +167,17 @@ def explain(mosaic, X, head: Head, feature_names=None, n_jobs=None) -> Explanati
     head : Head
         Names the outputs.
     feature_names : list of str, optional
-        Of the features as the tiles see them.
+        Of the columns of X.
     n_jobs : int, optional
     """
-    gate_rows, tile_rows = (X, X) if mosaic.feature_map is None else mosaic.feature_map.rows(X)
+    gate_rows, _ = mosaic.features.rows(X)
     tile, weight = mosaic.gate.code(gate_rows, n_jobs)
     weight = np.ones(tile.shape) if weight is None else weight
-    rows, value = (_dense(part) for part in (tile_rows, X if isinstance(mosaic.feature_map, Scaling) else tile_rows))
     return Explanation(
         tile=tile,
         weight=weight,
-        value=value,
-        tile_contributions=mosaic.coef[tile] * rows[:, None, None, :],
+        value=mosaic.features.values(X),
+        tile_contributions=mosaic.features.contributions(mosaic.coef[tile], X),
         tile_intercept=mosaic.intercept[tile],
         decision=mosaic.decision_function(X, n_jobs),
         link=mosaic.link,
@@ -189,21 +186,9 @@ def explain(mosaic, X, head: Head, feature_names=None, n_jobs=None) -> Explanati
     )
 
 
-def _dense(rows):
-    return (rows.toarray() if sparse.issparse(rows) else rows).astype(np.float64)
-
-
 def names_of(mosaic, feature_names):
-    """Names of the features as the tiles see them."""
-    if mosaic.feature_map is not None and not isinstance(mosaic.feature_map, Scaling):
-        transformer = mosaic.feature_map.transformer
-        try:
-            feature_names = transformer.get_feature_names_out()
-        except (AttributeError, ValueError):
-            feature_names = None
-    if feature_names is None:
-        return [f"x{f}" for f in range(mosaic.coef.shape[2])]
-    return [str(name) for name in feature_names]
+    """Names of the columns that contributions refer to."""
+    return mosaic.features.names(feature_names, mosaic.coef.shape[2])
 
 
 def count_regions(mosaic, head: Head, codes, target, found) -> dict:
@@ -240,13 +225,14 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Tabl
         Features named per tile.
     """
     names = names_of(mosaic, feature_names)
-    strength = np.linalg.norm(mosaic.coef, axis=1)
+    strengths = mosaic.features.strengths(mosaic.coef)
+    strength = np.linalg.norm(strengths, axis=1)
     strongest = []
     for k in range(mosaic.n_tiles):
         order = np.argsort(-strength[k], kind="stable")[:top]
-        # With one output a weight has a sign: for or against the second class.
-        shown = mosaic.coef[k, 0] if mosaic.coef.shape[1] == 1 else strength[k]
-        sign = "+" if mosaic.coef.shape[1] == 1 else ""
+        # With one output a weight has a sign, for or against the second class; the spread of a curve has none.
+        signed = mosaic.coef.shape[1] == 1 and mosaic.features.pieces is None
+        shown, sign = (mosaic.coef[k, 0], "+") if signed else (strength[k], "")
         strongest.append(", ".join(f"{names[f]} ({shown[f]:{sign}.3g})" for f in order))
     return Table(
         {

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
-from svmosaic import _core
 from svmosaic.losses import HINGE
-from svmosaic.maps import FeatureMap, Scaling
+from svmosaic.maps import IDENTITY, FeatureMap
+from svmosaic.packing import pack_scorer
 from svmosaic.predictor import Predictor
 from svmosaic.rows import Rows
 
@@ -49,19 +49,24 @@ class Mosaic:
     link : {"identity", "vote", "posterior"}
         Margins add up; or vote by exp(-hinge(s)) - exp(-hinge(-s)); or by that divided by the sum of the two
         exponentials, p(+) - p(-) of a tile, which makes the score p(+) - p(-) of the mixture.
-    feature_map : FeatureMap, Scaling or None
-        What the tiles (and, if it says so, the gate) see instead of x.
+    feature_map : FeatureMap or None
+        What the tiles, and perhaps the gate, see instead of x: a scaling, a transformer, pieces.
     """
 
     gate: Any
     coef: np.ndarray
     intercept: np.ndarray
     link: str = "identity"
-    feature_map: FeatureMap | Scaling | None = None
+    feature_map: FeatureMap | None = None
 
     @property
     def n_tiles(self) -> int:
         return self.coef.shape[0]
+
+    @property
+    def features(self) -> FeatureMap:
+        """The feature map, or the identity."""
+        return IDENTITY if self.feature_map is None else self.feature_map
 
     @property
     def n_bytes(self) -> int:
@@ -71,8 +76,8 @@ class Mosaic:
     def decision_function(self, X, n_jobs=None):
         """Scores of shape (n_samples, n_outputs); X is a validated array or CSR matrix."""
         n_threads = effective_n_jobs(n_jobs)
-        gate_rows, tile_rows = (X, X) if self.feature_map is None else self.feature_map.rows(X)
-        rows = Rows(tile_rows)
+        gate_rows, scored_rows = self.features.scored_rows(X)
+        rows = Rows(scored_rows)
         out = np.empty((rows.n_rows, self.coef.shape[1]))
         if self._fused:
             self._scorer(rows.dtype).score(rows.core, out, n_threads)
@@ -83,7 +88,7 @@ class Mosaic:
 
     def score_codes(self, X, tile, weight, n_jobs=None):
         """Scores of rows, as the tiles see them, whose codes are known."""
-        rows = Rows(X)
+        rows = Rows(getattr(X, "inputs", X))  # encoded rows are scored from what they were made of
         out = np.empty((rows.n_rows, self.coef.shape[1]))
         self._scorer(rows.dtype).score_codes(rows.core, tile, weight, out, effective_n_jobs(n_jobs))
         return out
@@ -104,26 +109,29 @@ class Mosaic:
 
     @property
     def _fused(self) -> bool:
-        """Whether the core codes and scores in one loop: it knows the gate, which sees the rows that the tiles see."""
-        same_rows = self.feature_map is None or self.feature_map.code_space == "features"
-        return same_rows and hasattr(self.gate, "core")
+        """Whether the core codes and scores in one loop: it knows the gate, which reads the rows of the scorer."""
+        return self.features.fused and hasattr(self.gate, "core")
 
     def _scorer(self, dtype):
         return self._scorer32 if dtype == np.float32 else self._scorer64
 
     @cached_property
     def _scorer32(self):
-        return self._pack(_core.ScorerF32, np.float32)
+        return self._pack(np.float32)
 
     @cached_property
     def _scorer64(self):
-        return self._pack(_core.ScorerF64, np.float64)
+        return self._pack(np.float64)
 
-    def _pack(self, scorer, dtype):
-        coef = np.ascontiguousarray(self.coef, dtype=np.float64)
-        intercept = np.ascontiguousarray(self.intercept, dtype=np.float64)
-        width = getattr(self.gate, "width", self.n_tiles)
-        return scorer(self.gate.core(dtype) if self._fused else None, coef, intercept, self.link, width)
+    def packed_tiles(self):
+        """What the core's scorer is made of: (coef, intercept, link) as it holds them, and curves or None."""
+        coef, curves = self.features.pack(self.coef)
+        coef = np.ascontiguousarray(coef, dtype=np.float64)
+        return (coef, np.ascontiguousarray(self.intercept, dtype=np.float64), self.link), curves
+
+    def _pack(self, dtype):
+        gate = self.gate.core(dtype) if self._fused else None
+        return pack_scorer(gate, *self.packed_tiles(), dtype, getattr(self.gate, "width", self.n_tiles))
 
     def __getstate__(self):
         # What is packed in the core is rebuilt on demand.

@@ -1,4 +1,4 @@
-"""Gates as the core holds them. This module needs numpy and the core only."""
+"""Gates and curves as the core holds them. This module needs numpy and the core only."""
 
 import numpy as np
 
@@ -24,3 +24,23 @@ def _packed(part, dtype):
     if isinstance(part, tuple):
         return pack_gate(part, dtype)
     return [_packed(gate, dtype) for gate in part] if isinstance(part, list) else part
+
+
+def pack_scorer(gate, tiles, curves, dtype, width=1):
+    """The scorer in the core for rows of this precision.
+
+    Parameters
+    ----------
+    gate : gate in the core, or None
+    tiles : tuple of (coef, intercept, link)
+    curves : PackedCurves or None
+        What a feature map packs with its weights.
+    dtype : float32 or float64
+    width : int
+        How many tiles a row names, if there is no gate to ask.
+    """
+    scorer, pieces = (_core.ScorerF32, _core.PiecesF32) if dtype == np.float32 else (_core.ScorerF64, _core.PiecesF64)
+    if curves is None:
+        return scorer(gate, *tiles, width)
+    arguments, zero_is_zero = curves
+    return scorer(gate, *tiles, width, pieces(*arguments), zero_is_zero)

@@ -8,9 +8,9 @@ import numpy as np
 from svmosaic import _core
 from svmosaic.heads import Classify, flattened
 from svmosaic.maps.scaling import Scaling
-from svmosaic.packing import pack_gate
+from svmosaic.packing import pack_gate, pack_scorer
 
-_SCORERS = {np.dtype(np.float32): _core.ScorerF32, np.dtype(np.float64): _core.ScorerF64}
+_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class BasePredictor:
@@ -128,21 +128,19 @@ class Predictor(BasePredictor):
                 )
         elif head.n_outputs != n_outputs:
             raise ValueError(f"head is for {head.n_outputs} outputs, but the mosaic has {n_outputs}")
-        scaling = mosaic.feature_map if isinstance(mosaic.feature_map, Scaling) else None
-        packed = mosaic.feature_map is scaling and hasattr(mosaic.gate, "core_arguments")
+        features = mosaic.features
+        packed = features.portable and hasattr(mosaic.gate, "core_arguments")
+        tiles, curves = mosaic.packed_tiles()
         self.__setstate__(
             {
                 "classes": classes,
                 "calibration": calibration,
                 "head": head,
                 "gate": mosaic.gate.core_arguments() if packed else None,
-                "tiles": (
-                    np.ascontiguousarray(mosaic.coef, dtype=np.float64),
-                    np.ascontiguousarray(mosaic.intercept, dtype=np.float64),
-                    mosaic.link,
-                ),
+                "tiles": tiles,
+                "curves": curves,
                 "mosaic": None if packed else mosaic,
-                "scaling": scaling if packed else None,
+                "scaling": Scaling(*features.affine) if packed and features.affine is not None else None,
             }
         )
 
@@ -150,9 +148,9 @@ class Predictor(BasePredictor):
         self._keep(state)
         self._mosaic = state["mosaic"]
         self._scaling = state.get("scaling")
-        coef = state["tiles"][0]
+        coef, curves = state["tiles"][0], state.get("curves")
         self._n_outputs = coef.shape[1]
-        self.n_features = coef.shape[2]
+        self.n_features = coef.shape[2] if curves is None else len(curves[0][0])
         # The cores by dtype, each packed when first asked for.
         self._scorers = {}
         # For `predict` of a row without more ado.
@@ -205,7 +203,8 @@ class Predictor(BasePredictor):
             gate = self._state["gate"]
             gate = None if gate is None else pack_gate(gate, dtype)
             # Two threads may both come here first: they build the same, and one is kept.
-            scorer = self._scorers.setdefault(dtype, _SCORERS[dtype](gate, *self._state["tiles"]))
+            scorer = pack_scorer(gate, self._state["tiles"], self._state.get("curves"), dtype)
+            scorer = self._scorers.setdefault(dtype, scorer)
             if self._labels is not None and self._calibration is None:
                 self._direct[dtype] = scorer
         return scorer
@@ -221,10 +220,10 @@ def checked(X, n_features):
     if hasattr(X, "indptr"):
         if getattr(X, "format", None) != "csr":
             raise TypeError(f"sparse rows must be in CSR format, got {getattr(X, 'format', type(X).__name__)}")
-        X = X if X.dtype in _SCORERS else X.astype(np.float64)
+        X = X if X.dtype in _DTYPES else X.astype(np.float64)
     else:
         X = np.asarray(X)
-        if X.dtype not in _SCORERS:
+        if X.dtype not in _DTYPES:
             if X.dtype.kind not in "biuf":
                 raise TypeError(f"rows must be numbers, got an array of dtype {X.dtype}")
             X = X.astype(np.float64)

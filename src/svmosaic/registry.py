@@ -48,8 +48,10 @@ _TYPES = {
         "svmosaic.gates.split_tree.SplitTreeGate",
     ),
     "map": (
+        "svmosaic.maps.composed.Composed",
+        "svmosaic.maps.pieces.Pieces",
         "svmosaic.maps.scaling.Scaling",
-        "svmosaic.maps.transformer.FeatureMap",
+        "svmosaic.maps.transformer.TransformerMap",
     ),
     "calibration": (
         "svmosaic.calibration.Isotonic",
@@ -121,7 +123,8 @@ RENAMED = {
     "svmosaic.models.local_coding.LocallyLinearSVC": "svmosaic.models.locally_linear.LocallyLinearSVC",
     "svmosaic.models.local_coordinates.LocalCodingSVC": "svmosaic.models.local_coding.LocalCodingSVC",
     "svmosaic.models.multitask.MultiTaskMixtureSVC": "svmosaic.models.multitask_mixture.MultiTaskMixtureSVC",
-    "svmosaic.mosaic.FeatureMap": "svmosaic.maps.transformer.FeatureMap",
+    "svmosaic.maps.transformer.FeatureMap": "svmosaic.maps.transformer.TransformerMap",
+    "svmosaic.mosaic.FeatureMap": "svmosaic.maps.transformer.TransformerMap",
     "svmosaic.scaling.Scaling": "svmosaic.maps.scaling.Scaling",
     "svmosaic.solvers.learner.GateLearner": "svmosaic.learner.gate_learner.GateLearner",
     "svmosaic.trained.TrainedModel": "svmosaic.tabular.trained_model.TrainedModel",

@@ -46,7 +46,7 @@ class Rows:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : ndarray, CSR matrix or EncodedRows of shape (n_samples, n_features)
     bias : float
         The constant appended to each row; 0 for a model without intercept.
     """
@@ -54,7 +54,10 @@ class Rows:
     def __init__(self, X, bias: float = 1.0):
         if X.dtype not in (np.float32, np.float64):
             raise ValueError(f"rows must be float32 or float64, got {X.dtype}")
-        if sparse.issparse(X):
+        if hasattr(X, "in_core"):
+            self.core = X.in_core(bias)
+            self.n_stored = X.n_stored
+        elif sparse.issparse(X):
             X = X.tocsr()
             if not X.has_canonical_format:  # an entry stored in two parts would spoil the norms
                 X = X.copy()

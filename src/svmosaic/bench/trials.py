@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from svmosaic.maps.scaling import Scaling
+from svmosaic.maps import Scaling, scaled_first
 
 _WARM_UP_ROWS = 300
 _FIRST_ROWS = 1000  # of the growing parts by which the time of a fit is foretold
@@ -216,10 +216,9 @@ def compiled(model):
     if mosaic is None:
         return None
     if last is not model:
-        if mosaic.feature_map is not None:
-            return None
         scaler = model[0]
-        mosaic = replace(mosaic, feature_map=Scaling(scaler.mean_ if scaler.with_mean else None, 1 / scaler.scale_))
+        scaling = Scaling(scaler.mean_ if scaler.with_mean else None, 1 / scaler.scale_)
+        mosaic = replace(mosaic, feature_map=scaled_first(scaling, mosaic.feature_map))
     return mosaic.compile(last.classes_, getattr(last, "calibration_", None))
 
 

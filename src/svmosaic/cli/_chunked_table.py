@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC, MosaicClassifier, MultiTaskMixtureSVC, outofcore
 from svmosaic.cli._io import memory_limit, read_options, size_text
 from svmosaic.cli._tables import TrainingTable, kept_columns, require_label, take
-from svmosaic.maps.scaling import Scaling
+from svmosaic.maps import Scaling, scaled_first
 from svmosaic.partitions.fit import SUPPORTED
 from svmosaic.partitions.part import Raw
 from svmosaic.tabular.formats import Table, TableError, format_of, read_chunks, size_in_memory
@@ -190,7 +190,8 @@ class TableInChunks(TrainingTable):
             rows.n_passes = 0
             estimator = outofcore.fit(choice.estimator, rows, scratch=self.options.scratch)
         if choice.scaling is not None:
-            estimator.mosaic_ = replace(estimator.mosaic_, feature_map=choice.scaling)
+            feature_map = scaled_first(choice.scaling, estimator.mosaic_.feature_map)
+            estimator.mosaic_ = replace(estimator.mosaic_, feature_map=feature_map)
         return Pipeline([("prepare", preparation), ("classify", estimator)])
 
     def facts(self) -> dict:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from svmosaic.atomic import write_text, written
-from svmosaic.cli._io import check_file, duration
+from svmosaic.cli._io import add_table_options, check_file, duration, read_options
 
 COSTS = {
     "batch": ("batch_microseconds", "microseconds a row, all rows at once"),
@@ -33,6 +33,7 @@ def add_arguments(parser):
     parser.add_argument("--jobs", type=int, default=1, help="threads for every model (1)")
     parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
     parser.add_argument("--quick", action="store_true", help="1000 rows and small models, in under a minute")
+    add_table_options(parser)
 
 
 def run(options):
@@ -80,12 +81,12 @@ def _load(name, options):
     from svmosaic.bench.trials import table_data
     from svmosaic.datasets import load
 
-    if Path(name).suffix and Path(name).exists():
+    if (Path(name).suffix or options.format) and Path(name).exists():
         from svmosaic.tabular.formats import format_of, read_table
 
-        if options.label is None and format_of(name) not in ("libsvm", "npz"):
+        if options.label is None and format_of(name, options.format) not in ("libsvm", "npz"):
             raise ValueError(f"{name} is a table: name its label column with --label")
-        table = read_table(name, label=options.label)
+        table = read_table(name, label=options.label, **read_options(options))
         return table_data(table.X, table.y, name=Path(name).name, test_size=options.test_size, seed=options.seed)
     return load(name, data=options.data, random_state=options.seed)
 

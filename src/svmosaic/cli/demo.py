@@ -3,15 +3,6 @@
 import pickle
 from time import perf_counter
 
-import sklearn.svm
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-
-from svmosaic import ClusteredSVC, KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier
-from svmosaic.datasets import make_xor
-
 NEXT = """MosaicClassifier chooses among the others by itself, here within 8 s. Next, with a table of your own:
   svmosaic train data.csv --label COLUMN -o my.model      fit, and judge beside a linear SVM
   svmosaic predict my.model new.csv -o out.csv            classify
@@ -25,6 +16,10 @@ def add_arguments(parser):
 
 def run(options):
     """Train every model on every set, and print accuracy, cost and size; then say what to try next."""
+    from sklearn.datasets import load_digits
+
+    from svmosaic.datasets import make_xor
+
     digits = load_digits()
     sets = {
         "digits, 10 classes, 64 features": (digits.data, digits.target),
@@ -41,6 +36,18 @@ def run(options):
 
 
 def _models():
+    import sklearn.svm
+
+    from svmosaic import (
+        ClusteredSVC,
+        KMeansSVC,
+        LearnedGateSVC,
+        LinearSVC,
+        LocallyLinearSVC,
+        MixtureSVC,
+        MosaicClassifier,
+    )
+
     return {
         "scikit-learn LinearSVC": sklearn.svm.LinearSVC(random_state=0),
         "scikit-learn SVC (RBF)": sklearn.svm.SVC(),
@@ -55,6 +62,10 @@ def _models():
 
 
 def _measure(classifier, X, y):
+    from sklearn.model_selection import train_test_split
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
     model = make_pipeline(StandardScaler(), classifier)
     model.fit(X_train[:200], y_train[:200])  # warms up caches and imports before the clock starts

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from svmosaic.atomic import write_bytes
 from svmosaic.cli._io import add_output_options, check_file, say
-from svmosaic.tabular.trained_model import open_model
 
 
 def add_arguments(parser):
@@ -24,6 +23,8 @@ def run(options):
     check_file(options.output, [options.model])
     if options.format == "c":
         check_file(Path(options.output).with_suffix(".h"), [options.model])
+    from svmosaic.tabular.trained_model import open_model
+
     model = open_model(options.model)
     facts, lines = (_onnx if options.format == "onnx" else _c)(model, options)
     say(options, {"format": options.format} | facts, lines)

@@ -1,13 +1,11 @@
 """`svmosaic inspect`: the regions of a model, and why a row is classified so."""
 
 import numpy as np
-from scipy import sparse
 
 from svmosaic.atomic import write_text
 from svmosaic.cli._io import add_output_options, add_table_options, check_file, read_options, say
 from svmosaic.heads import head_of
 from svmosaic.tabular.formats import TableError, read_chunks
-from svmosaic.tabular.trained_model import open_model
 
 
 def add_arguments(parser):
@@ -31,6 +29,8 @@ def run(options):
         check_file(options.html, [options.model, options.data])
     if options.data is not None and options.row is None:
         raise ValueError("--data needs --row, which says which of its rows to explain")
+    from svmosaic.tabular.trained_model import open_model
+
     model = open_model(options.model)
     if options.row is not None:
         facts, lines = _row(model, options)
@@ -131,6 +131,8 @@ def _parts(account, first, output):
 
 def _find_row(model, options):
     """The row asked for, as a table, and its label if there is one."""
+    from scipy import sparse
+
     n = options.row
     if options.data is None:
         X, y = model.sample_rows()

@@ -5,12 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from svmosaic.atomic import check_output, written
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say
 from svmosaic.tabular.formats import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
-from svmosaic.tabular.trained_model import open_model
 
 # Numbers that the explanations of a batch of rows may take at once.
 EXPLAINED_AT_ONCE = 4_000_000
@@ -41,6 +39,8 @@ def run(options):
         raise ValueError("--json and the predictions cannot both go to stdout: name a file with -o")
     if not is_stdin(options.output):
         check_output(options.output, [options.model, options.data])
+    from svmosaic.tabular.trained_model import open_model
+
     model = open_model(options.model)
     if options.proba:
         model.check_calibrated()
@@ -74,6 +74,8 @@ def chunks_of(model, options, rows, update=None):
 
 def predictions(model, table, options, name, first_row=0):
     """A frame with a line for each row."""
+    import pandas as pd
+
     rows = model.rows(table, name, first_row)
     result = _kept(table, options, name)
     result["prediction"] = model.pipeline.predict(rows)
@@ -88,7 +90,7 @@ def predictions(model, table, options, name, first_row=0):
 def _kept(table, options, name):
     if not (options.keep or options.keep_all):
         return {}
-    if not isinstance(table.X, pd.DataFrame):
+    if not hasattr(table.X, "columns"):
         raise TableError(f"--keep needs a table with named columns, which {name} is not")
     missing = [column for column in options.keep if column not in table.X.columns]
     if missing:

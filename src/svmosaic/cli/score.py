@@ -1,12 +1,9 @@
 """`svmosaic score`: how good a model is on labelled rows."""
 
 import numpy as np
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, say
 from svmosaic.tabular.formats import TableError, find_column, is_npy, name_of
-from svmosaic.tabular.preparation import clean_labels
-from svmosaic.tabular.trained_model import open_model
 
 
 def add_arguments(parser):
@@ -21,6 +18,8 @@ def add_arguments(parser):
 def run(options):
     """Predict chunk by chunk, and count."""
     from svmosaic.cli.predict import chunks_of
+    from svmosaic.tabular.preparation import clean_labels
+    from svmosaic.tabular.trained_model import open_model
 
     model = open_model(options.model)
     truth, predicted, without = [], [], 0
@@ -65,6 +64,8 @@ def _as_classes(y, model):
 
 
 def _report(options, model, truth, predicted, without, unknown):
+    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
     truth, predicted, names = truth.astype(str), predicted.astype(str), model.classes.astype(str)
     precision, recall, _, count = precision_recall_fscore_support(truth, predicted, labels=names, zero_division=0)
     accuracy = float(np.mean(truth == predicted))

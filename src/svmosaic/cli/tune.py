@@ -4,10 +4,8 @@ import warnings
 from time import perf_counter
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic.cli._io import Bar, check_file, duration
-from svmosaic.cli._tables import TableInMemory, fitted, take
 from svmosaic.cli._training import add_training_arguments, common_parameters, for_judging, inputs_of, train
 from svmosaic.cli.train import model_class
 
@@ -50,6 +48,8 @@ def run(options):
     """Search on the training rows, judge the best on rows held out, fit it to all."""
     started = perf_counter()
     check_file(options.output, inputs_of(options))
+    from svmosaic.cli._tables import TableInMemory
+
     with Bar(options.quiet) as bar:
         data = TableInMemory(options, bar)
         seconds = options.budget * (1 - RESERVE)
@@ -69,6 +69,8 @@ def _settings(parameters):
 
 def search(options, data, deadline):
     """Trials, those on most rows first, then best first: dicts of model, parameters, rows, accuracy, seconds."""
+    from svmosaic.cli._tables import take
+
     X, y = data.train
     rng = np.random.default_rng(options.seed)
     order = rng.permutation(len(y))
@@ -123,6 +125,10 @@ def candidates(names, rng):
 
 def _try(name, parameters, X, y, held_X, held_y, data, options):
     """A trial, or None where the model does not go with these rows."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from svmosaic.cli._tables import fitted
+
     kind = model_class(name)
     common = for_judging(common_parameters(kind, options))
     started = perf_counter()

@@ -18,7 +18,7 @@ from svmosaic.export.forms import Gaussians
 from svmosaic.heads import contrast, flattened, winners
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
-from svmosaic.models._progress import Fitting
+from svmosaic.models._progress import Progress
 
 
 class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMixin, BaseEstimator):
@@ -187,14 +187,14 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 "GaussianMixtureClassifier needs rows of positive sample_weight in every class, but there are none in "
                 f"{self.classes_[~present]!r}"
             )
-        fitting = Fitting(self.max_time, X, y, sample_weight)
-        with fitting.called_back(self, None):
+        progress = Progress(self, self.max_time, X, y, sample_weight)
+        with progress.called_back(None):
             growth = fit_mixture(
                 X[kept].astype(np.float64), label[kept], weight[kept], len(self.classes_), n_densities=self.n_densities,
                 kind=self.covariance, pooling=self.pooling, floor=self.floor, min_count=self.min_count,
                 step=self.split_step, tol=self.tol, max_iter=self.max_iter, priors=self._checked_priors(),
                 rng=check_random_state(self.random_state),
-                watch=lambda growth, densities: self._watch(growth, densities, fitting),
+                watch=lambda growth, densities: self._watch(growth, densities, progress),
             )  # fmt: skip
             self._densities = growth.densities
             self.log_likelihood_path_ = [path for path in growth.path if path]
@@ -219,7 +219,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
             return
         warnings.warn(f"GaussianMixtureClassifier {message}", ConvergenceWarning, stacklevel=5)
 
-    def _watch(self, growth, densities, fitting) -> str | None:
+    def _watch(self, growth, densities, progress) -> str | None:
         """A line of text and the callbacks of an EM step; the reason to stop, if there is one."""
         if self.verbose:
             print(
@@ -227,9 +227,9 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 f"{len(growth.densities.means)} densities",
                 flush=True,
             )
-        if fitting.step(self, "EM step", lambda: {"_densities": densities()}):
+        if progress.step("EM step", lambda: {"_densities": densities()}):
             return "callback"
-        return "max_time" if fitting.late else None
+        return "max_time" if progress.late else None
 
     @property
     def means_(self):

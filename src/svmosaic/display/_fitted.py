@@ -57,13 +57,14 @@ class Fitted:
                     names = None
         mosaic = mosaic_of(model)
         X = validate(model, X, reset=False)
-        gate_rows, tile_rows = (X, X) if mosaic.feature_map is None else mosaic.feature_map.rows(X)
+        gate_rows, tile_rows = mosaic.features.rows(X)
         if feature_names is not None:
             features = [str(name) for name in feature_names]
-            if len(features) != mosaic.coef.shape[2]:
+            n_features = len(names_of(mosaic, None))
+            if len(features) != n_features:
                 raise ValueError(
-                    f"feature_names must have one name for each of the {mosaic.coef.shape[2]} features that the tiles "
-                    f"see, got {len(features)}"
+                    f"feature_names must have one name for each of the {n_features} features that the tiles see, got "
+                    f"{len(features)}"
                 )
         else:
             features = names_of(mosaic, getattr(model, "feature_names_in_", names))

@@ -5,7 +5,6 @@ from scipy import sparse
 
 from svmosaic.display._fitted import Fitted, Plane, anchors_of
 from svmosaic.display._pyplot import MARKERS, class_colours, pyplot
-from svmosaic.maps.scaling import Scaling
 
 
 class RegionDisplay:
@@ -216,11 +215,11 @@ def _anchors(estimator, fitted, rows):
     if found is None:
         return None, ""
     centers, projection = found
-    feature_map = fitted.mosaic.feature_map
-    if projection is None and (feature_map is None or isinstance(feature_map, Scaling)):
-        if feature_map is not None:
-            centers = centers / feature_map.factor
-            centers = centers if feature_map.center is None else centers + feature_map.center
+    features = fitted.mosaic.features
+    if projection is None and features.portable:
+        if features.affine is not None:
+            center, factor = features.affine
+            centers = centers / factor if center is None else centers / factor + center
         if not hasattr(estimator, "steps") or len(estimator.steps) == 1:
             return np.asarray(centers, dtype=np.float64), "anchors"
         try:

@@ -27,7 +27,7 @@ def region_report(model, X, y=None, *, feature_names=None, class_names=None, tit
     It has a table of the regions (rows, class balance, accuracy, strongest features), a map of the rows, the weights of
     a chosen region and, for a chosen row, the tiles that spoke and the features that made its score. The map and the
     choice of rows hold 1000 rows at most, drawn evenly; counts and accuracies are of all rows. Of the features, the
-    strongest are shown.
+    strongest are shown. Rows are numbered from 1, as by `svmosaic inspect --row`.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def _rows(fitted, chosen, predicted, label):
             spoke = spoke[told.weight[i][spoke] > 0] if (told.weight[i] > 0).any() else spoke
             lines.append(
                 {
-                    "row": int(row),
+                    "row": int(row) + 1,  # as people and the command line count
                     "region": int(home[row]),
                     "predicted": int(predicted[row]),
                     "label": None if label is None else int(label[row]),

@@ -1,6 +1,6 @@
 """One walk over a fitted model for all export targets: preparation, feature map, gate, tiles, link, head.
 
-A target is a small package: a subclass of `Target` with a function for each kind of gate, map and calibration it can
+A target is a small package: a subclass of `Target` with a function for each kind of gate and calibration it can
 write. The walk takes the model apart, calls these functions in order and names whatever a target does not know.
 """
 
@@ -73,8 +73,6 @@ class Target(ABC):
     gates : dict
         From the name of a gate's core form (or of its class, if it has none) to a function
         (target, arguments, rows) -> codes. The arguments are those of the core form, or the gate itself.
-    maps : dict
-        From the class of a feature map to a function (target, feature map, rows) -> rows.
     calibrations : dict
         From the class of a calibration to a function (target, calibration, scores) -> probabilities.
     forms : dict
@@ -91,7 +89,6 @@ class Target(ABC):
     language: ClassVar[str]
     error: ClassVar[type[ValueError]]
     gates: ClassVar[dict[str, Callable]]
-    maps: ClassVar[dict[str, Callable]] = {}
     calibrations: ClassVar[dict[str, Callable]] = {}
     forms: ClassVar[dict[str, Callable]] = {}
     links: ClassVar[Any] = ("identity",)
@@ -102,6 +99,14 @@ class Target(ABC):
     @abstractmethod
     def begin(self, whole: Whole) -> Any:
         """Start to write: declare what goes in, write the preparation, and return the rows."""
+
+    @abstractmethod
+    def scale(self, center, factor, rows) -> Any:
+        """The rows (x - center) * factor; center may be None for zero."""
+
+    def bend(self, mosaic, rows) -> tuple[Any, Any]:
+        """For tiles with curves (`mosaic.features.pieces`): the tiles and the rows that `score` and `explain` take."""
+        raise self.error(f"piecewise-linear tiles cannot be written as {self.language}: fit the model without pieces")
 
     @abstractmethod
     def score(self, mosaic, rows, codes) -> Any:
@@ -162,14 +167,14 @@ def write(model, target: Target, *, explain=False):
     if mosaic is None:
         scores = target.forms[type(form).__name__](target, form, rows)
     else:
-        mapped = rows
-        if mosaic.feature_map is not None:
-            mapped = target.maps[type(mosaic.feature_map).__name__](target, mosaic.feature_map, rows)
-        gate_rows = rows if getattr(mosaic.feature_map, "code_space", "input") == "input" else mapped
-        codes = target.gate(mosaic.gate, gate_rows)
-        scores = target.score(mosaic, mapped, codes)
+        if mosaic.features.affine is not None:
+            center, factor = mosaic.features.affine
+            rows = target.scale(center, factor, rows)
+        codes = target.gate(mosaic.gate, rows)
+        tiles, rows = (mosaic, rows) if mosaic.features.pieces is None else target.bend(mosaic, rows)
+        scores = target.score(tiles, rows, codes)
         if explain:
-            target.explain(whole, mosaic, mapped, codes)
+            target.explain(whole, tiles, rows, codes)
     calibration = head.calibration or getattr(form, "calibration", None)
     probabilities = None
     if calibration is not None:
@@ -208,7 +213,7 @@ def _form(whole, target):
     why = target.refused.get(whole.name)
     if why is None and hasattr(estimator, "mosaic_"):
         mosaic = estimator.mosaic_
-        if mosaic.feature_map is not None and type(mosaic.feature_map).__name__ not in target.maps:
+        if not mosaic.features.portable:
             inside = getattr(mosaic.feature_map, "transformer", mosaic.feature_map)
             raise target.error(
                 f"the feature map {type(inside).__name__} cannot be written as {target.language}: {target.map_advice}"

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from svmosaic.maps.protocol import PlainMap, column_names, dense
+
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class Scaling(PlainMap):
     """z = (x - center) * factor, feature by feature, in the precision of x.
 
     It stands in a `Mosaic` where a feature map would, in front of the gate and the tiles.
@@ -24,15 +26,20 @@ class Scaling:
     center: np.ndarray | None
     factor: np.ndarray
 
-    # Gate and tiles both see the scaled rows.
-    code_space = "features"
+    fused = True
+    portable = True
+
+    @property
+    def affine(self):
+        """Center and factor."""
+        return self.center, self.factor
 
     def scale(self, X):
         """Rows, or one row, scaled: an ndarray, or a CSR matrix where X is one."""
         factor = self.factor.astype(X.dtype, copy=False)
         if hasattr(X, "indptr"):
             if self.center is not None:
-                raise ValueError("this model was fitted to dense rows and centres them: pass X.toarray()")
+                raise ValueError("this model was fitted to dense rows and centers them: pass X.toarray()")
             scaled = X.copy()
             scaled.data = X.data * factor[X.indices]
             return scaled
@@ -44,6 +51,16 @@ class Scaling:
         """Rows for the gate and rows for the tiles, which are the same."""
         scaled = self.scale(X)
         return scaled, scaled
+
+    scored_rows = rows
+
+    def names(self, feature_names, n_features):
+        """The names of the columns."""
+        return column_names(feature_names, n_features)
+
+    def values(self, X):
+        """The rows as they were measured."""
+        return dense(X)
 
     def fold(self, coef, intercept):
         """Weights and intercepts of tiles that do the same to x as the given ones do to z."""

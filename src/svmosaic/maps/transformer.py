@@ -5,24 +5,51 @@ from typing import Any
 
 import numpy as np
 
+from svmosaic.maps.protocol import PlainMap, column_names, dense
+
 
 @dataclass(frozen=True, eq=False)
-class FeatureMap:
+class TransformerMap(PlainMap):
     """A fitted transformer in front of the tiles, and whether the gate looks through it too.
 
     Attributes
     ----------
     transformer : fitted transformer
     code_space : {"input", "features"}
+        What the gate sees.
     """
 
     transformer: Any
     code_space: str
 
+    portable = False
+    affine = None
+
+    @property
+    def fused(self) -> bool:
+        """Whether the gate sees the features."""
+        return self.code_space == "features"
+
     def rows(self, X):
         """Rows for the gate and rows for the tiles."""
+        features = self._transform(X)
+        return (X if self.code_space == "input" else features), features
+
+    scored_rows = rows
+
+    def _transform(self, X):
         features = self.transformer.transform(X)
         features = features.tocsr() if hasattr(features, "tocsr") else np.ascontiguousarray(features)
-        if features.dtype not in (np.float32, np.float64):
-            features = features.astype(np.float64)
-        return (X if self.code_space == "input" else features), features
+        return features if features.dtype in (np.float32, np.float64) else features.astype(np.float64)
+
+    def names(self, feature_names, n_features):
+        """The transformer's names of its features, if it has any."""
+        try:
+            feature_names = self.transformer.get_feature_names_out()
+        except (AttributeError, ValueError):
+            feature_names = None
+        return column_names(feature_names, n_features)
+
+    def values(self, X):
+        """The features."""
+        return dense(self._transform(X))

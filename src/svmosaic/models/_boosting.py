@@ -21,8 +21,8 @@ _VOTES_AT_ONCE = 1 << 22
 class Rounds:
     """The state of boosting: the weights of the rows, and the SVMs so far."""
 
-    def __init__(self, model, X, target, train, rng, fitting):
-        self.model, self.X, self.target, self.rng, self.fitting = model, X, target, rng, fitting
+    def __init__(self, model, X, target, train, rng, progress):
+        self.model, self.X, self.target, self.rng, self.progress = model, X, target, rng, progress
         self.label = target.label[train]
         self.signs = [target.signs(c)[train] for c in range(target.n_outputs)]
         weight = target.weight[train]
@@ -47,7 +47,7 @@ class Rounds:
         name = type(model).__name__
         if chance and self.weights:
             return "chance"
-        if chance and not self.fitting.late:
+        if chance and not self.progress.late:
             warnings.warn(
                 f"{name}: the first SVM has a weighted error of {error:.3g}, no better than chance: there is nothing "
                 "to boost, and it is kept alone. Other features, another C or a mosaic may help.",
@@ -84,7 +84,7 @@ class Rounds:
         problems = [self.problem.with_target(t.sign, t.cost, t.threshold) for t in self._targets()]
         solutions = solve(
             problems, solver=model.solver, tol=model.tol, max_iter=model.max_iter, n_jobs=model.n_jobs,
-            seed=self.rng.randint(2**31 - 1), start=self.start, control=Control(self.fitting.left),
+            seed=self.rng.randint(2**31 - 1), start=self.start, control=Control(self.progress.left),
         )  # fmt: skip
         self.solved += [replace(s, alpha=s.alpha[:0]) for s in solutions]  # for the report: duals are large
         self.n_iter = max(self.n_iter, *(s.n_iter for s in solutions))

@@ -9,7 +9,6 @@ from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
 from svmosaic._validation import check_choice, check_real, validate_training
@@ -19,7 +18,8 @@ from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._em_loop import EM, Mixture
 from svmosaic.models._experts import Experts
-from svmosaic.models._progress import Fitting
+from svmosaic.models._hold_out import hold_out
+from svmosaic.models._progress import Progress
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import bias_of, split_bias
 from svmosaic.solvers import SOLVERS, Rows
@@ -147,12 +147,12 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         self._check_parameters()
         X_valid, target = validate_training(self, X, y, sample_weight, self.class_weight)
         rng = check_random_state(self.random_state)
-        fitting = Fitting(self.max_time, X, y, sample_weight)
-        with fitting.called_back(self, self.max_iter):
+        progress = Progress(self, self.max_time, X, y, sample_weight)
+        with progress.called_back(self.max_iter):
             held_out = None
             if self.early_stopping:
                 X_valid, target, held_out = self._hold_out(X_valid, target, rng)
-            self._fit_mixture(X_valid, target, rng, _Watch(self, target, fitting, held_out))
+            self._fit_mixture(X_valid, target, rng, _Watch(self, target, progress, held_out))
             self._warn_of_max_time()
             codes = self.mosaic_.gate.code(X_valid, self.n_jobs)
             self.region_counts_ = self._count_regions(X_valid, target.label, codes)
@@ -169,7 +169,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     def _fit_mixture(self, X, target, rng, watch):
         """Start, run EM, and keep its outcome."""
-        deadline = watch.fitting.deadline
+        deadline = watch.progress.deadline
         data = TrainingData.of(X, target, self._bias(X, target.weight))
         watch.bias = data.bias
         # Per output: the losses of many outputs would drown the gate, and rows would be shared out by labels alone.
@@ -251,12 +251,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     def _hold_out(self, X, target, rng):
         """The rows without a validation part, and that part."""
-        counts = np.bincount(target.label)
-        train, kept = train_test_split(
-            np.arange(X.shape[0]), test_size=self.validation_fraction, random_state=rng,
-            stratify=target.label if counts.min() > 1 and self.validation_fraction * len(target.label) >= len(counts)
-            else None,
-        )  # fmt: skip
+        train, kept = hold_out(target.label, int(np.ceil(self.validation_fraction * X.shape[0])), rng)
         return X[train], target.take(train), (X[kept], target.label[kept], target.weight[kept])
 
     def _check_parameters(self):
@@ -279,10 +274,10 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 class _Watch:
     """Looks at every iterate: validation, callbacks, a line of text."""
 
-    def __init__(self, estimator, target, fitting, held_out=None):
+    def __init__(self, estimator, target, progress, held_out=None):
         self.estimator = estimator
         self.target = target
-        self.fitting = fitting
+        self.progress = progress
         self.held_out = held_out
         self.bias = 1.0
         self.best = None
@@ -299,7 +294,7 @@ class _Watch:
                 f"({trace.effective_experts[-1]:.2f} effective){score}",
                 flush=True,
             )
-        if iteration > 0 and self.fitting.step(self.estimator, "EM iteration", lambda: self.fitted(mixture)):
+        if iteration > 0 and self.progress.step("EM iteration", lambda: self.fitted(mixture)):
             return "callback"
         if self.held_out is not None and iteration - self._best_at >= self.estimator.n_iter_no_change:
             return "early_stopping"

@@ -6,11 +6,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from svmosaic._validation import check_real, validate_batch
-from svmosaic.losses import LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
-from svmosaic.rows import Rows, bias_of
-from svmosaic.solvers import Control, SgdOptions, Solution, StochasticDescent, problems_of
-from svmosaic.solvers.certificates import Certificate
+from svmosaic.models._composed_fit import MemoryRows, tiles_of
+from svmosaic.mosaic import Mosaic
+from svmosaic.solvers import Control, SgdOptions, StochasticDescent
 
 
 def _can_stream(estimator):
@@ -26,7 +25,7 @@ def _can_stream(estimator):
 
 
 class StreamMixin:
-    """`partial_fit`, and the parameters of stochastic descent, for a classifier made by `BaseMosaicClassifier`."""
+    """`partial_fit`, and the parameters of stochastic descent, for a `ComposedClassifier`."""
 
     @available_if(_can_stream)
     @all_or_nothing
@@ -60,42 +59,44 @@ class StreamMixin:
         X, target = validate_batch(
             self, X, y, None if first else self.classes_, classes, sample_weight, self.class_weight
         )
-        bias = bias_of(self.fit_intercept, self.intercept_scaling)
+        options = self._options()
         if first:
             rng = check_random_state(self.random_state)
-            gate_rows, tile_rows, feature_map = self._map_features(X)
-            gate = self._fit_gate(gate_rows, target, rng)
+            rows = MemoryRows.of(X, target, self._fit_map(X, target, rng))
+            gate = self._fit_gate(rows, rng)
             self.n_samples_seen_ = 0
             self._stream = None
         else:
-            gate, feature_map = self.mosaic_.gate, self.mosaic_.feature_map
-            gate_rows, tile_rows = (X, X) if feature_map is None else feature_map.rows(X)
+            rows, gate = MemoryRows.of(X, target, self.mosaic_.feature_map), self.mosaic_.gate
         coupling = self._couple(gate.n_tiles)
         if self._stream is None:
-            self._stream = self._start_stream(target, coupling, tile_rows, bias, first)
-        if self._stream[0].last.dtype == np.float32 and tile_rows.dtype == np.float64:
-            tile_rows = tile_rows.astype(np.float32)
-        loss, cost = LOSSES[self.loss], self.C * target.weight
-        targets = [loss.rows(target.signs(c), cost) for c in range(target.n_outputs)]
-        problems = problems_of(Rows(tile_rows, bias), gate.code(gate_rows, self.n_jobs), coupling, loss, targets)
+            self._stream = self._start_stream(rows, coupling, options.bias, first)
+        if self._stream[0].last.dtype == np.float32 and rows.tile_rows.dtype == np.float64:
+            rows.tile_rows = rows.tile_rows.astype(np.float32)
+        rows.encode(gate, options)
+        problems = rows.problems(coupling, options)
         control = Control()
         control.run_all(
             lambda c: self._stream[c].run(problems[c], control=control.for_task((c, None), 0, 1)), len(problems),
             effective_n_jobs(self.n_jobs),
         )  # fmt: skip
-        solutions = [
-            Solution(Certificate(descent.weights, np.nan, np.nan), None, 1, np.nan, "sgd", True)
-            for descent in self._stream
-        ]
-        self._keep(target.classes, gate, coupling, solutions, bias, feature_map)
-        self.n_samples_seen_ += X.shape[0]
+        weights = [descent.weights for descent in self._stream]
+        mosaic = Mosaic(gate, *tiles_of(coupling, weights, options.bias), feature_map=rows.feature_map)
+        vars(self).update(self._attributes(target.classes)(mosaic, coupling, weights))
+        self.objective_ = self.dual_gap_ = np.full(len(weights), np.nan)
+        self.n_iter_ = 1
+        self.n_samples_seen_ += rows.n_rows
         return self
 
-    def _start_stream(self, target, coupling, rows, bias, first):
+    def _remember(self, classes, fitted, calibration, n_rows):
+        super()._remember(classes, fitted, calibration, n_rows)
+        self.n_samples_seen_, self._stream = n_rows, None
+
+    def _start_stream(self, rows, coupling, bias, first):
         """A descent for each output, from zero or from what `fit` left."""
-        n_rows = self.stream_length or self.n_samples_seen_ or rows.shape[0]
-        shape = (target.n_outputs, coupling.n_tiles, rows.shape[1] + 1)
-        weights = np.zeros(shape, dtype=rows.dtype)
+        n_rows = self.stream_length or self.n_samples_seen_ or rows.n_rows
+        shape = (rows.target.n_outputs, coupling.n_tiles, rows.tile_rows.shape[1] + 1)
+        weights = np.zeros(shape, dtype=rows.tile_rows.dtype)
         if not first:
             weights[:, :, :-1] = self.mosaic_.coef.transpose(1, 0, 2)
             if bias:

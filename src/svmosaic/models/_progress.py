@@ -1,4 +1,4 @@
-"""What a fit tells of itself on the way: lines of text, scikit-learn's callbacks, and the time it has left."""
+"""What a fit reports on the way: lines of text, scikit-learn's callbacks, and the time it has left."""
 
 import copy
 import threading
@@ -8,42 +8,40 @@ from time import perf_counter
 import numpy as np
 
 from svmosaic.heads import contrast
-from svmosaic.solvers import Control, Solution
-from svmosaic.solvers.certificates import Certificate
+from svmosaic.solvers import Control, warn_if_unconverged
 
 # Lines of many small problems come no closer than this.
 SECONDS_A_LINE = 0.2
 
 
-class Fitting:
-    """One call of `fit`: its deadline, its callbacks, and the gate once there is one. Gone when the call returns."""
+class Progress:
+    """One call of `fit`: its deadline, its callbacks and its lines of text.
 
-    def __init__(self, max_time, X=None, y=None, sample_weight=None):
+    Parameters
+    ----------
+    estimator : estimator
+        Named in lines and warnings, and passed on to its callbacks. Nothing of it is called or changed.
+    max_time : float or None
+        Seconds from now until the deadline.
+    X, y, sample_weight
+        What was given to `fit`, for the callbacks.
+    """
+
+    def __init__(self, estimator, max_time=None, X=None, y=None, sample_weight=None):
+        self.estimator = estimator
+        self.max_time = max_time
         self.deadline = None if max_time is None else perf_counter() + max_time
         self.passed_on = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
-        self.context = self.gate = self.feature_map = None
-        self.last = None  # the control of the last call of the solvers
+        self.context = None
+        self.snapshot = None
 
-    @contextmanager
-    def called_back(self, estimator, n_tasks):
-        """The root task of the callbacks, for estimators that support them."""
-        if not hasattr(estimator, "_init_callback_context"):
-            yield
-            return
-        self.context = context = estimator._init_callback_context(max_subtasks=n_tasks)
-        context.call_on_fit_task_begin(estimator=estimator, **self.passed_on)
-        yield
-        context.call_on_fit_task_end(estimator=estimator, reconstruction_attributes=dict, **self.passed_on)
+    @property
+    def name(self) -> str:
+        return type(self.estimator).__name__
 
-    def step(self, estimator, name, attributes=dict) -> bool:
-        """A task, just done, of a fit that goes by steps of its own; whether a callback wants no more of them."""
-        if self.context is None:
-            return False
-        task = self.context.subcontext(task_name=name)
-        task.call_on_fit_task_begin(estimator=estimator, **self.passed_on)
-        return task.call_on_fit_task_end(
-            estimator=estimator, reconstruction_attributes=attributes, **self.passed_on
-        )  # fmt: skip
+    @property
+    def verbose(self) -> bool:
+        return bool(self.estimator.verbose)
 
     @property
     def left(self) -> float | None:
@@ -54,43 +52,113 @@ class Fitting:
     def late(self) -> bool:
         return self.left == 0.0
 
-    def control(self, estimator, problems, coupling, bias, target, n_outputs) -> Control:
-        """For one call of the solvers."""
-        listens = self.context is not None and bool(getattr(estimator, "_skl_callbacks", []))
-        if not (listens or estimator.verbose):
+    @contextmanager
+    def called_back(self, n_tasks):
+        """The root task of the callbacks, for estimators that support them."""
+        if not hasattr(self.estimator, "_init_callback_context"):
+            yield
+            return
+        self.context = context = self.estimator._init_callback_context(max_subtasks=n_tasks)
+        self.begin(context)
+        yield
+        self.end(context, dict)
+
+    def begin(self, task):
+        """Report that a task of the callbacks begins."""
+        task.call_on_fit_task_begin(estimator=self.estimator, **self.passed_on)
+
+    def end(self, task, attributes) -> bool:
+        """Report that it has ended, with a function that returns the fitted attributes; whether to stop."""
+        return task.call_on_fit_task_end(
+            estimator=self.estimator, reconstruction_attributes=attributes, **self.passed_on
+        )  # fmt: skip
+
+    def step(self, name, attributes=dict) -> bool:
+        """A task, just done, of a fit that goes by steps of its own; whether a callback wants no more of them."""
+        if self.context is None:
+            return False
+        task = self.context.subcontext(task_name=name)
+        self.begin(task)
+        return self.end(task, attributes)
+
+    def showing(self, snapshot) -> "Progress":
+        """The same fit, with what callbacks are shown of the solvers.
+
+        Parameters
+        ----------
+        snapshot : callable
+            From a coupling and the block weights of each output to the attributes with which an estimator predicts.
+        """
+        return self._with(snapshot=snapshot)
+
+    def without_callbacks(self) -> "Progress":
+        """The same fit, for solves that are no steps of the model, such as the folds of a calibration."""
+        return self._with(context=None)
+
+    def _with(self, **changes) -> "Progress":
+        other = copy.copy(self)
+        vars(other).update(changes)
+        return other
+
+    def control(self, n_problems, coupling, shape, separable, n_outputs) -> Control:
+        """For one call of the solvers.
+
+        Parameters
+        ----------
+        n_problems : int
+        coupling : Coupling
+        shape : tuple of int
+            Of the block weights of an output.
+        separable : bool
+            Whether tiles are solved one by one.
+        n_outputs : int
+        """
+        listens = self.context is not None and bool(getattr(self.estimator, "_skl_callbacks", []))
+        if not (listens or self.verbose):
             return Control(self.left)
-        progress = Progress(self, estimator, problems, coupling, bias, target, n_outputs, listens)
-        return Control(self.left, progress, every_epoch=listens, finished=progress.finished)
+        weights = [np.zeros(shape) for _ in range(n_outputs)]
+        heard = _Iterations(self, listens, coupling, weights, [coupling.n_tiles if separable else 1] * n_problems)
+        return Control(self.left, heard, every_epoch=listens, finished=heard.finished)
+
+    def report(self, solutions, coupling, max_iter, control):
+        """Print the outcome of each problem, and warn of those that stopped early."""
+        if self.verbose:
+            for c, s in enumerate(solutions):
+                # Blocks are not tiles where tiles share some; all classes at once have one block per class and tile.
+                tiles = s.weights.swapaxes(0, 1) if s.weights.ndim == 3 else coupling.tiles(s.weights)
+                live = sum(bool(tile.any()) for tile in tiles)
+                print(
+                    f"[{self.name}] output {c + 1}/{len(solutions)}: objective {s.certificate.primal:.6g}, gap "
+                    f"{s.gap:.3g} (asked for {s.target:.3g}), {live} of {len(tiles)} tiles live, {s.n_iter} iterations "
+                    f"({s.solver})"
+                )
+        warn_if_unconverged(solutions, max_iter, self.name, self.max_time if control.out_of_time else None)
 
 
-class Progress:
+class _Iterations:
     """Hears of every iteration of every problem, on whatever thread; prints, calls back, and may stop them."""
 
-    def __init__(self, fitting, estimator, problems, coupling, bias, target, n_outputs, listens):
-        self.fitting, self.estimator = fitting, estimator
-        self.coupling, self.bias, self.classes = coupling, bias, target.classes
-        self.context = fitting.context if listens else None
-        self.weights = [np.zeros(problems[0].shape) for _ in range(n_outputs)]
-        self.cells = coupling.n_tiles if problems[0].separable else 1
-        self.parts = [self.cells] * len(problems)
-        self.tasks = [None] * len(problems)
+    def __init__(self, progress, listens, coupling, weights, parts):
+        self.progress = progress
+        self.coupling = coupling
+        self.context = progress.context if listens else None
+        self.weights = weights
+        self.cells = parts[0]
+        self.parts = parts  # that are not yet solved, of each problem
+        self.tasks = [None] * len(parts)
         self.stop = False
         self._printed = -np.inf
         self._lock = threading.RLock()
 
     def __call__(self, place, n_iter, certify):
         with self._lock:
-            if self.estimator.verbose:
+            if self.progress.verbose:
                 self._print(place, n_iter, certify)
             if self.context is None:
                 return False
             task = self._task(place[0]).subcontext(task_name="iteration")
-            task.call_on_fit_task_begin(estimator=self.estimator, **self.fitting.passed_on)
-            stop = task.call_on_fit_task_end(
-                estimator=self.estimator, reconstruction_attributes=lambda: self._fitted(place, certify().weights),
-                **self.fitting.passed_on,
-            )  # fmt: skip
-            return stop or self.stop
+            self.progress.begin(task)
+            return self.progress.end(task, lambda: self._fitted(place, certify().weights)) or self.stop
 
     def finished(self, place, solution):
         """A problem, or one of its independent tiles, is solved."""
@@ -99,15 +167,12 @@ class Progress:
             self.parts[place[0]] -= 1
             if self.context is None or self.parts[place[0]] > 0:
                 return
-            self.stop |= self._task(place[0]).call_on_fit_task_end(
-                estimator=self.estimator, reconstruction_attributes=lambda: self._fitted(place, solution.weights),
-                **self.fitting.passed_on,
-            )  # fmt: skip
+            self.stop |= self.progress.end(self._task(place[0]), lambda: self._fitted(place, solution.weights))
 
     def _task(self, k):
         if self.tasks[k] is None:
             self.tasks[k] = self.context.subcontext(task_name="output", max_subtasks=None)
-            self.tasks[k].call_on_fit_task_begin(estimator=self.estimator, **self.fitting.passed_on)
+            self.progress.begin(self.tasks[k])
         return self.tasks[k]
 
     def _print(self, place, n_iter, certify):
@@ -121,7 +186,7 @@ class Progress:
         live = sum(bool(tile.any()) for tile in self.coupling.tiles(self.weights[k]))
         where = f"output {k + 1}/{len(self.parts)}" + ("" if cell is None else f", tile {cell + 1}/{self.cells}")
         print(
-            f"[{type(self.estimator).__name__}] {where}, iteration {n_iter}: objective {certificate.primal:.6g}, "
+            f"[{self.progress.name}] {where}, iteration {n_iter}: objective {certificate.primal:.6g}, "
             f"gap {certificate.gap:.3g}, {live} of {self.coupling.n_tiles} tiles live",
             flush=True,
         )
@@ -139,10 +204,4 @@ class Progress:
     def _fitted(self, place, weights) -> dict:
         """The attributes with which an estimator predicts as the weights of this moment do."""
         self._take(place, weights)
-        now = [Solution(Certificate(w, np.nan, np.nan), np.empty(0), 0, np.nan, "") for w in self.weights]
-        model = copy.copy(self.estimator)
-        model._keep(self.classes, self.fitting.gate, self.coupling, now, self.bias, self.fitting.feature_map)
-        before = vars(self.estimator)
-        return {name: value for name, value in vars(model).items() if before.get(name) is not value} | {
-            "calibration_": None
-        }
+        return self.progress.snapshot(self.coupling, self.weights)

@@ -5,16 +5,17 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from svmosaic._validation import validate_training
-from svmosaic.models._base import BaseMosaicClassifier
-from svmosaic.models._mixture_classifier import BaseMixtureClassifier
+from svmosaic.models._composed import ComposedClassifier
+from svmosaic.models._composed_fit import MemoryRows, compose
+from svmosaic.models._progress import Progress
 
 # Parameters that leave the gate as it is. Duals stay feasible when they change, once scaled with C.
 PATH_PARAMETERS = ("C", "global_reg")
 
 
 def has_path(estimator) -> bool:
-    """Whether `fit_path` can do better than a fit a setting: not for EM, where the gate depends on the tiles."""
-    return isinstance(estimator, BaseMosaicClassifier) and not isinstance(estimator, BaseMixtureClassifier)
+    """Whether `fit_path` can do better than one fit per setting: not where the gate depends on the tiles."""
+    return isinstance(estimator, ComposedClassifier)
 
 
 def fit_path(estimator, X, y, settings):
@@ -26,7 +27,7 @@ def fit_path(estimator, X, y, settings):
 
     Parameters
     ----------
-    estimator : a mosaic classifier other than a mixture
+    estimator : a mosaic classifier whose gate is fitted first
     X, y : training rows and labels
     settings : sequence of dict
         Values of `C` and `global_reg` (those the estimator has), best ordered by rising C.
@@ -43,9 +44,9 @@ def fit_path(estimator, X, y, settings):
     first._check_parameters()
     X, target = validate_training(first, X, y, None, first.class_weight)
     rng = check_random_state(first.random_state)
-    gate_rows, tile_rows, feature_map = first._map_features(X)
-    gate = first._fit_gate(gate_rows, target, rng)
-    codes = gate.code(gate_rows, first.n_jobs)
+    rows = MemoryRows.of(X, target, first._fit_map(X, target, rng))
+    gate = first._fit_gate(rows, rng)
+    rows.encode(gate, first._options())
     duals, cost = None, None
     for setting in settings:
         model = clone(estimator).set_params(**setting)
@@ -53,11 +54,13 @@ def fit_path(estimator, X, y, settings):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(first, name):
                 setattr(model, name, getattr(first, name))
-        coupling = model._couple(gate.n_tiles)
         start = None if duals is None else [alpha * (model.C / cost) for alpha in duals]
-        solutions, bias = model._solve(tile_rows, target, codes, coupling, rng, start)
-        model._keep(target.classes, gate, coupling, solutions, bias, feature_map)
-        model.calibration_ = None
+        fitted = compose(
+            rows, gate, model._couple(gate.n_tiles), model._options(), Progress(model), rng,
+            solve_tiles=model._solving(), show=dict, start=start,
+        )  # fmt: skip
+        model._remember(target.classes, fitted, None, rows.n_rows)
+        solutions = fitted.solved.solutions
         # Stochastic descent has no duals to start from.
         has_duals = all(s.alpha is not None and np.isfinite(s.alpha).all() for s in solutions)
         duals, cost = ([s.alpha for s in solutions], model.C) if has_duals else (None, None)

@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,9 +15,10 @@ from svmosaic.heads import Classify, in_columns, winners
 from svmosaic.losses import CLASSIFICATION_LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._boosting import Rounds, winners_of
+from svmosaic.models._hold_out import can_stratify, hold_out
 from svmosaic.models._importances import weighted_importances
 from svmosaic.models._probabilities import ProbabilityMixin
-from svmosaic.models._progress import Fitting
+from svmosaic.models._progress import Progress
 from svmosaic.solvers import SOLVERS, warn_if_unconverged
 
 
@@ -185,15 +185,15 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
         self.classes_ = target.classes
         rng = check_random_state(self.random_state)
-        fitting = Fitting(self._time_of_a_fit(), X, y, sample_weight)
-        with fitting.called_back(self, self.n_estimators):
-            self._boost(X, target, rng, fitting)
+        progress = Progress(self, self._time_of_a_fit(), X, y, sample_weight)
+        with progress.called_back(self.n_estimators):
+            self._boost(X, target, rng, progress)
         self.calibration_ = None if self.calibration is None else self._calibrate(X, target, rng)
         return self
 
-    def _boost(self, X, target, rng, fitting):
+    def _boost(self, X, target, rng, progress):
         train, held = self._hold_out(target.label, rng)
-        rounds = Rounds(self, X[train], target, train, rng, fitting)
+        rounds = Rounds(self, X[train], target, train, rng, progress)
         votes = np.zeros((len(held), len(self.classes_)))
         scores = []
         self.stop_reason_ = "n_estimators"
@@ -207,9 +207,9 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
                 if reason is None and len(scores) - 1 - int(np.argmax(scores)) >= self.n_iter_no_change:
                     reason = "validation"
             kept = len(rounds.weights)  # a round that is no better than chance is not
-            if kept > before and fitting.step(self, "round", lambda kept=kept: _attributes(rounds, kept)):
+            if kept > before and progress.step("round", lambda kept=kept: _attributes(rounds, kept)):
                 reason = reason or "callback"
-            if fitting.late and reason in (None, "chance"):  # an SVM cut short may do no better than chance
+            if progress.late and reason in (None, "chance"):  # an SVM cut short may do no better than chance
                 reason = "max_time"
             if reason is not None:
                 self.stop_reason_ = reason
@@ -340,16 +340,13 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         everything = np.arange(len(label))
         if not self.early_stopping:
             return everything, everything[:0]
-        counts = np.unique(label, return_counts=True)[1]
         n_held = int(np.ceil(self.validation_fraction * len(label)))
-        if counts.min() < 2 or n_held < len(counts) or len(label) - n_held < len(counts):
+        if not can_stratify(label, n_held):
             raise ValueError(
                 f"early_stopping=True holds out validation_fraction={self.validation_fraction} of {len(label)} rows, "
-                f"which leaves too few of {len(counts)} classes; give more rows or set early_stopping=False"
+                f"which leaves too few of {len(np.unique(label))} classes; give more rows or set early_stopping=False"
             )
-        split = StratifiedShuffleSplit(1, test_size=n_held, random_state=rng.randint(2**31 - 1))
-        train, held = next(split.split(label, label))
-        return np.sort(train), np.sort(held)
+        return map(np.sort, hold_out(label, n_held, np.random.RandomState(rng.randint(2**31 - 1))))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

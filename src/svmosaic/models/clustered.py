@@ -1,14 +1,14 @@
 """Clustered SVM (Gu and Han, AISTATS 2013), and its baseline of independent cells."""
 
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from sklearn.callback import CallbackSupportMixin
 
 from svmosaic._validation import check_real
 from svmosaic.couplings import Coupling
-from svmosaic.gates import DistanceGate, place_centers
-from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.gates import DistanceGate
+from svmosaic.models._composed import ComposedClassifier
+from svmosaic.models._composed_fit import Solved, solve_outputs
 from svmosaic.models._probabilities import CALIBRATION_PARAMETER
 from svmosaic.rows import split_bias
 from svmosaic.solvers import SOLVERS
@@ -50,13 +50,15 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
     max_time : float or None, default=None
         Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
         (and independent tiles) share the time that is left when they start; k-means is not cut short.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and cell instead of a slope, as in `LinearSVC`; the cells stay as they are without it.
     """.replace("@CALIBRATION@", CALIBRATION_PARAMETER)
 
 # How often weights and groups are fitted in turn where cells form groups: a few rounds settle the groups.
 _GROUP_ROUNDS = 5
 
 
-class _CellSVC(CallbackSupportMixin, BaseMosaicClassifier):
+class _CellSVC(ComposedClassifier):
     """k-means cells with one linear SVM each; how they are tied is up to the subclass."""
 
     _keeps_empty_cells = False
@@ -80,17 +82,16 @@ class _CellSVC(CallbackSupportMixin, BaseMosaicClassifier):
         check_real("rows_per_cluster", self.rows_per_cluster, at_least=1, integer=True, optional=True)
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
 
-    def _fit_gate(self, X, target, rng):
-        source = "kmeans" if self.clusterer is None else self.clusterer
-        centers = place_centers(
-            X, self.n_clusters, source=source, label=target.label, sample_weight=target.weight,
-            rows_per_center=self.rows_per_cluster, max_iter=self.kmeans_iter, rng=rng,
+    def _fit_gate(self, rows, rng):
+        centers = rows.place(
+            self.n_clusters, source="kmeans" if self.clusterer is None else self.clusterer,
+            rows_per_center=self.rows_per_cluster, max_iter=self.kmeans_iter, rng=rng, name="clusterer",
         )  # fmt: skip
         gate = DistanceGate(centers)
         if self._keeps_empty_cells:
             return gate
-        used = np.unique(gate.code(X)[0])
-        return gate if len(used) == gate.n_tiles else DistanceGate(gate.centers[used])
+        used = rows.used(gate)
+        return gate if used.all() else DistanceGate(gate.centers[used])
 
 
 class KMeansSVC(_CellSVC):
@@ -160,6 +161,7 @@ class KMeansSVC(_CellSVC):
         random_state=None,
         verbose=0,
         max_time=None,
+        pieces=None,
     ):
         self.n_clusters = n_clusters
         self.C = C
@@ -179,26 +181,23 @@ class KMeansSVC(_CellSVC):
         self.random_state = random_state
         self.verbose = verbose
         self.max_time = max_time
-
-    def _couple(self, n_tiles):
-        return Coupling.independent(n_tiles)
+        self.pieces = pieces
 
     def _n_solves(self):
         return 1 if self.coupling is None else _GROUP_ROUNDS
 
-    def _solve(self, X, target, codes, coupling, rng, start=None):
-        if self.coupling is None:
-            return super()._solve(X, target, codes, coupling, rng, start)
-        groups = following = self.coupling.start(coupling.n_tiles)
-        for _ in range(_GROUP_ROUNDS):
-            groups = following
-            solutions, bias = super()._solve(X, target, codes, groups, rng, start)
-            weights = np.concatenate([groups.tiles(s.weights) for s in solutions], axis=1)
-            following = self.coupling.fit(weights, groups)
-        # Told as tiles, which are their own blocks where nothing is shared.
-        return [
-            replace(s, certificate=replace(s.certificate, weights=groups.tiles(s.weights))) for s in solutions
-        ], bias
+    def _solving(self):
+        return solve_outputs if self.coupling is None else partial(_solve_in_groups, self.coupling)
+
+
+def _solve_in_groups(tasks, rows, coupling, options, progress, rng, start=None) -> Solved:
+    """Weights and groups of tiles in turn, in the place of `solve_outputs`."""
+    following = tasks.start(coupling.n_tiles)
+    for _ in range(_GROUP_ROUNDS):
+        solved = solve_outputs(rows, following, options, progress, rng, start)
+        weights = np.concatenate([following.tiles(w) for w in solved.weights], axis=1)
+        following = tasks.fit(weights, following)
+    return solved
 
 
 class ClusteredSVC(_CellSVC):
@@ -276,6 +275,7 @@ class ClusteredSVC(_CellSVC):
         random_state=None,
         verbose=0,
         max_time=None,
+        pieces=None,
     ):
         self.n_clusters = n_clusters
         self.C = C
@@ -295,6 +295,7 @@ class ClusteredSVC(_CellSVC):
         self.random_state = random_state
         self.verbose = verbose
         self.max_time = max_time
+        self.pieces = pieces
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -303,7 +304,11 @@ class ClusteredSVC(_CellSVC):
     def _couple(self, n_tiles):
         return Coupling.to_global(n_tiles, self.global_reg)
 
-    def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
-        super()._keep(classes, gate, coupling, solutions, bias, feature_map)
-        shared = np.stack([s.weights[-1] for s in solutions]) / np.sqrt(self.global_reg)
-        self.global_coef_, self.global_intercept_ = split_bias(shared, bias)
+    def _attributes(self, classes):
+        common, bias, global_reg = super()._attributes(classes), self._options().bias, self.global_reg
+
+        def attributes(mosaic, coupling, weights):
+            coef, intercept = split_bias(np.stack([w[-1] for w in weights]) / np.sqrt(global_reg), bias)
+            return {**common(mosaic, coupling, weights), "global_coef_": coef, "global_intercept_": intercept}
+
+        return attributes

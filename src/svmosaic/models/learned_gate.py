@@ -6,7 +6,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -29,7 +28,8 @@ from svmosaic.losses import SQUARED_HINGE
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._gate_start import start_gates
-from svmosaic.models._progress import Fitting
+from svmosaic.models._hold_out import hold_out
+from svmosaic.models._progress import Progress
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 
@@ -238,13 +238,13 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         warn_if_far(self, rows, MOST_DISTANCE)
         rows = _single_precision(rows)
         rng = check_random_state(self.random_state)
-        fitting = Fitting(self.max_time, X, y, sample_weight)
+        fitting = Progress(self, self.max_time, X, y, sample_weight)
         n_held_out = max(1, round(self.validation_fraction * rows.shape[0]))
         stops = defaults.stops_early(n_held_out) if self.early_stopping == "auto" else bool(self.early_stopping)
         needs_held_out = self.polish or self.calibration is not None
         refits = defaults.refits(rows.shape[0]) if self.refit == "auto" else bool(self.refit)
         refits = refits and stops and not needs_held_out
-        with fitting.called_back(self, self.max_iter * (1 + refits)):
+        with fitting.called_back(self.max_iter * (1 + refits)):
             train, held = (rows, target), None
             if stops or needs_held_out:
                 train, held = self._hold_out(rows, target, n_held_out, rng)
@@ -290,7 +290,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
                 calibration = self._own_calibration(target)
                 return {"classes_": target.classes, "mosaic_": mosaic_of(learner), "calibration_": calibration}
 
-            return fitting.step(self, "epoch", attributes)
+            return fitting.step("epoch", attributes)
 
         return learner, learn(
             engine, plan, rng, deadline=fitting.deadline, after_epoch=after_epoch,
@@ -406,12 +406,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
 
     def _hold_out(self, X, target, n_held_out, rng):
         """Training part and held-out part, each with the same shares of the classes if there are enough rows."""
-        n_rows, counts = X.shape[0], np.bincount(target.label, minlength=len(target.classes))
-        enough = counts.min() >= 2 and len(counts) <= n_held_out <= n_rows - len(counts)
-        parts = train_test_split(
-            np.arange(n_rows), test_size=n_held_out, random_state=rng, stratify=target.label if enough else None
-        )
-        return [(X[rows], target.take(rows)) for rows in map(np.sort, parts)]
+        return [(X[rows], target.take(rows)) for rows in map(np.sort, hold_out(target.label, n_held_out, rng))]
 
     def _start(self, X, target, rng) -> GateLearner:
         """The start: principal components, k-means in them, zero tiles; or the last fit."""

@@ -1,14 +1,11 @@
 """The linear SVM: one tile, the baseline of all."""
 
-from sklearn.callback import CallbackSupportMixin
-
-from svmosaic.couplings import Coupling
 from svmosaic.gates import SingleCell
-from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models._composed import ComposedClassifier
 from svmosaic.solvers import SOLVERS
 
 
-class LinearSVC(CallbackSupportMixin, BaseMosaicClassifier):
+class LinearSVC(ComposedClassifier):
     r"""Linear support vector classifier with a certificate.
 
     For two classes, minimises over w (bias included)
@@ -51,6 +48,11 @@ class LinearSVC(CallbackSupportMixin, BaseMosaicClassifier):
     max_time : float or None, default=None
         Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
         (and independent tiles) share the time that is left when they start; k-means is not cut short.
+    pieces : int, sequence of arrays or None, default=None
+        Gives each feature a piecewise-linear curve instead of a slope. An integer is the largest number of knots per
+        feature, which are placed at quantiles and at frequent values; 8 to 32 is usual. A sequence has the knots of
+        each feature, increasing; an empty one, or None, leaves that feature straight. Features with two values stay
+        straight, and no feature needs to be scaled. See `curves_`.
 
     Attributes
     ----------
@@ -100,6 +102,7 @@ class LinearSVC(CallbackSupportMixin, BaseMosaicClassifier):
         random_state=None,
         verbose=0,
         max_time=None,
+        pieces=None,
     ):
         self.C = C
         self.loss = loss
@@ -114,6 +117,7 @@ class LinearSVC(CallbackSupportMixin, BaseMosaicClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.max_time = max_time
+        self.pieces = pieces
 
     @property
     def coef_(self):
@@ -123,8 +127,5 @@ class LinearSVC(CallbackSupportMixin, BaseMosaicClassifier):
     def intercept_(self):
         return self.mosaic_.intercept[0]
 
-    def _fit_gate(self, X, target, rng):
+    def _fit_gate(self, rows, rng):
         return SingleCell()
-
-    def _couple(self, n_tiles):
-        return Coupling.independent(n_tiles)

@@ -1,20 +1,19 @@
 """The linear SVM on local coordinates (Yu, Zhang and Gong, NIPS 2009), LL-SVM without its linear part."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
-from sklearn.callback import CallbackSupportMixin
 
 from svmosaic._validation import check_choice, check_real
 from svmosaic.couplings import Coupling
-from svmosaic.gates import place_centers
-from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models._composed import ComposedClassifier
+from svmosaic.models._composed_fit import solve_outputs
 from svmosaic.models._probabilities import CALIBRATION_PARAMETER
-from svmosaic.models.locally_linear import CODINGS, code_gate
+from svmosaic.models.locally_linear import CODINGS, anchored_gate
 
 
-class LocalCodingSVC(CallbackSupportMixin, BaseMosaicClassifier):
+class LocalCodingSVC(ComposedClassifier):
     __doc__ = rf"""Linear SVM on local coordinates: a constant an anchor, blended by the codes.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
@@ -151,6 +150,11 @@ class LocalCodingSVC(CallbackSupportMixin, BaseMosaicClassifier):
         return self.mosaic_.gate.centers
 
     @property
+    def feature_importances_(self):
+        """Not there: the tiles are constants, and features count through the distances to the anchors only."""
+        raise AttributeError(f"{type(self).__name__} has no feature_importances_: its tiles have no weights")
+
+    @property
     def intercept_(self):
         return self.mosaic_.intercept
 
@@ -167,30 +171,33 @@ class LocalCodingSVC(CallbackSupportMixin, BaseMosaicClassifier):
         check_real("rows_per_anchor", self.rows_per_anchor, at_least=1, integer=True, optional=True)
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
 
-    def _fit_gate(self, X, target, rng):
-        anchors = place_centers(
-            X, self.n_anchors, source=self.anchors, label=target.label, sample_weight=target.weight,
-            rows_per_center=self.rows_per_anchor, max_iter=self.kmeans_iter, rng=rng, name="anchors",
-        )  # fmt: skip
-        return code_gate(X, anchors, self.coding, self.n_neighbors, self.code_scale, rng)
+    def _fit_gate(self, rows, rng):
+        return anchored_gate(self, rows, rng)
 
-    def _couple(self, n_tiles):
-        return Coupling.independent(n_tiles)
-
-    def _solve(self, X, target, codes, coupling, rng, start=None):
-        # Rows without features, but for the bias, which a row's codes share out.
-        rows = sparse.csr_array((X.shape[0], 0), dtype=X.dtype)
-        solutions, bias = super()._solve(rows, target, codes, coupling, rng, start)
-        return [_with_zero_weights(solution, self.n_features_in_) for solution in solutions], bias
-
-    def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
-        # A callback is shown solutions on the way, which have not been through `_solve`.
-        whole = [_with_zero_weights(solution, self.n_features_in_) for solution in solutions]
-        super()._keep(classes, gate, coupling, whole, bias, feature_map)
+    def _solving(self):
+        return _solve_intercepts
 
 
-def _with_zero_weights(solution, n_features):
-    """The solution with weights of zero before the bias, unless they are there already."""
-    bias = solution.weights[:, -1:]
-    weights = np.hstack([np.zeros((len(bias), n_features)), bias])
-    return replace(solution, certificate=replace(solution.certificate, weights=weights))
+@dataclass(frozen=True)
+class _InterceptsOnly(Coupling):
+    """Tiles of no weights but their intercepts.
+
+    Attributes
+    ----------
+    n_features : int
+        Of the rows that the tiles are scored with.
+    """
+
+    n_features: int
+
+    def tiles(self, blocks):
+        bias = super().tiles(blocks)[:, -1:]
+        return np.hstack([np.zeros((len(bias), self.n_features)), bias])
+
+
+def _solve_intercepts(rows, coupling, options, progress, rng, start=None):
+    """In the place of `solve_outputs`: rows without features, but for the bias, which a row's codes share out."""
+    n_features = rows.tile_rows.shape[1]
+    empty = sparse.csr_array((rows.n_rows, 0), dtype=rows.tile_rows.dtype)
+    coupling = _InterceptsOnly(coupling.own, coupling.shared, n_features)
+    return solve_outputs(replace(rows, tile_rows=empty), coupling, options, progress, rng, start)

@@ -3,13 +3,12 @@
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.callback import CallbackSupportMixin
 
 from svmosaic._validation import check_choice, check_real
-from svmosaic.couplings import Coupling
-from svmosaic.gates import DistanceGate, place_centers
-from svmosaic.maps import FeatureMap
-from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.gates import DistanceGate
+from svmosaic.maps import TransformerMap
+from svmosaic.models._composed import ComposedClassifier
+from svmosaic.models._composed_fit import solve_outputs
 from svmosaic.models._crammer_singer import solve_jointly
 from svmosaic.models._partial_fit import StreamMixin
 
@@ -18,11 +17,13 @@ CODE_SPACES = ("input", "features")
 MULTI_CLASS = ("ovr", "crammer_singer")
 # exp(-SHARPNESS d^2 / D^2), D the median distance to the farthest neighbour that is coded.
 SHARPNESS = 4.0
+# Rows that the scale of the codes is found from.
+SCALE_ROWS = 2000
 # Ridge of the reconstruction codes, as a share of the mean squared distance (the usual value of both papers).
 RECONSTRUCTION_RIDGE = {"llc": 1e-4, "lle": 1e-3}
 
 
-class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
+class LocallyLinearSVC(StreamMixin, ComposedClassifier):
     r"""Locally linear SVM: a linear classifier that varies smoothly between anchors.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
@@ -117,6 +118,9 @@ class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
         1000 rows.
     stream_length : int or None, default=None
         For `partial_fit`: the n of :math:`\lambda = 1 / (C n)`. None: the rows of `fit`, or of the first batch.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and anchor instead of a slope, as in `LinearSVC`; anchors and codes stay as they are without
+        it. `partial_fit` takes the knots from the first batch. Not together with `feature_map`.
 
     Attributes
     ----------
@@ -190,6 +194,7 @@ class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
         average=True,
         t0=None,
         stream_length=None,
+        pieces=None,
     ):
         self.n_anchors = n_anchors
         self.n_neighbors = n_neighbors
@@ -219,6 +224,7 @@ class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
         self.average = average
         self.t0 = t0
         self.stream_length = stream_length
+        self.pieces = pieces
 
     @property
     def anchors_(self):
@@ -246,43 +252,44 @@ class LocallyLinearSVC(StreamMixin, CallbackSupportMixin, BaseMosaicClassifier):
         check_real("rows_per_anchor", self.rows_per_anchor, at_least=1, integer=True, optional=True)
         check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
+        if self.pieces is not None and self.feature_map is not None:
+            raise ValueError(
+                "pieces and feature_map are two ways to say what the tiles see: give one of them; to put a transformer "
+                "in front of pieces, use a pipeline"
+            )
 
-    def _map_features(self, X):
+    def _fit_map(self, X, target, rng):
         if self.feature_map is None:
-            return X, X, None
-        feature_map = FeatureMap(clone(self.feature_map).fit(X), self.code_space)
-        return *feature_map.rows(X), feature_map
+            return super()._fit_map(X, target, rng)
+        return TransformerMap(clone(self.feature_map).fit(X), self.code_space)
 
-    def _fit_gate(self, X, target, rng):
-        anchors = place_centers(
-            X, self.n_anchors, source=self.anchors, label=target.label, sample_weight=target.weight,
-            rows_per_center=self.rows_per_anchor, max_iter=self.kmeans_iter, rng=rng, name="anchors",
-        )  # fmt: skip
-        return code_gate(X, anchors, self.coding, self.n_neighbors, self.code_scale, rng)
+    def _fit_gate(self, rows, rng):
+        return anchored_gate(self, rows, rng)
 
-    def _couple(self, n_tiles):
-        return Coupling.independent(n_tiles)
-
-    def _solve(self, X, target, codes, coupling, rng, start=None):
-        self.n_samples_seen_, self._stream = X.shape[0], None
+    def _solving(self):
         if self.multi_class == "crammer_singer":
-            return solve_jointly(self, X, target, codes, coupling, rng)
+            return solve_jointly
         if not self.penalize_intercept and self.solver != "sgd":
             raise ValueError(
                 f"penalize_intercept=False needs solver='sgd', got {self.solver!r}; "
                 "for the dual solver make intercept_scaling large instead"
             )
-        return super()._solve(X, target, codes, coupling, rng, start)
+        return solve_outputs
 
-    def _keep(self, classes, gate, coupling, solutions, bias, feature_map):
-        super()._keep(classes, gate, coupling, solutions, bias, feature_map)
-        if self.multi_class == "crammer_singer":
-            # One problem, though there is an output a class.
-            self.objective_, self.dual_gap_ = self.objective_[:1], self.dual_gap_[:1]
+
+def anchored_gate(estimator, rows, rng):
+    """Anchors and codes as the parameters of an estimator say."""
+    anchors = rows.place(
+        estimator.n_anchors, source=estimator.anchors, rows_per_center=estimator.rows_per_anchor,
+        max_iter=estimator.kmeans_iter, rng=rng, name="anchors",
+    )  # fmt: skip
+    scaled_by_rows = estimator.code_scale is None and estimator.coding in ("softmax", "soft")
+    sample = rows.sample(SCALE_ROWS, rng) if scaled_by_rows else None
+    return code_gate(sample, anchors, estimator.coding, estimator.n_neighbors, estimator.code_scale, rng)
 
 
 def code_gate(X, anchors, coding, n_neighbors, scale, rng):
-    """The gate of local codes, with its scale found from the data when not given."""
+    """The gate of local codes, with its scale found from rows if it is not given."""
     n_neighbors = min(n_neighbors, len(anchors))
     if scale is None:
         if coding in RECONSTRUCTION_RIDGE:
@@ -296,10 +303,10 @@ def code_gate(X, anchors, coding, n_neighbors, scale, rng):
     return DistanceGate(anchors, coding, n_neighbors, scale)
 
 
-def _neighbour_distance(X, anchors, n_neighbors, rng, n_sample=2000):
+def _neighbour_distance(X, anchors, n_neighbors, rng):
     """Median over a sample of rows of the squared distance to the n-th nearest anchor."""
-    if X.shape[0] > n_sample:
-        X = X[np.sort(rng.choice(X.shape[0], n_sample, replace=False))]
+    if X.shape[0] > SCALE_ROWS:
+        X = X[np.sort(rng.choice(X.shape[0], SCALE_ROWS, replace=False))]
     tile, _ = DistanceGate(anchors, "inverse", n_neighbors).code(X)
     rows = X.toarray() if sparse.issparse(X) else X
     distance = ((rows - anchors[tile[:, -1]]) ** 2).sum(axis=1, dtype=np.float64)

@@ -11,10 +11,11 @@ from threadpoolctl import threadpool_limits
 
 from svmosaic._validation import check_choice, check_real, validate_training
 from svmosaic.calibration import METHODS, fit_calibration
+from svmosaic.maps import scaled_first
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._model_search import Search, folds_of
-from svmosaic.models._progress import Fitting
+from svmosaic.models._progress import Progress
 
 
 class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
@@ -141,16 +142,16 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
             cap=self.max_tiles, budget=self.time_budget, seed=seed, n_jobs=self.n_jobs,
             keep_scores=self.calibration is not None, say=self._say,
         )  # fmt: skip
-        fitting = Fitting(None, X, y, sample_weight)
-        with fitting.called_back(self, None):
-            self._choose_and_fit(X, target, search, fitting)
+        progress = Progress(self, None, X, y, sample_weight)
+        with progress.called_back(None):
+            self._choose_and_fit(X, target, search, progress)
         return self
 
-    def _choose_and_fit(self, X, target, search, fitting):
+    def _choose_and_fit(self, X, target, search, progress):
         # Many small fits: threads that wait for one another in k-means would take longer than the work.
         threads = effective_n_jobs(self.n_jobs)
         with threadpool_limits(threads):
-            best = search.run(watch=lambda: fitting.step(self, "trial", None))
+            best = search.run(watch=lambda: progress.step("trial", None))
         trials = search.leaderboard()
         won = next((t for t in trials if t.candidate == best), None)
         self.leaderboard_ = [_line(t) | {"chosen": t is won} for t in trials]
@@ -169,8 +170,11 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
                 self.calibration, scores, target.label[held], target.sample_weight[held]
             )
         self.mosaic_ = model.mosaic_
-        self.region_counts_ = self._count_regions(scaled, target.label, model.mosaic_.gate.code(scaled, self.n_jobs))
-        self.mosaic_ = model.mosaic_ = replace(model.mosaic_, feature_map=scaling)
+        gate_rows, tile_rows = self.mosaic_.features.rows(scaled)
+        codes = self.mosaic_.gate.code(gate_rows, self.n_jobs)
+        self.region_counts_ = self._count_regions(tile_rows, target.label, codes)
+        feature_map = scaled_first(scaling, model.mosaic_.feature_map)
+        self.mosaic_ = model.mosaic_ = replace(model.mosaic_, feature_map=feature_map)
         model.calibration_ = self.calibration_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_

@@ -13,7 +13,7 @@ from svmosaic.gates.gaussian import COVARIANCES
 from svmosaic.gates.placement import one_thread
 from svmosaic.gates.softmax_tree import within_variance
 from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier, _Watch
-from svmosaic.models._progress import Fitting
+from svmosaic.models._progress import Progress
 
 # The floors that are tried on a hold-out, as shares of the mean variance of the features.
 FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -228,7 +228,9 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         )
         model.covariance_floor_, model.n_features_in_ = floor, self.n_features_in_
         # Not its own `fit`: the rows are validated already, and callbacks are for the final run.
-        BaseMixtureClassifier._fit_mixture(model, X[train], part, rng, _Watch(model, part, Fitting(model.max_time)))
+        BaseMixtureClassifier._fit_mixture(
+            model, X[train], part, rng, _Watch(model, part, Progress(model, model.max_time))
+        )
         scores = model.mosaic_.decision_function(X[test], self.n_jobs)
         return target.head.accuracy(scores, target.label[test], target.weight[test])
 

@@ -3,17 +3,15 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from svmosaic._validation import NO_WEIGHT, _class_weights, require_two_classes
 from svmosaic.calibration import N_FOLDS, fit_calibration
-from svmosaic.gates import DistanceGate, SingleCell
+from svmosaic.gates import SingleCell
 from svmosaic.heads import Classify
 from svmosaic.losses import LOSSES
 from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
-from svmosaic.models._base import _tiles_of
-from svmosaic.models._progress import Fitting
-from svmosaic.models.locally_linear import code_gate
+from svmosaic.models._composed_fit import Solved
+from svmosaic.models._progress import Progress
 from svmosaic.partitions.mixture import fit_mixture
 from svmosaic.partitions.newton import solve_partitions
 from svmosaic.partitions.part import (
@@ -26,13 +24,10 @@ from svmosaic.partitions.part import (
     with_codes,
 )
 from svmosaic.partitions.placement import place, sample
-from svmosaic.rows import bias_of
 
 SUPPORTED = (LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, MultiTaskMixtureSVC)
 # Held-out scores that calibration is fitted to, at most about so many.
 CALIBRATION_ROWS = 200_000
-# Rows on which the scale of local codes is found, as in the local model.
-SCALE_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -68,20 +63,11 @@ def fit(estimator, partitions):
     the estimator
     """
     _check_supported(estimator)
-    estimator._check_parameters()
-    fitting = Fitting(estimator.max_time)
-    survey = _survey(estimator, partitions)
-    estimator.n_features_in_ = survey.n_features
-    if survey.names is not None:
-        estimator.feature_names_in_ = np.array(survey.names, dtype=object)
-    rng = check_random_state(estimator.random_state)
+    progress = Progress(estimator, estimator.max_time)
+    rows = PartitionedRows(partitions, _survey(estimator, partitions))
     if isinstance(estimator, MultiTaskMixtureSVC):
-        return fit_mixture(estimator, partitions, survey, rng, fitting)
-    estimator._fitting = fitting
-    try:
-        return _fit_mosaic(estimator, partitions, survey, rng)
-    finally:
-        del estimator._fitting
+        return fit_mixture(estimator, rows, progress)
+    return estimator.fit_rows(rows, progress)
 
 
 def _check_supported(estimator):
@@ -143,89 +129,70 @@ def _survey(estimator, partitions) -> Survey:
     )  # fmt: skip
 
 
-def _fit_mosaic(estimator, partitions, survey, rng):
-    """Gate, codes, tiles; then calibration and counts."""
-    gate = _fit_gate(estimator, partitions, survey, rng)
-    bias = bias_of(estimator.fit_intercept, estimator.intercept_scaling)
-    partitions.advance(with_codes, gate, estimator.C, bias, partitions.n_threads)
-    coupling = estimator._couple(gate.n_tiles)
-    jobs = [Job(c, c, survey.n_outputs, coupling, LOSSES[estimator.loss]) for c in range(survey.n_outputs)]
-    one_tile = isinstance(gate, SingleCell) or gate.coding == "nearest"
-    solutions = _solve(estimator, partitions, survey, jobs, bias, one_tile)
-    estimator.n_samples_seen_ = survey.n_rows
-    estimator._stream = None
-    estimator._keep(survey.classes, gate, coupling, solutions, bias, None)
-    estimator.calibration_ = None
-    if estimator.calibration is not None:
-        estimator.calibration_ = _calibrate(estimator, partitions, survey, jobs, bias, one_tile)
-    estimator.region_counts_ = partitions.total(
-        regions, estimator.mosaic_, Classify(survey.classes, estimator.calibration_), partitions.n_threads
-    )
-    return estimator
+class PartitionedRows:
+    """Rows in partitions, as a composed fit asks questions of them (`FitRows`); codes and duals stay with the rows."""
 
+    feature_map = None
 
-def _solve(estimator, partitions, survey, jobs, bias, one_tile):
-    """All jobs, within the estimator's limits, and with its lines of text."""
-    coupling, fitting = jobs[0].coupling, estimator._fitting
-    like = _Shape((coupling.n_blocks, survey.n_features + 1))
-    fitting.last = fitting.control(estimator, [like] * len(jobs), coupling, bias, survey, len(jobs))
-    solutions = solve_partitions(
-        partitions, jobs, n_features=survey.n_features, n_rows=survey.n_rows, one_tile=one_tile, tol=estimator.tol,
-        max_iter=estimator.max_iter, control=fitting.last,
-    )  # fmt: skip
-    estimator._report(solutions, coupling)
-    return solutions
+    def __init__(self, partitions, survey):
+        self.partitions, self.target = partitions, survey
+        self.n_rows, self.n_features, self.feature_names = survey.n_rows, survey.n_features, survey.names
+        self.one_tile = False
 
+    def place(self, n_centers, **options):
+        return place(self.partitions, self.target, n_centers, **options)
 
-@dataclass(frozen=True)
-class _Shape:
-    """What the lines of text ask of a problem; over partitions its tiles are solved together."""
+    def sample(self, n_rows, rng):
+        return sample(self.partitions, self.n_rows, n_rows, rng)[0]
 
-    shape: tuple[int, int]
-    separable: bool = False
+    def used(self, gate):
+        return self.partitions.total(cells_used, gate, self.partitions.n_threads) > 0
 
+    def encode(self, gate, options):
+        self.partitions.advance(with_codes, gate, options.C, options.bias, self.partitions.n_threads)
+        self.one_tile = isinstance(gate, SingleCell) or gate.coding == "nearest"
 
-def _fit_gate(estimator, partitions, survey, rng):
-    if isinstance(estimator, LinearSVC):
-        return SingleCell()
-    if isinstance(estimator, LocallyLinearSVC):
-        anchors = place(
-            partitions, survey, estimator.n_anchors, source=estimator.anchors, rng=rng, name="anchors",
-            rows_per_center=estimator.rows_per_anchor, max_iter=estimator.kmeans_iter,
+    def solve(self, coupling, options, progress, rng, start=None):
+        return self._solve(self._jobs(coupling, options), options, progress)
+
+    def calibrate(self, method, fitted, solve_tiles, options, progress, rng):
+        """Fit the calibration to scores of rows held out in turn; the folds are solved in the same rounds."""
+        counts, classes = self.target.class_counts, self.target.classes
+        rarest = int(counts.argmin())
+        if counts[rarest] < N_FOLDS:
+            raise ValueError(
+                f"calibration={method!r} holds rows out in {N_FOLDS} folds and needs at least {N_FOLDS} of each class, "
+                f"but class {str(classes[rarest])!r} has {counts[rarest]}; pass calibration=None"
+            )
+        coupling = fitted.solved.coupling
+        jobs = self._jobs(coupling, options)
+        n_outputs = len(jobs)
+        folds = [replace(job, fold=f, slot=n_outputs * (f + 1) + job.slot) for f in range(N_FOLDS) for job in jobs]
+        solutions = self._solve(folds, options, progress)
+        mosaics = []
+        for f in range(N_FOLDS):
+            fold = solutions[f * n_outputs : (f + 1) * n_outputs]
+            mosaics.append(fitted.with_tiles_of(Solved(coupling, [s.weights for s in fold], fold), options.bias))
+        share = min(1.0, CALIBRATION_ROWS / self.n_rows)
+        found = self.partitions.gather(held_out_scores, mosaics, share, self.partitions.n_threads)
+        scores, label, weight = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return fit_calibration(method, scores, label, weight)
+
+    def region_counts(self, mosaic, head, n_jobs):
+        return self.partitions.total(regions, mosaic, head, self.partitions.n_threads)
+
+    def _jobs(self, coupling, options):
+        n_outputs = self.target.n_outputs
+        return [Job(c, c, n_outputs, coupling, LOSSES[options.loss]) for c in range(n_outputs)]
+
+    def _solve(self, jobs, options, progress):
+        """All jobs in the same rounds; over partitions the tiles of a job are solved together."""
+        coupling = jobs[0].coupling
+        shape = coupling.n_blocks, self.n_features + 1
+        control = progress.control(len(jobs), coupling, shape, False, len(jobs))
+        solutions = solve_partitions(
+            self.partitions, jobs, n_features=self.n_features, n_rows=self.n_rows, one_tile=self.one_tile,
+            tol=options.tol, max_iter=options.max_iter, control=control,
         )  # fmt: skip
-        X = np.empty((0, survey.n_features), survey.dtype)
-        if estimator.code_scale is None and estimator.coding in ("softmax", "soft"):
-            X, _, _ = sample(partitions, survey.n_rows, SCALE_ROWS, rng)
-        return code_gate(X, anchors, estimator.coding, estimator.n_neighbors, estimator.code_scale, rng)
-    source = "kmeans" if estimator.clusterer is None else estimator.clusterer
-    centers = place(
-        partitions, survey, estimator.n_clusters, source=source, rng=rng, name="clusterer",
-        rows_per_center=estimator.rows_per_cluster, max_iter=estimator.kmeans_iter,
-    )  # fmt: skip
-    gate = DistanceGate(centers)
-    if estimator._keeps_empty_cells:
-        return gate
-    used = partitions.total(cells_used, gate, partitions.n_threads) > 0
-    return gate if used.all() else DistanceGate(gate.centers[used])
-
-
-def _calibrate(estimator, partitions, survey, jobs, bias, one_tile):
-    """Fit the calibration to scores of rows held out in turn; the folds are solved in the same rounds."""
-    rarest = int(survey.class_counts.argmin())
-    if survey.class_counts[rarest] < N_FOLDS:
-        raise ValueError(
-            f"calibration={estimator.calibration!r} holds rows out in {N_FOLDS} folds and needs at least {N_FOLDS} of "
-            f"each class, but class {str(survey.classes[rarest])!r} has {survey.class_counts[rarest]}; "
-            "pass calibration=None"
-        )
-    n_outputs = len(jobs)
-    folds = [replace(job, fold=f, slot=n_outputs * (f + 1) + job.slot) for f in range(N_FOLDS) for job in jobs]
-    solved = _solve(estimator, partitions, survey, folds, bias, one_tile)
-    mosaics = []
-    for f in range(N_FOLDS):
-        coef, intercept = _tiles_of(jobs[0].coupling, solved[f * n_outputs : (f + 1) * n_outputs], bias)
-        mosaics.append(replace(estimator.mosaic_, coef=coef, intercept=intercept))
-    share = min(1.0, CALIBRATION_ROWS / survey.n_rows)
-    found = partitions.gather(held_out_scores, mosaics, share, partitions.n_threads)
-    scores, label, weight = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return fit_calibration(estimator.calibration, scores, label, weight)
+        progress.report(solutions, coupling, options.max_iter, control)
+        return solutions

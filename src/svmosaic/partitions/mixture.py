@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_random_state
 
 from svmosaic._validation import Target
 from svmosaic.couplings import Coupling
@@ -28,8 +29,13 @@ from svmosaic.solvers import Control
 from svmosaic.solvers.certificates import margins, weights_of
 
 
-def fit_mixture(estimator, partitions, survey, rng, fitting):
+def fit_mixture(estimator, rows, progress):
     """Fit a `MultiTaskMixtureSVC`."""
+    partitions, survey, rng = rows.partitions, rows.target, check_random_state(estimator.random_state)
+    estimator._check_parameters()
+    estimator.n_features_in_ = rows.n_features
+    if rows.feature_names is not None:
+        estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     if any(partitions.gather(is_sparse)):
         raise ValueError("Sparse input is not supported: the Gaussian gate needs dense rows. Use X.toarray().")
     n_outputs = survey.n_outputs
@@ -57,9 +63,9 @@ def fit_mixture(estimator, partitions, survey, rng, fitting):
     label_weight = estimator.label_weight / n_outputs
     tasks = estimator._tasks(n_outputs)
     partitions.advance(deal_cells, cells, n_outputs, bias)
-    loop = PartitionEM(estimator, partitions, survey, tasks, label_weight, fitting)
+    loop = PartitionEM(estimator, partitions, survey, tasks, label_weight, progress)
     start = Bank(np.zeros((len(mass), n_outputs, survey.n_features + 1)), (tasks.start(len(mass)),) * n_outputs)
-    watch = _Watch(estimator, Target(survey.classes, np.empty(0, int), np.empty(0)), fitting)
+    watch = _Watch(estimator, Target(survey.classes, np.empty(0, int), np.empty(0)), progress)
     watch.bias = bias
     mixture, trace = loop.run(Mixture(gate, loop.update(start, np.ones(len(mass), bool))), watch)
     for name, value in watch.fitted(mixture).items():
@@ -103,15 +109,15 @@ class Mass:
 class PartitionEM(EM):
     """The EM loop with its two steps over partitions."""
 
-    def __init__(self, estimator, partitions, survey, tasks, label_weight, fitting):
+    def __init__(self, estimator, partitions, survey, tasks, label_weight, progress):
         super().__init__(
             None, None, label_weight=label_weight, gate_options={}, tol=estimator.tol, max_iter=estimator.max_iter,
-            deadline=fitting.deadline, n_threads=partitions.n_threads,
+            deadline=progress.deadline, n_threads=partitions.n_threads,
         )  # fmt: skip
         self.partitions = partitions
         self.survey = survey
         self.tasks = tasks
-        self.fitting = fitting
+        self.progress = progress
         self.solver = {"tol": estimator.inner_tol, "max_iter": estimator.inner_max_iter}
         self.solved = False
         self.gap = np.nan
@@ -148,7 +154,7 @@ class PartitionEM(EM):
             start = self.partitions.total(implied_weights, jobs, self.n_threads)
         solutions = solve_partitions(
             self.partitions, jobs, n_features=self.survey.n_features, n_rows=self.survey.n_rows, one_tile=True,
-            start=start, keep_duals=True, control=Control(self.fitting.left), **self.solver,
+            start=start, keep_duals=True, control=Control(self.progress.left), **self.solver,
         )  # fmt: skip
         self.solved = True
         self.gap = total_gap(bank.couplings, solutions)

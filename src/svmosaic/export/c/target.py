@@ -1,20 +1,16 @@
 """Models as C: one C99 file and its header, without malloc, and of libm only expf and sqrtf."""
 
 import re
+from dataclasses import replace
 
 from svmosaic._version import __version__
 from svmosaic.export.c.calibrations import CALIBRATIONS
+from svmosaic.export.c.curves import curves
 from svmosaic.export.c.densities import FORMS
 from svmosaic.export.c.gates import GATES
 from svmosaic.export.c.tables import CExportError, array
 from svmosaic.export.preparation import Affine
 from svmosaic.export.visitor import Target, Whole
-
-
-def _scaling(target, scaling, rows):
-    center = 0.0 if scaling.center is None else scaling.center
-    target.steps.append(Affine.of(len(scaling.factor), center=center, factor=scaling.factor))
-    return rows
 
 
 class CTarget(Target):
@@ -31,7 +27,6 @@ class CTarget(Target):
     language = "C"
     error = CExportError
     gates = GATES
-    maps = {"Scaling": _scaling}
     calibrations = CALIBRATIONS
     forms = FORMS
     links = ("identity", "vote", "posterior")
@@ -46,6 +41,7 @@ class CTarget(Target):
         self.columns = ""
         self.n_outputs = self.n_tiles = 1
         self.explanation = ""
+        self.curves = False
 
     def begin(self, whole: Whole):
         """Nothing but the steps of the preparation: they are written in front of the scores."""
@@ -63,19 +59,44 @@ class CTarget(Target):
             self.columns = array("column_of", preparation.source, "int")
         return "FEATURES"
 
+    def scale(self, center, factor, rows):
+        """One more step of the preparation."""
+        self.steps.append(Affine.of(len(factor), center=0.0 if center is None else center, factor=factor))
+        return rows
+
+    def bend(self, mosaic, rows):
+        """Tables of the curves: a row is bent once, and then costs a tile two values per curve."""
+        self.curves = True
+        pieces, (coef, _) = mosaic.features.pieces, mosaic.features.pack(mosaic.coef)
+        self.sections += [_DOT, curves(pieces)]
+        return replace(mosaic, coef=coef[..., :-1], feature_map=None), rows  # without the values of a row of zeros
+
     def score(self, mosaic, rows, codes):
         """Tables and functions of the gate and the tiles."""
         self.n_tiles = mosaic.n_tiles
         tables = [array("intercept", mosaic.intercept), array("coef", mosaic.coef)]
-        self.sections += [*tables, _DOT, codes, _LINKS[mosaic.link], self.prepared(_SCORES)]
+        dot = [] if self.curves else [_DOT]
+        self.sections += [*tables, *dot, codes, _LINKS[mosaic.link], self.prepared(self._of_tiles(_SCORES))]
 
     def explain(self, whole, mosaic, rows, codes):
         """Contributions of the columns."""
         given, prepare = self._names()
         column = "column_of[f]" if self.columns else "f"
-        text = _EXPLAIN.replace("@PREPARE@", prepare).replace("@GIVEN@", given).replace("@COLUMN@", column)
+        add = _ADD_CURVES if self.curves else _ADD_PRODUCTS
+        if self.curves and self.columns:
+            add = add.replace("straight_of[f]", "column_of[straight_of[f]]").replace(
+                "curve_of[f]", "column_of[curve_of[f]]"
+            )
+        text = self._of_tiles(_EXPLAIN).replace("@ADD@", add)
+        text = text.replace("@PREPARE@", prepare).replace("@GIVEN@", given).replace("@COLUMN@", column)
         self.sections.append(text)
         self.explanation = _EXPLAIN_HEADER
+
+    def _of_tiles(self, text):
+        """A template with the products of a row and a tile filled in."""
+        margin, size = ("bent(&b, w)", "VALUES") if self.curves else ("dot(x, w, FEATURES)", "FEATURES")
+        bend = "  Bent b;\n  bend(x, &b);\n" if self.curves else ""
+        return text.replace("@MARGIN@", margin).replace("@SIZE@", size).replace("@BEND@", bend)
 
     def prepared(self, text):
         """A template of a function that takes rows as they are given, with their preparation."""
@@ -217,13 +238,14 @@ _LINKS = {
 _SCORES = """static void scores_of(const float *@GIVEN@, double *scores) {
 @PREPARE@  int tile[WIDTH];
   double weight[WIDTH];
-  choose(x, tile, weight);
+@BEND@  choose(x, tile, weight);
   for (int c = 0; c < OUTPUTS; ++c) scores[c] = 0;
   for (int a = 0; a < WIDTH; ++a) {
     if (weight[a] == 0) continue;
     for (int c = 0; c < OUTPUTS; ++c) {
       const long k = (long)tile[a] * OUTPUTS + c;
-      scores[c] += weight[a] * score_of((double)dot(x, coef + k * FEATURES, FEATURES) + intercept[k]);
+      const float *w = coef + k * @SIZE@;
+      scores[c] += weight[a] * score_of((double)@MARGIN@ + intercept[k]);
     }
   }
 }
@@ -263,18 +285,26 @@ _EXPLAIN = """void @NAME@_explain(const float *@GIVEN@, double *contributions, d
   int tile[WIDTH];
   double weight[WIDTH];
   float scores[OUTPUTS];
-@PREPARE@  choose(x, tile, weight);
+@PREPARE@@BEND@  choose(x, tile, weight);
   @NAME@_scores(@GIVEN@, scores);
   for (int k = 0; k < OUTPUTS * COLUMNS; ++k) contributions[k] = 0;
   for (int c = 0; c < OUTPUTS; ++c) {
     double total = 0;
     for (int a = 0; a < WIDTH; ++a) {
-      const float *w = coef + ((long)tile[a] * OUTPUTS + c) * FEATURES;
+      const float *w = coef + ((long)tile[a] * OUTPUTS + c) * @SIZE@;
       if (weight[a] == 0) continue;
-      for (int f = 0; f < FEATURES; ++f) contributions[c * COLUMNS + @COLUMN@] += weight[a] * ((double)w[f] * x[f]);
-    }
+@ADD@    }
     for (int f = 0; f < COLUMNS; ++f) total += contributions[c * COLUMNS + f];
     intercept[c] = scores[c] - total;
   }
 }
+"""
+
+_ADD_PRODUCTS = """      for (int f = 0; f < FEATURES; ++f)
+        contributions[c * COLUMNS + @COLUMN@] += weight[a] * ((double)w[f] * x[f]);
+"""
+
+_ADD_CURVES = """      for (int f = 0; f < STRAIGHT; ++f)
+        contributions[c * COLUMNS + straight_of[f]] += weight[a] * ((double)w[f] * b.straight[f]);
+      for (int f = 0; f < CURVES; ++f) contributions[c * COLUMNS + curve_of[f]] += weight[a] * (double)curve(&b, w, f);
 """

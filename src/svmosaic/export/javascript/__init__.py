@@ -10,7 +10,7 @@ __all__ = ["JavaScriptExportError", "JavaScriptTarget", "to_javascript"]
 def to_javascript(estimator, path=None):
     """A fitted estimator as an ES module.
 
-    The module exports `predict(row)`, `scores(row)`, `predictProba(row)` and `explain(row)`, and the constants `columns`,
+    The module exports `predict(row)`, `scores(row)`, `predictProba(row)`, `explain(row)` and the constants `columns`,
     `classes` and `outputs`. A row is an object keyed by the columns, or an array in their order; null is a missing
     value. All is computed in double precision.
 

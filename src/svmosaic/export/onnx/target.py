@@ -4,6 +4,7 @@ Gates are computed in double precision, which makes them exact compared with the
 rows, all of them by one matrix product. Standard operators only.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,11 @@ from svmosaic.export.onnx.graph import Graph
 from svmosaic.export.onnx.preparation import write_affine, write_preparation
 from svmosaic.export.preparation import Affine
 from svmosaic.export.visitor import Target, Whole
+from svmosaic.maps.ramps import Ramps
 
 
 class OnnxExportError(ValueError):
     """A model that cannot be written as ONNX."""
-
-
-def _scaling(target, scaling, rows):
-    center = 0.0 if scaling.center is None else scaling.center
-    return write_affine(target.graph, rows, Affine.of(len(scaling.factor), center=center, factor=scaling.factor))
 
 
 class OnnxTarget(Target):
@@ -46,7 +43,6 @@ class OnnxTarget(Target):
     language = "ONNX"
     error = OnnxExportError
     gates = GATES
-    maps = {"Scaling": _scaling}
     calibrations = CALIBRATIONS
     forms = FORMS
     links = ("identity", "vote", "posterior")
@@ -55,6 +51,7 @@ class OnnxTarget(Target):
     def __init__(self, graph: Graph, rows: str | None = None):
         self.graph, self.rows = graph, rows
         self.two_classes = False
+        self.column: np.ndarray | None = None
         self.inputs: list[Any] = []
         self.contributions: str | None = None
         self.intercept: str | None = None
@@ -66,6 +63,23 @@ class OnnxTarget(Target):
             return self.rows
         self.inputs, rows = write_preparation(self.graph, whole.preparation)
         return rows
+
+    def scale(self, center, factor, rows):
+        """The nodes of an affine step."""
+        step = Affine.of(len(factor), center=0.0 if center is None else center, factor=factor)
+        return write_affine(self.graph, rows, step)
+
+    def bend(self, mosaic, rows):
+        """Curves as sums of ramps, in which the tiles are linear."""
+        graph, ramps = self.graph, Ramps.of(mosaic.features.pieces, mosaic.coef)
+        self.column = ramps.column
+        largest = np.finfo(graph.dtype).max
+        rows = graph.add("Gather", rows, graph.integers(ramps.column), axis=1)
+        rows = graph.add("Sub", rows, graph.constant(ramps.center, graph.dtype))
+        rows = graph.add("Mul", rows, graph.constant(ramps.factor, graph.dtype))
+        for kind, bound in (("Max", ramps.low), ("Min", ramps.high)):
+            rows = graph.add(kind, rows, graph.constant(np.clip(bound, -largest, largest), graph.dtype))
+        return replace(mosaic, coef=ramps.coef, feature_map=None), rows
 
     def score(self, mosaic, rows, codes):
         """sum_k weight_k link(<w_k, x> + b_k); no weight for a single tile."""
@@ -106,9 +120,10 @@ class OnnxTarget(Target):
             self.intercept = graph.add("MatMul", weight, graph.constant(mosaic.intercept, graph.dtype))
         self.contributions = graph.add("Mul", coef, graph.unsqueeze(rows, 1))
         preparation = whole.preparation
-        if not preparation.takes_columns_as_they_are:
+        if self.column is not None or not preparation.takes_columns_as_they_are:
+            column = np.arange(n_features) if self.column is None else self.column
             columns = np.zeros((n_features, preparation.n_columns))
-            columns[np.arange(n_features), preparation.source] = 1.0
+            columns[np.arange(n_features), preparation.source[column]] = 1.0
             self.contributions = graph.add("MatMul", self.contributions, graph.constant(columns, graph.dtype))
 
     def finish(self, whole: Whole, scores, probabilities):

@@ -7,12 +7,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from svmosaic.tabular.formats._arrow import arrow_frames
-from svmosaic.tabular.formats._csv import csv_frames
 from svmosaic.tabular.formats._dialect import Dialect
-from svmosaic.tabular.formats._libsvm import libsvm_tables
 from svmosaic.tabular.formats._npy import is_npy, npy_frames
-from svmosaic.tabular.formats._npz import npz_tables
 from svmosaic.tabular.formats._size import size_in_memory
 from svmosaic.tabular.formats._table import (
     COMPRESSED,
@@ -183,19 +179,28 @@ def _chunks(path, rows, label, format, header, text, kept, n_features, dialect=N
     format, dialect = format_of(path, format), dialect or Dialect()
     if str(path) == STDIN and format not in STREAMS:
         raise TableError(f"{format} cannot be read from the standard input: only {', '.join(STREAMS)}")
+    # Readers are imported when needed: a command that only prints its help does not wait for pandas.
     if format in ("csv", "tsv"):
+        from svmosaic.tabular.formats._csv import csv_frames
+
         delimiter = "\t" if format == "tsv" else None
         for frame, missing in csv_frames(path, rows, header, delimiter, dialect, text, kept, label, progress):
             yield _split(frame, label, name_of(path), missing)
     elif format == "libsvm":
+        from svmosaic.tabular.formats._libsvm import libsvm_tables
+
         yield from libsvm_tables(path, rows, n_features, zero_based, progress)
     elif format == "npz":
+        from svmosaic.tabular.formats._npz import npz_tables
+
         yield from npz_tables(path, rows, label)
     elif format == "npy":
         labels = label if is_npy(label) else None
         for frame, y in npy_frames(path, rows, labels, progress):
             yield _split(frame, label, name_of(path)) if y is None else Table(frame, y, list(frame), Path(label).stem)
     else:
+        from svmosaic.tabular.formats._arrow import arrow_frames
+
         for frame in arrow_frames(path, rows, format, dialect, progress):
             yield _split(frame, label, name_of(path))
 

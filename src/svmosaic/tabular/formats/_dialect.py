@@ -2,8 +2,6 @@
 
 from dataclasses import asdict, dataclass
 
-import pandas as pd
-
 from svmosaic.tabular.formats._table import TableError
 
 # Taken as missing in the columns of features if nothing else is asked for. Empty text is always missing.
@@ -65,6 +63,8 @@ class Dialect:
         missing : dict of str to int
             How many rows hold each of the texts that are taken as missing.
         """
+        import pandas as pd  # here, since it takes a while to import
+
         texts = column.fillna("")
         known = texts[~texts.isin(self.missing)]
         numbers = pd.to_numeric(known, errors="coerce")

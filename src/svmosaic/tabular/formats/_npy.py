@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from svmosaic.tabular.formats._table import TableError
 
@@ -16,6 +15,8 @@ def npy_frames(path, rows, labels=None, progress=None):
     labels : path of a .npy file, optional
         One label a row.
     """
+    import pandas as pd
+
     X = _opened(path)
     if X.ndim != 2 or X.dtype.kind not in "fiub" or X.shape[1] == 0:
         raise TableError(f"{path} must hold numbers in two dimensions, it holds {X.dtype} of shape {X.shape}")

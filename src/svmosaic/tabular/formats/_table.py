@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from scipy import sparse
 
 STDIN = "-"
 COMPRESSED = (".gz", ".bz2", ".xz", ".zip")
@@ -72,6 +70,8 @@ def find_column(columns, label, name="the table") -> str:
 
 def is_number(column) -> bool:
     """Whether a column holds numbers; truth values are text."""
+    import pandas as pd  # here, since it takes a while to import
+
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
 
 
@@ -88,6 +88,8 @@ def check_names(columns, name, hint=""):
 
 def to_csr(X):
     """A sparse matrix as CSR with 32-bit indices, which is what estimators take."""
+    from scipy import sparse
+
     X = sparse.csr_array(X)
     if X.indices.dtype == np.int32 and X.indptr.dtype == np.int32:
         return X

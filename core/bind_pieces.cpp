@@ -1,0 +1,197 @@
+// Pieces: knots, bins, and the rows made of them.
+#include <memory>
+
+#include "bind.hpp"
+#include "knots.hpp"
+#include "parallel.hpp"
+#include "passes.hpp"
+#include "pieces.hpp"
+
+namespace svmosaic {
+namespace {
+
+using Bins = Array<uint8_t, nb::ndim<2>>;
+
+template <class T>
+nb::object owned(std::vector<T>&& values) {
+  auto* data = new std::vector<T>(std::move(values));
+  nb::capsule owner(data, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data->data(), {data->size()}, owner));
+}
+
+// (knots end to end, where those of each column start, center, scale, reach)
+nb::tuple described(const std::vector<Column>& columns) {
+  std::vector<double> knots, center, scale, reach;
+  std::vector<int64_t> start{0};
+  for (const Column& column : columns) {
+    knots.insert(knots.end(), column.knots.begin(), column.knots.end());
+    start.push_back(static_cast<int64_t>(knots.size()));
+    center.push_back(column.center);
+    scale.push_back(column.scale);
+    reach.push_back(column.reach);
+  }
+  return nb::make_tuple(owned(std::move(knots)), owned(std::move(start)), owned(std::move(center)),
+                        owned(std::move(scale)), owned(std::move(reach)));
+}
+
+template <class T>
+nb::tuple find_knots(Matrix<const T> x, Vector<const double> weight, int64_t n_knots, int n_threads) {
+  const int64_t n = x.shape(0), d = x.shape(1);
+  require(n_knots >= 2, "at least two knots are needed");
+  require_length(weight.shape(0), n, "weight must have one entry per row");
+  std::vector<Column> columns(d);
+  {
+    nb::gil_scoped_release release;
+    parallel_for(d, n_threads, [&](int64_t f) {
+      std::vector<Weighted> values(n);
+      for (int64_t i = 0; i < n; ++i) values[i] = {static_cast<double>(x.data()[i * d + f]), weight.data()[i]};
+      columns[f] = dense_column(values, n_knots);
+    });
+  }
+  return described(columns);
+}
+
+// The same for compressed sparse columns.
+template <class T>
+nb::tuple find_sparse_knots(Vector<const T> data, Vector<const int32_t> indices, Vector<const int64_t> indptr,
+                            Vector<const double> weight, int64_t n_knots, int n_threads) {
+  require(n_knots >= 2, "at least two knots are needed");
+  require(indptr.shape(0) >= 1 && indices.shape(0) == data.shape(0), "data and indices must have the same length");
+  const int64_t d = static_cast<int64_t>(indptr.shape(0)) - 1, n = weight.shape(0), stored = data.shape(0);
+  require(indptr.data()[0] == 0 && indptr.data()[d] == stored, "indptr must run from 0 to the number of stored values");
+  for (int64_t f = 0; f < d; ++f) require(indptr.data()[f] <= indptr.data()[f + 1], "indptr must not decrease");
+  for (int64_t p = 0; p < stored; ++p)
+    require(indices.data()[p] >= 0 && indices.data()[p] < n, "a row index is out of range");
+  std::vector<Column> columns(d);
+  {
+    nb::gil_scoped_release release;
+    parallel_for(d, n_threads, [&](int64_t f) {
+      std::vector<Weighted> values;
+      for (int64_t p = indptr.data()[f]; p < indptr.data()[f + 1]; ++p)
+        values.push_back({static_cast<double>(data.data()[p]), weight.data()[indices.data()[p]]});
+      columns[f] = sparse_column(values, n_knots);
+    });
+  }
+  return described(columns);
+}
+
+template <class T>
+SVMOSAIC_CLONES void encode_piece(const Pieces<T>& pieces, const T* x, Piece piece, T* curved, uint8_t* bins) {
+  for (int64_t i = piece.begin; i < piece.end; ++i) {
+    for (int64_t c = 0; c < pieces.n_curves; ++c) curved[c] = x[i * pieces.n_inputs + pieces.column[c]];
+    find_bins(pieces, curved, bins + i * pieces.n_curves);
+  }
+}
+
+template <class T>
+void encode_dense(const Pieces<T>& pieces, Matrix<const T> x, Bins bins, int n_threads) {
+  const int64_t n = x.shape(0);
+  require(static_cast<int64_t>(x.shape(1)) == pieces.n_inputs, "the rows have another number of features");
+  require(static_cast<int64_t>(bins.shape(0)) == n && static_cast<int64_t>(bins.shape(1)) == pieces.n_curves,
+          "bins must have shape (n_rows, n_curves)");
+  nb::gil_scoped_release release;
+  const int64_t n_pieces = pieces_of(n, 16 * pieces.n_curves);
+  parallel_for(n_pieces, n_threads, [&](int64_t t) {
+    std::vector<T> curved(pieces.padded());
+    encode_piece(pieces, x.data(), Piece(n, n_pieces, t), curved.data(), bins.data());
+  });
+}
+
+template <class T>
+void encode_sparse(const Pieces<T>& pieces, Vector<const T> data, Vector<const int32_t> indices, Vector<uint8_t> bins,
+                   int n_threads) {
+  const int64_t stored = data.shape(0);
+  require_length(indices.shape(0), stored, "data and indices must have the same length");
+  require_length(bins.shape(0), stored, "bins must have one entry per stored value");
+  for (int64_t p = 0; p < stored; ++p)
+    require(indices.data()[p] >= 0 && indices.data()[p] < pieces.n_inputs, "a column index is out of range");
+  nb::gil_scoped_release release;
+  const int64_t n_pieces = pieces_of(stored, 16);
+  parallel_for(n_pieces, n_threads, [&](int64_t t) {
+    const Piece piece(stored, n_pieces, t);
+    for (int64_t p = piece.begin; p < piece.end; ++p) {
+      const int64_t c = pieces.curve[indices.data()[p]];
+      bins.data()[p] = c < 0 ? 0 : static_cast<uint8_t>(pieces.bin(c, data.data()[p]));
+    }
+  });
+}
+
+template <class T>
+RowsHandle encoded_rows(nb::handle_t<Pieces<T>> self, Matrix<const T> x, Array<const uint8_t, nb::ndim<2>> bins,
+                        double bias) {
+  const Pieces<T>& pieces = nb::cast<const Pieces<T>&>(self);
+  const int64_t n = x.shape(0);
+  require(static_cast<int64_t>(x.shape(1)) == pieces.n_inputs, "the rows have another number of features");
+  require(static_cast<int64_t>(bins.shape(0)) == n && static_cast<int64_t>(bins.shape(1)) == pieces.n_curves,
+          "bins must have shape (n_rows, n_curves)");
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < pieces.n_curves; ++c)
+      require(bins.data()[i * pieces.n_curves + c] < pieces.start[c + 1] - pieces.start[c] - 1, "a bin is out of range");
+  return {EncodedRows<T>{&pieces, x.data(), bins.data(), nullptr, nullptr, n, pieces.n_features(), bias},
+          nb::make_tuple(self, x, bins)};
+}
+
+template <class T>
+RowsHandle encoded_sparse_rows(nb::handle_t<Pieces<T>> self, Vector<const T> data, Vector<const int32_t> indices,
+                               Vector<const int64_t> indptr, Vector<const uint8_t> bins, double bias) {
+  const Pieces<T>& pieces = nb::cast<const Pieces<T>&>(self);
+  const int64_t n = check_csr(data, indices, indptr, pieces.n_inputs);
+  require(bins.shape(0) == data.shape(0), "bins must have one entry per stored value");
+  for (size_t p = 0; p < data.shape(0); ++p)
+    if (const int64_t c = pieces.curve[indices.data()[p]]; c >= 0)
+      require(bins.data()[p] < pieces.start[c + 1] - pieces.start[c] - 1, "a bin is out of range");
+  return {EncodedRows<T>{&pieces, data.data(), bins.data(), indices.data(), indptr.data(), n, pieces.n_features(), bias},
+          nb::make_tuple(self, data, indices, indptr, bins)};
+}
+
+template <class T>
+void bind_precision(nb::module_& m, const char* name) {
+  m.def("find_knots", &find_knots<T>, nb::arg("x").noconvert(), nb::arg("weight"), nb::arg("n_knots"),
+        nb::arg("n_threads") = 1, "Knots end to end, where those of each column start, center, scale and reach.");
+  m.def("find_sparse_knots", &find_sparse_knots<T>, nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
+        nb::arg("weight"), nb::arg("n_knots"), nb::arg("n_threads") = 1, "The same for compressed sparse columns.");
+
+  nb::class_<Pieces<T>>(m, name, "Piecewise-linear features of rows: straight terms and hat functions.")
+      .def("__init__",
+           [](Pieces<T>* self, Vector<const double> center, Vector<const double> scale, Vector<const double> low,
+              Vector<const double> high, Vector<const int32_t> column, Vector<const int32_t> start,
+              Vector<const double> knot, Vector<const double> kept) {
+             const int64_t d = center.shape(0), n_curves = column.shape(0), n_hats = knot.shape(0);
+             require_length(scale.shape(0), d, "scale must have one entry per column");
+             require_length(low.shape(0), d, "low must have one entry per column");
+             require_length(high.shape(0), d, "high must have one entry per column");
+             require_length(start.shape(0), n_curves + 1, "start must have one entry per curve, and one more");
+             require_length(kept.shape(0), n_hats, "kept must have one entry per knot");
+             require(start.data()[0] == 0 && start.data()[n_curves] == n_hats, "start must run from 0 to the number of knots");
+             for (int64_t c = 0; c < n_curves; ++c) {
+               const int32_t begin = start.data()[c], end = start.data()[c + 1];
+               require(end - begin >= 2 && end - begin <= 257, "a curve needs two knots or more, and at most 257");
+               require(column.data()[c] >= 0 && column.data()[c] < d, "a column is out of range");
+               require(c == 0 || column.data()[c] > column.data()[c - 1], "columns must increase");
+               for (int32_t h = begin; h + 1 < end; ++h)
+                 require(knot.data()[h] < knot.data()[h + 1], "knots must increase");
+             }
+             new (self) Pieces<T>(center.data(), scale.data(), low.data(), high.data(), d, column.data(), start.data(),
+                                  n_curves, knot.data(), kept.data());
+           },
+           nb::arg("center"), nb::arg("scale"), nb::arg("low"), nb::arg("high"), nb::arg("column"), nb::arg("start"),
+           nb::arg("knot"), nb::arg("kept"))
+      .def_prop_ro("n_features", &Pieces<T>::n_features)
+      .def("encode", &encode_dense<T>, nb::arg("x").noconvert(), nb::arg("bins").noconvert(), nb::arg("n_threads") = 1,
+           "bins[i, c] = the bin of row i on curve c.")
+      .def("encode_sparse", &encode_sparse<T>, nb::arg("data").noconvert(), nb::arg("indices"),
+           nb::arg("bins").noconvert(), nb::arg("n_threads") = 1, "bins[p] = the bin of stored entry p; 0 without a curve.");
+  m.def("encoded_rows", &encoded_rows<T>, nb::arg("pieces"), nb::arg("x").noconvert(), nb::arg("bins").noconvert(),
+        nb::arg("bias"));
+  m.def("encoded_sparse_rows", &encoded_sparse_rows<T>, nb::arg("pieces"), nb::arg("data").noconvert(),
+        nb::arg("indices"), nb::arg("indptr"), nb::arg("bins").noconvert(), nb::arg("bias"));
+}
+
+}  // namespace
+
+void bind_pieces(nb::module_& m) {
+  bind_precision<float>(m, "PiecesF32");
+  bind_precision<double>(m, "PiecesF64");
+}
+
+}  // namespace svmosaic

@@ -1,0 +1,136 @@
+// Where the knots of a column go, and how its straight term is scaled.
+//
+// With at most T knots per column:
+//   one or two distinct values: no knots, the straight term says it all;
+//   at most T distinct values:  a knot at each;
+//   more:                       a knot at each value that holds more than 1/T of the weight (zeros of counts, caps of
+//                               sensors), the others at the quantiles, from least to largest, of the other values.
+// Without the third rule a column that is mostly zeros gets no knots where its information is.
+//
+// Sparse columns have a knot at zero, and T - 1 by the same rule over the values that are stored.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace svmosaic {
+
+struct Weighted {
+  double value, weight;
+};
+
+struct Column {
+  std::vector<double> knots;
+  double center = 0, scale = 1;
+  double reach = std::numeric_limits<double>::infinity();  // the straight term is clipped to [-reach, reach]
+};
+
+// Sort by value and merge equal ones.
+inline void merge_equal(std::vector<Weighted>& values) {
+  std::sort(values.begin(), values.end(), [](const Weighted& a, const Weighted& b) { return a.value < b.value; });
+  size_t n = 0;
+  for (const Weighted& v : values) {
+    if (n > 0 && values[n - 1].value == v.value)
+      values[n - 1].weight += v.weight;
+    else
+      values[n++] = v;
+  }
+  values.resize(n);
+}
+
+// At most n_knots of the distinct values, by the rule above.
+inline std::vector<double> choose_knots(const std::vector<Weighted>& values, int64_t n_knots) {
+  std::vector<double> knots;
+  if (static_cast<int64_t>(values.size()) <= n_knots) {
+    for (const Weighted& v : values) knots.push_back(v.value);
+    return knots;
+  }
+  double total = 0, rest = 0;
+  for (const Weighted& v : values) total += v.weight;
+  const auto heavy = [&](const Weighted& v) { return v.weight * n_knots > total; };
+  for (const Weighted& v : values)
+    if (heavy(v))
+      knots.push_back(v.value);
+    else
+      rest += v.weight;
+  const int64_t m = n_knots - static_cast<int64_t>(knots.size());
+  double below = 0;
+  int64_t j = 0;
+  for (const Weighted& v : values) {
+    if (heavy(v)) continue;
+    below += v.weight;
+    // Sums of weights are rounded; a quantile must not move to the next value because of it.
+    const auto level = [&] { return (m == 1 ? 0.5 : static_cast<double>(j) / (m - 1)) * rest * (1 - 1e-12); };
+    if (j >= m || below < level()) continue;
+    knots.push_back(v.value);
+    while (j < m && below >= level()) ++j;
+  }
+  std::sort(knots.begin(), knots.end());
+  return knots;
+}
+
+// What stays of a standard deviation (or a root mean square) as a factor; 0 where it overflows, so that the straight
+// term vanishes instead of turning into NaN.
+inline double inverse_or_zero(double deviation) {
+  const double inverse = 1 / deviation;
+  return std::isfinite(deviation) && std::isfinite(inverse) ? inverse : 0;
+}
+
+// Standard deviations to which straight terms are clipped.
+constexpr double kReach = 3;
+
+// The rule for a dense column; `values` is used up.
+inline Column dense_column(std::vector<Weighted>& values, int64_t n_knots) {
+  Column column;
+  if (values.empty()) return column;
+  double least = values[0].value, largest = least, total = 0;
+  bool binary = true;
+  for (const Weighted& v : values) {
+    least = std::min(least, v.value);
+    largest = std::max(largest, v.value);
+  }
+  for (const Weighted& v : values) {
+    total += v.weight;
+    binary = binary && (v.value == least || v.value == largest);
+  }
+  if (binary) {  // 0 and 1, or always 0
+    column.center = least;
+    column.scale = largest > least ? inverse_or_zero(largest - least) : 1;
+    return column;
+  }
+  merge_equal(values);
+  column.knots = choose_knots(values, n_knots);
+  double mean = 0, square = 0;
+  for (const Weighted& v : values) mean += v.value * (v.weight / total);
+  for (const Weighted& v : values) square += (v.value - mean) * (v.value - mean) * (v.weight / total);
+  column.scale = inverse_or_zero(std::sqrt(square));
+  column.center = column.scale > 0 ? mean : 0;
+  column.reach = kReach;
+  return column;
+}
+
+// The rule for the stored values of a sparse column: zero stays zero.
+inline Column sparse_column(std::vector<Weighted>& values, int64_t n_knots) {
+  Column column;
+  values.erase(std::remove_if(values.begin(), values.end(), [](const Weighted& v) { return v.value == 0; }),
+               values.end());
+  if (values.empty()) return column;
+  merge_equal(values);
+  if (values.size() == 1) {
+    column.scale = inverse_or_zero(values[0].value);
+    return column;
+  }
+  column.knots = choose_knots(values, n_knots - 1);
+  column.knots.insert(std::lower_bound(column.knots.begin(), column.knots.end(), 0.0), 0.0);
+  double total = 0, square = 0;
+  for (const Weighted& v : values) total += v.weight;
+  for (const Weighted& v : values) square += v.value * v.value * (v.weight / total);
+  column.scale = inverse_or_zero(std::sqrt(square));
+  column.reach = kReach;
+  return column;
+}
+
+}  // namespace svmosaic

@@ -1,0 +1,281 @@
+// Piecewise-linear features: what rows look like to tiles that bend along each feature.
+//
+// Feature f of the input becomes a straight term and, if it has knots u_0 < ... < u_m, one hat function per knot:
+//
+//   z_f(x) = min(max((x - center_f) * scale_f, low_f), high_f)
+//   hat_t(x) = 1 at u_t, 0 at the other knots, linear between, constant beyond u_0 and u_m
+//
+// The expanded row is (z_1 .. z_d, all hats of the first curve, all hats of the second, ...). Between two knots only
+// their two hats are not zero, so a row is stored as it is, plus one byte per curve: the number of its bin. The
+// expanded row is never formed, except one at a time where a solver unpacks it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "simd.hpp"
+
+namespace svmosaic {
+
+template <class T>
+struct Pieces {
+  int64_t n_inputs, n_curves, n_hats;
+  std::vector<T> center, scale, low, high;  // by input column
+  std::vector<int32_t> column;              // by curve: its input column
+  std::vector<int32_t> curve;               // by input column: its curve, or -1
+  std::vector<int32_t> start;               // by curve: its first hat; and one more entry
+  std::vector<T> knot, inverse;             // by hat: the knot, and 1 / the distance to the next one
+  std::vector<T> kept;                      // by hat: 0 for the hat of an implicit zero, else 1
+
+  // The inner knots, for finding bins of kLanes curves at once: [group of curves][step][lane], padded with infinity.
+  static constexpr int64_t kGroup = 64 / static_cast<int64_t>(sizeof(T));
+  std::vector<int64_t> ladder_start;  // by group, and one more entry
+  std::vector<T> ladder;
+
+  Pieces(const double* center_in, const double* scale_in, const double* low_in, const double* high_in,
+         int64_t n_inputs, const int32_t* column_in, const int32_t* start_in, int64_t n_curves, const double* knot_in,
+         const double* kept_in)
+      : n_inputs(n_inputs), n_curves(n_curves), n_hats(start_in[n_curves]), center(center_in, center_in + n_inputs),
+        scale(scale_in, scale_in + n_inputs), low(low_in, low_in + n_inputs), high(high_in, high_in + n_inputs),
+        column(column_in, column_in + n_curves), curve(n_inputs, -1), start(start_in, start_in + n_curves + 1),
+        knot(knot_in, knot_in + n_hats), inverse(n_hats, T(0)), kept(kept_in, kept_in + n_hats) {
+    for (int64_t c = 0; c < n_curves; ++c) {
+      curve[column[c]] = static_cast<int32_t>(c);
+      for (int32_t h = start[c]; h + 1 < start[c + 1]; ++h) {
+        // Halves, so that knots far apart do not overflow; knots that are equal in this precision have a steep hat.
+        const T width = knot[h + 1] / 2 - knot[h] / 2, most = std::numeric_limits<T>::max();
+        inverse[h] = width > T(0.5) / most ? T(0.5) / width : most;
+      }
+    }
+    const int64_t n_groups = (n_curves + kGroup - 1) / kGroup;
+    ladder_start.assign(n_groups + 1, 0);
+    for (int64_t g = 0; g < n_groups; ++g) {
+      const int64_t first = g * kGroup, last = std::min(first + kGroup, n_curves);
+      int64_t n_steps = 0;
+      for (int64_t c = first; c < last; ++c) n_steps = std::max<int64_t>(n_steps, start[c + 1] - start[c] - 2);
+      ladder_start[g + 1] = ladder_start[g] + n_steps * kGroup;
+      ladder.resize(ladder_start[g + 1], std::numeric_limits<T>::infinity());
+      for (int64_t c = first; c < last; ++c)
+        for (int64_t s = 0; s < start[c + 1] - start[c] - 2; ++s)
+          ladder[ladder_start[g] + s * kGroup + c - first] = knot[start[c] + 1 + s];
+    }
+  }
+
+  int64_t n_features() const { return n_inputs + n_hats; }
+  // Curves rounded up to whole groups: the room that `find_bins` needs.
+  int64_t padded() const { return static_cast<int64_t>(ladder_start.size() - 1) * kGroup; }
+
+  template <class A>
+  A straight(int64_t f, A x) const {
+    const A z = (x - static_cast<A>(center[f])) * static_cast<A>(scale[f]);
+    const A above = z > static_cast<A>(low[f]) ? z : static_cast<A>(low[f]);
+    return above < static_cast<A>(high[f]) ? above : static_cast<A>(high[f]);
+  }
+
+  // How far x is on its way from knot h to the next one, within [0, 1].
+  template <class A>
+  A fraction(int64_t h, A x) const {
+    const A t = (x - static_cast<A>(knot[h])) * static_cast<A>(inverse[h]);
+    return t > 0 ? (t < 1 ? t : A(1)) : A(0);
+  }
+
+  // The bin of x on curve c: the number of inner knots at or below x.
+  int64_t bin(int64_t c, T x) const {
+    const T *inner = knot.data() + start[c] + 1, *end = knot.data() + start[c + 1] - 1;
+    return std::upper_bound(inner, end, x) - inner;
+  }
+};
+
+// bin[c] of every curve of a dense row whose curved columns stand one after another in `x`, padded.
+template <class T, class Bin>
+inline void find_bins(const Pieces<T>& pieces, const T* x, Bin* bin) {
+  constexpr int64_t w = Pieces<T>::kGroup;
+  for (int64_t first = 0, g = 0; first < pieces.n_curves; first += w, ++g) {
+    const T *step = pieces.ladder.data() + pieces.ladder_start[g], *end = pieces.ladder.data() + pieces.ladder_start[g + 1];
+    const int64_t n = std::min(w, pieces.n_curves - first);
+#if defined(__GNUC__)
+    const Lanes<T> values = load<T>(x + first);
+    auto count = values < values;  // zeros, as wide as T
+    for (; step < end; step += w) count -= values >= load<T>(step);
+    for (int64_t l = 0; l < n; ++l) bin[first + l] = static_cast<Bin>(count[l]);
+#else
+    for (int64_t l = 0; l < n; ++l) bin[first + l] = 0;
+    for (; step < end; step += w)
+      for (int64_t l = 0; l < n; ++l) bin[first + l] += x[first + l] >= step[l];
+#endif
+  }
+}
+
+// Rows of the expanded features, dense or compressed sparse, stored as the input rows and the bins of their curves.
+// Sparse rows expand stored entries only: the map that goes with them sends zero to zero.
+template <class T>
+struct EncodedRows {
+  using value_type = T;
+  const Pieces<T>* pieces;
+  const T* data;
+  const uint8_t* bins;     // dense: [row][curve]; sparse: one per stored entry
+  const int32_t* indices;  // null for dense rows
+  const int64_t* indptr;
+  int64_t n_rows, n_features;  // n_features of the expanded rows
+  double bias;
+
+  template <class A>
+  A dot(int64_t i, const A* v) const {
+    const A constant = static_cast<A>(bias) * v[n_features];
+    const A* hats = v + pieces->n_inputs;
+    if (indptr) {
+      A sum = constant;
+      each_entry<A>(i, [&](int64_t f, A z) { sum += z * v[f]; },
+                    [&](int64_t h, A left, A right) { sum += left * hats[h] + right * hats[h + 1]; });
+      return sum;
+    }
+    return constant + straight_dot(data + i * pieces->n_inputs, v) + hats_dot(i, hats);
+  }
+
+  // v += scale * (phi(x_i), bias)
+  template <class A>
+  void add(int64_t i, A scale, A* v) const {
+    A* hats = v + pieces->n_inputs;
+    if (indptr) {
+      each_entry<A>(i, [&](int64_t f, A z) { v[f] += scale * z; },
+                    [&](int64_t h, A left, A right) {
+                      hats[h] += scale * left;
+                      hats[h + 1] += scale * right;
+                    });
+    } else {
+      straight_add(data + i * pieces->n_inputs, scale, v);
+      each_curve<A>(i, [&](int64_t h, A t) {
+        hats[h] += scale * (1 - t);
+        hats[h + 1] += scale * t;
+      });
+    }
+    v[n_features] += scale * static_cast<A>(bias);
+  }
+
+  // visit(f, value) for each stored feature, the bias excepted
+  template <class Visit>
+  void each(int64_t i, const Visit& visit) const {
+    const int64_t first = pieces->n_inputs;
+    if (indptr)
+      return each_entry<double>(i, visit, [&](int64_t h, double left, double right) {
+        if (left != 0) visit(first + h, left);
+        if (right != 0) visit(first + h + 1, right);
+      });
+    const T* x = data + i * first;
+    for (int64_t f = 0; f < first; ++f) visit(f, pieces->template straight<double>(f, x[f]));
+    each_curve<double>(i, [&](int64_t h, double t) {
+      visit(first + h, 1 - t);
+      if (t != 0) visit(first + h + 1, t);
+    });
+  }
+
+  // out = scale * (phi(x_i), bias), written over
+  void unpack(int64_t i, double scale, double* out) const {
+    std::memset(out, 0, n_features * sizeof(double));
+    each(i, [&](int64_t f, double value) { out[f] += scale * value; });
+    out[n_features] = scale * bias;
+  }
+
+  double squared_norm(int64_t i) const {
+    double sum = bias * bias;
+    each(i, [&](int64_t, double value) { sum += value * value; });
+    return sum;
+  }
+
+  void prefetch(int64_t i) const {
+    if (indptr) {
+      svmosaic::prefetch(data + indptr[i]);
+      svmosaic::prefetch(indices + indptr[i]);
+      svmosaic::prefetch(bins + indptr[i]);
+      return;
+    }
+    const char* start = reinterpret_cast<const char*>(data + i * pieces->n_inputs);
+    const char* end = start + pieces->n_inputs * sizeof(T);
+    for (int lines = 0; start < end && lines < 16; start += 64, ++lines) svmosaic::prefetch(start);
+    svmosaic::prefetch(bins + i * pieces->n_curves);
+  }
+
+  int64_t n_stored() const {
+    return indptr ? 3 * indptr[n_rows] : n_rows * (pieces->n_inputs + 2 * pieces->n_curves);
+  }
+
+ private:
+  // Dense: visit(hat left of x, fraction towards the next) for each curve.
+  template <class A, class Visit>
+  void each_curve(int64_t i, const Visit& visit) const {
+    const T* x = data + i * pieces->n_inputs;
+    const uint8_t* bin = bins + i * pieces->n_curves;
+    for (int64_t c = 0; c < pieces->n_curves; ++c) {
+      const int64_t h = pieces->start[c] + bin[c];
+      visit(h, pieces->template fraction<A>(h, x[pieces->column[c]]));
+    }
+  }
+
+  // Sparse: on_value(f, z) for each stored entry, and on_hats(hat left of x, its value, value of the next) if curved.
+  template <class A, class OnValue, class OnHats>
+  void each_entry(int64_t i, const OnValue& on_value, const OnHats& on_hats) const {
+    for (int64_t p = indptr[i]; p < indptr[i + 1]; ++p) {
+      const int64_t f = indices[p], c = pieces->curve[f];
+      on_value(f, pieces->template straight<A>(f, data[p]));
+      if (c < 0) continue;
+      const int64_t h = pieces->start[c] + bins[p];
+      const A t = pieces->template fraction<A>(h, data[p]);
+      on_hats(h, static_cast<A>(pieces->kept[h]) * (1 - t), static_cast<A>(pieces->kept[h + 1]) * t);
+    }
+  }
+
+  template <class A>
+  A hats_dot(int64_t i, const A* hats) const {
+    const T* x = data + i * pieces->n_inputs;
+    const uint8_t* bin = bins + i * pieces->n_curves;
+    const int32_t *start = pieces->start.data(), *column = pieces->column.data();
+    A sums[4] = {};  // of their own, to hide the latency of additions
+    const auto curve = [&](int64_t c) {
+      const int64_t h = start[c] + bin[c];
+      return hats[h] + pieces->template fraction<A>(h, x[column[c]]) * (hats[h + 1] - hats[h]);
+    };
+    int64_t c = 0;
+    for (; c + 4 <= pieces->n_curves; c += 4)
+      for (int s = 0; s < 4; ++s) sums[s] += curve(c + s);
+    for (; c < pieces->n_curves; ++c) sums[0] += curve(c);
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  }
+
+#if defined(__GNUC__)
+  template <class A>
+  Lanes<A> straight_lanes(const T* x, int64_t f) const {
+    const Lanes<A> z = (load<A>(x + f) - load<A>(pieces->center.data() + f)) * load<A>(pieces->scale.data() + f);
+    const Lanes<A> low = load<A>(pieces->low.data() + f), high = load<A>(pieces->high.data() + f);
+    const Lanes<A> above = z > low ? z : low;
+    return above < high ? above : high;
+  }
+#endif
+
+  template <class A>
+  A straight_dot(const T* x, const A* v) const {
+    A sum = 0;
+    int64_t f = 0;
+#if defined(__GNUC__)
+    constexpr int w = kLanes<A>;
+    Lanes<A> sums{};
+    for (; f + w <= pieces->n_inputs; f += w) sums += straight_lanes<A>(x, f) * load<A>(v + f);
+    for (int lane = 0; lane < w; ++lane) sum += sums[lane];
+#endif
+    for (; f < pieces->n_inputs; ++f) sum += pieces->template straight<A>(f, x[f]) * v[f];
+    return sum;
+  }
+
+  template <class A>
+  void straight_add(const T* x, A scale, A* v) const {
+    int64_t f = 0;
+#if defined(__GNUC__)
+    constexpr int w = kLanes<A>;
+    for (; f + w <= pieces->n_inputs; f += w) store<A>(v + f, load<A>(v + f) + scale * straight_lanes<A>(x, f));
+#endif
+    for (; f < pieces->n_inputs; ++f) v[f] += scale * pieces->template straight<A>(f, x[f]);
+  }
+};
+
+}  // namespace svmosaic

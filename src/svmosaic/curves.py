@@ -1,0 +1,157 @@
+"""Curves of piecewise-linear tiles: what each feature does, tile by tile and on the whole."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmosaic.explain import Table, names_of
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The effect of one feature on the margins of the tiles.
+
+    The margin of a tile is the sum of its curves and its intercept.
+
+    Attributes
+    ----------
+    name : str
+    knots : ndarray of shape (n_knots,)
+        In the units of the column. A straight feature has two of them.
+    values : ndarray of shape (n_tiles, n_outputs, n_knots)
+    mean : ndarray of shape (n_outputs, n_knots)
+        The mean over the tiles, weighted by their shares of the training rows: the effect on the whole.
+    straight : bool
+        The feature has a slope only, which goes on beyond the knots. Other curves are linear between knots and constant
+        beyond them.
+    """
+
+    name: str
+    knots: np.ndarray
+    values: np.ndarray
+    mean: np.ndarray
+    straight: bool
+
+    def __call__(self, x, tile=None):
+        """Values at points.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_points,)
+        tile : int or None, default=None
+            Of one tile; None for the mean.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_points)
+        """
+        x = np.asarray(x, dtype=np.float64)
+        values = self.mean if tile is None else self.values[tile]
+        if self.straight:
+            part = (x - self.knots[0]) / (self.knots[1] - self.knots[0])
+            return values[:, :1] + part * (values[:, 1:] - values[:, :1])
+        return np.array([np.interp(x, self.knots, line) for line in values])
+
+    @property
+    def spread(self) -> np.ndarray:
+        """The largest minus the smallest value of the mean, of each output: how much the feature can change a score."""
+        return np.ptp(self.mean, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The curves of all features of a model, in the order of its columns.
+
+    Attributes
+    ----------
+    curves : list of Curve
+    share : ndarray of shape (n_tiles,)
+        Of the training rows, by the tile with the largest weight; with several gates, a share of each gate's rows
+        times the factor of the gate.
+    output_names : list of str
+        The class that a positive value speaks for.
+    """
+
+    curves: list
+    share: np.ndarray
+    output_names: list
+
+    def __len__(self):
+        return len(self.curves)
+
+    def __getitem__(self, feature) -> Curve:
+        """A curve, by the position or the name of its feature."""
+        if isinstance(feature, str):
+            names = [curve.name for curve in self.curves]
+            if feature not in names:
+                raise KeyError(f"there is no feature {feature!r}; there are {', '.join(names)}")
+            feature = names.index(feature)
+        return self.curves[feature]
+
+    def __iter__(self):
+        return iter(self.curves)
+
+    def ranking(self) -> Table:
+        """Features by the spread of their mean effect (over outputs, the largest), largest first."""
+        spread = np.array([curve.spread.max() for curve in self.curves])
+        order = np.argsort(-spread, kind="stable")
+        return Table({"feature": np.array([self.curves[f].name for f in order]), "spread": spread[order]})
+
+    def table(self) -> Table:
+        """One line per feature, knot, tile and output; tile -1 is the mean over tiles."""
+        columns: dict = {"feature": [], "knot": [], "tile": [], "output": [], "value": []}
+        for curve in self.curves:
+            values = np.concatenate([curve.mean[None], curve.values])
+            tile, output, knot = np.indices(values.shape).reshape(3, -1)
+            columns["feature"].append(np.full(values.size, curve.name))
+            columns["knot"].append(curve.knots[knot])
+            columns["tile"].append(tile - 1)
+            columns["output"].append(np.asarray(self.output_names)[output])
+            columns["value"].append(values.ravel())
+        return Table({name: np.concatenate(parts) for name, parts in columns.items()})
+
+    def __repr__(self):
+        return f"Curves of {len(self.curves)} features and {len(self.share)} tiles"
+
+
+def curves_of(mosaic, rows_per_tile, output_names, feature_names=None) -> Curves:
+    """The curves of a mosaic with pieces.
+
+    Parameters
+    ----------
+    mosaic : Mosaic
+    rows_per_tile : ndarray of shape (n_tiles,) or None
+        Weights of the tiles in the means; None for equal ones.
+    output_names : list of str
+    feature_names : list of str, optional
+        Of the columns.
+    """
+    pieces = mosaic.features.pieces
+    if pieces is None:
+        raise AttributeError("this model has no curves: its tiles are linear in the features; fit it with pieces=16")
+    share = _shares(mosaic, np.ones(mosaic.n_tiles) if rows_per_tile is None else rows_per_tile)
+    packed, folded = pieces.pack(mosaic.coef)[0], pieces.folded
+    center, factor = mosaic.features.affine or (None, np.ones(pieces.n_inputs))
+    shift = np.zeros(pieces.n_inputs) if center is None else center
+    names = names_of(mosaic, feature_names)
+    found: list = [None] * pieces.n_inputs
+
+    def keep(f, knots, values, straight):
+        mean = np.einsum("k,kcm->cm", share, values)
+        found[f] = Curve(names[f], knots / factor[f] + shift[f], values, mean, straight)
+
+    for k, f in enumerate(folded.straight):
+        ends = pieces.center[f] + np.array([0.0, 1.0 / pieces.scale[f] if pieces.scale[f] else 1.0])
+        slope = packed[:, :, k]
+        top = slope if pieces.scale[f] else np.zeros_like(slope)
+        keep(f, ends, np.stack([np.zeros_like(slope), top], axis=-1), True)
+    for f, knots, here in zip(pieces.column, folded.knots, folded.places, strict=True):
+        keep(f, knots, packed[:, :, here], False)
+    return Curves(found, share, list(output_names))
+
+
+def _shares(mosaic, rows_per_tile):
+    owner = getattr(mosaic.gate, "gate_of_tile", np.zeros(mosaic.n_tiles, dtype=int))
+    factors = getattr(mosaic.gate, "factors", np.ones(1))
+    total = np.maximum(np.bincount(owner, rows_per_tile), np.finfo(float).tiny)
+    return rows_per_tile * (factors / total)[owner]

@@ -1,0 +1,62 @@
+"""Piecewise-linear tiles as C."""
+
+import numpy as np
+
+from svmosaic.export.c.tables import array
+
+
+def curves(pieces):
+    """Tables of the knots, and functions that bend a row and multiply it with a tile.
+
+    A tile's weights are the slopes of the columns without a curve, and the values of the curves at their knots.
+    """
+    folded = pieces.folded
+    knot = np.concatenate([np.zeros(0), *folded.knots]).astype(np.float32)
+    start = np.cumsum([0, *map(len, folded.knots)])
+    with np.errstate(divide="ignore"):  # knots that are equal in single precision, or of two curves
+        inverse = np.minimum(1.0 / np.maximum(np.diff(knot.astype(np.float64), append=np.inf), 0.0), 3e38)
+    straight = folded.straight
+    sizes = f"#define STRAIGHT {len(straight)}\n#define CURVES {len(pieces.column)}\n"
+    none = np.zeros(1)  # C has no empty arrays
+    tables = [
+        array("straight_of", straight if len(straight) else none, "int"),
+        array("straight_center", pieces.center[straight] if len(straight) else none),
+        array("straight_factor", pieces.scale[straight] if len(straight) else none),
+        array("curve_of", pieces.column if len(pieces.column) else none, "int"),
+        array("curve_start", start, "int"),
+        array("knot", knot if len(knot) else none),
+        array("knot_factor", inverse if len(knot) else none),
+    ]
+    return "\n".join([f"{sizes}#define VALUES {len(straight) + len(knot)}\n", *tables, _BEND])
+
+
+_BEND = """/* A row as the tiles see it: the columns without a curve, and where the others are between which knots. */
+typedef struct {
+  float straight[STRAIGHT + 1], part[CURVES + 1];
+  int knot[CURVES + 1];
+} Bent;
+
+static void bend(const float *x, Bent *b) {
+  for (int f = 0; f < STRAIGHT; ++f) b->straight[f] = (x[straight_of[f]] - straight_center[f]) * straight_factor[f];
+  for (int f = 0; f < CURVES; ++f) {
+    const float value = x[curve_of[f]];
+    int k = curve_start[f];
+    float part;
+    while (k + 2 < curve_start[f + 1] && value >= knot[k + 1]) ++k;
+    part = (value - knot[k]) * knot_factor[k];
+    b->knot[f] = k;
+    b->part[f] = part > 0 ? (part < 1 ? part : 1) : 0;
+  }
+}
+
+static float curve(const Bent *b, const float *w, int f) {
+  const float *v = w + STRAIGHT + b->knot[f];
+  return v[0] + b->part[f] * (v[1] - v[0]);
+}
+
+static float bent(const Bent *b, const float *w) {
+  float s[4] = {0, 0, 0, 0};
+  for (int f = 0; f < CURVES; ++f) s[f % 4] += curve(b, w, f);
+  return dot(b->straight, w, STRAIGHT) + ((s[0] + s[1]) + (s[2] + s[3]));
+}
+"""

@@ -1,0 +1,344 @@
+r"""Pieces: a curve per column instead of a slope.
+
+Column f becomes a straight term and one hat function per knot :math:`u_0 < \dots < u_m`,
+
+.. math:: z_f(x) = \text{clip}((x - \text{center}_f) \, \text{scale}_f, \pm\text{reach}_f) , \qquad
+          \text{hat}_t(u_s) = [s = t] ,
+
+linear between knots and constant beyond the outer ones. A tile that is linear in these features is an additive model
+with one piecewise-linear curve per column. Between two knots only their two hats are not zero: rows are stored as they
+are, with one byte per curve that says between which knots the value lies.
+"""
+
+import itertools
+import numbers
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy import sparse
+
+from svmosaic import _core
+from svmosaic.maps.encoded_rows import EncodedRows
+from svmosaic.maps.protocol import column_names, dense
+
+# Knots are quantiles of at most this many rows: their error, less than half a percent, does not matter.
+SAMPLE = 20_000
+# A bin is one byte, and packing adds the two ends of the straight term to the knots.
+MOST_KNOTS = 255
+# Straight terms of columns with a curve are clipped at so many standard deviations.
+REACH = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Knots and straight terms of all columns.
+
+    Attributes
+    ----------
+    center, scale, reach : ndarray of shape (n_inputs,)
+        Of the straight terms. Reach is infinite for columns without a curve.
+    column : ndarray of int32, shape (n_curves,)
+        The columns that have a curve, in increasing order.
+    start : ndarray of int32, shape (n_curves + 1,)
+        Where the knots of each curve start in `knot`.
+    knot : ndarray of shape (n_hats,)
+    implicit_zeros : bool
+        Fitted to sparse rows: zero is a knot of every curve, and its features are left out, so that zeros that are not
+        stored need none.
+    """
+
+    center: np.ndarray
+    scale: np.ndarray
+    reach: np.ndarray
+    column: np.ndarray
+    start: np.ndarray
+    knot: np.ndarray
+    implicit_zeros: bool = False
+
+    # The gate sees the rows themselves, and so does the scorer, which finds the bins on its own.
+    fused = True
+    portable = True
+    affine = None
+
+    @classmethod
+    def fit(cls, X, pieces, sample_weight=None, rng=None, n_jobs=None):
+        """Choose knots.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_inputs)
+        pieces : int, or sequence of n_inputs arrays
+            The largest number of knots per column; or the knots of each column, increasing, empty or None for a column
+            without a curve.
+        sample_weight : ndarray of shape (n_samples,), optional
+        rng : RandomState, optional
+            For the sample of a large X.
+        n_jobs : int, optional
+            Does not change the result.
+
+        Returns
+        -------
+        Pieces
+        """
+        check_pieces(pieces)
+        given = None if isinstance(pieces, numbers.Integral) else _given_knots(pieces, X.shape[1])
+        weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if X.shape[0] > SAMPLE:
+            rng = np.random.RandomState(0) if rng is None else rng
+            here = np.sort(rng.choice(X.shape[0], SAMPLE, replace=False))
+            X, weight = X[here], weight[here]
+        implicit = sparse.issparse(X)
+        n_knots = int(pieces) if given is None else 2
+        if implicit:
+            X = X.tocsc()
+            X.sum_duplicates()
+            arrays = X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
+            found = _core.find_sparse_knots(*arrays, np.ascontiguousarray(weight), n_knots, effective_n_jobs(n_jobs))
+        else:
+            found = _core.find_knots(
+                np.ascontiguousarray(X), np.ascontiguousarray(weight), n_knots, effective_n_jobs(n_jobs)
+            )
+        knot, bounds, center, scale, reach = found
+        knots = np.split(knot, bounds[1:-1])
+        if given is not None:
+            knots = [np.union1d(u, 0.0) if implicit and len(u) else u for u in given]
+            reach = np.where([len(u) > 0 for u in knots], REACH, np.inf)
+        return cls._of(knots, center, scale, reach, implicit)
+
+    @classmethod
+    def _of(cls, knots, center, scale, reach, implicit_zeros):
+        column = np.array([f for f, u in enumerate(knots) if len(u)], dtype=np.int32)
+        start = np.cumsum([0, *(len(knots[f]) for f in column)]).astype(np.int32)
+        knot = np.concatenate([np.zeros(0), *(knots[f] for f in column)])
+        return cls(center, scale, reach, column, start, knot, implicit_zeros)
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self.center)
+
+    @property
+    def n_features(self) -> int:
+        """Features that the tiles see."""
+        return self.n_inputs + len(self.knot)
+
+    @property
+    def knots(self) -> list[np.ndarray]:
+        """The knots of each column, none for a column without a curve."""
+        knots = [np.zeros(0)] * self.n_inputs
+        for f, first, last in zip(self.column, self.start[:-1], self.start[1:], strict=True):
+            knots[f] = self.knot[first:last]
+        return knots
+
+    @property
+    def pieces(self) -> "Pieces":
+        """Itself."""
+        return self
+
+    @property
+    def owner(self) -> np.ndarray:
+        """The input column of each feature that the tiles see."""
+        return np.concatenate([np.arange(self.n_inputs), np.repeat(self.column, np.diff(self.start))])
+
+    # ---- rows -------------------------------------------------------------------------------------------
+
+    def rows(self, X):
+        """The rows themselves for the gate, encoded ones for the tiles."""
+        return X, EncodedRows.of(self, X)
+
+    def scored_rows(self, X):
+        """The rows themselves for both."""
+        return X, X
+
+    def core(self, dtype):
+        """The map in the core, for rows of this precision."""
+        return self._core32 if dtype == np.float32 else self._core64
+
+    @cached_property
+    def _core32(self):
+        return _core.PiecesF32(*self._arguments())
+
+    @cached_property
+    def _core64(self):
+        return _core.PiecesF64(*self._arguments())
+
+    def _arguments(self):
+        kept = np.where(self.knot == 0, 0.0, 1.0) if self.implicit_zeros else np.ones(len(self.knot))
+        return self.center, self.scale, -self.reach, self.reach, self.column, self.start, self.knot, kept
+
+    def __getstate__(self):
+        # What is packed in the core, or folded, is made again on demand.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    # ---- weights ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def folded(self) -> "Folded":
+        """The map with straight terms folded into the curves."""
+        return Folded(self)
+
+    def pack(self, coef):
+        """Weights as the scorer holds them (see core/curves.hpp), and the curves that go with them."""
+        folded = self.folded
+        weights = (coef.reshape(-1, self.n_features) @ folded.matrix).reshape(*coef.shape[:-1], -1)
+        return weights, (folded.arguments, self.implicit_zeros)
+
+    def expand(self, X):
+        """The features that the tiles see, as a CSR matrix of float64: for a few rows, or for tests."""
+        if self.implicit_zeros:
+            X = sparse.coo_array(X)
+            (row, column), value = X.coords, X.data
+        else:
+            X = dense(X)
+            (row, column), value = np.indices(X.shape).reshape(2, -1), X.ravel()
+        entry, feature, value = self.features_of(column, value.astype(np.float64))
+        places = row[entry].astype(np.int32), feature.astype(np.int32)
+        return sparse.csr_array((value, places), shape=(X.shape[0], self.n_features))
+
+    def features_of(self, column, value):
+        """The features of single entries, in plain NumPy.
+
+        Parameters
+        ----------
+        column : ndarray of int, shape (n,)
+        value : ndarray of shape (n,)
+
+        Returns
+        -------
+        entry, feature, value : ndarrays of equal length
+            One line per feature that is not zero, but for those of straight terms, which are all there.
+        """
+        entries = [np.arange(len(column))]
+        features = [np.asarray(column, dtype=np.int64)]
+        values = [np.clip((value - self.center[column]) * self.scale[column], -self.reach[column], self.reach[column])]
+        order = np.argsort(column, kind="stable")
+        bounds = np.searchsorted(column[order], [self.column, self.column + 1])
+        for c, (first, last) in enumerate(bounds.T):
+            here, u = order[first:last], self.knot[self.start[c] : self.start[c + 1]]
+            bin_of = np.searchsorted(u[1:-1], value[here], side="right")
+            fraction = np.clip((value[here] - u[bin_of]) / (u[bin_of + 1] - u[bin_of]), 0.0, 1.0)
+            for hat, weight in ((bin_of, 1.0 - fraction), (bin_of + 1, fraction)):
+                there = (weight > 0) & (u[hat] != 0 if self.implicit_zeros else True)
+                entries.append(here[there])
+                features.append(self.n_inputs + self.start[c] + hat[there])
+                values.append(weight[there])
+        return np.concatenate(entries), np.concatenate(features), np.concatenate(values)
+
+    # ---- explanations -----------------------------------------------------------------------------------
+
+    def names(self, feature_names, n_features):
+        """The names of the columns."""
+        return column_names(feature_names, self.n_inputs)
+
+    def values(self, X):
+        """The rows themselves."""
+        return dense(X)
+
+    def contributions(self, coef, X):
+        """The value of each column's curve."""
+        expanded = self.expand(X).toarray()
+        parts = coef * expanded.reshape(expanded.shape[0], *(1,) * (coef.ndim - 2), expanded.shape[1])
+        return (parts.reshape(-1, self.n_features) @ self._by_owner).reshape(*coef.shape[:-1], self.n_inputs)
+
+    def strengths(self, coef):
+        """The largest minus the smallest value of each column's curve at its knots; of a straight term, its weight."""
+        folded = self.folded
+        values = (coef.reshape(-1, self.n_features) @ folded.matrix).reshape(*coef.shape[:-1], -1)
+        out = np.empty((*coef.shape[:-1], self.n_inputs))
+        out[..., folded.straight] = np.abs(values[..., : len(folded.straight)])
+        for f, here in zip(self.column, folded.places, strict=True):
+            out[..., f] = np.ptp(values[..., here], axis=-1)
+        return out
+
+    @cached_property
+    def _by_owner(self):
+        """The matrix that adds up the features of each column."""
+        n = self.n_features
+        return sparse.csr_array((np.ones(n), (np.arange(n), self.owner)), shape=(n, self.n_inputs))
+
+
+class Folded:
+    """Pieces with the straight term of each curve folded into the curve: the ends where it is clipped become knots.
+
+    Attributes
+    ----------
+    straight : ndarray of int
+        The columns without a curve.
+    knots : list of ndarray
+        The knots of each curve.
+    places : list of slice
+        Where the values of each curve stand among the packed weights.
+    matrix : CSR matrix of shape (n_features, n_packed)
+        Turns weights over the map's features into packed ones: slopes of columns without a curve, the values of the
+        curves at their knots, and the sum of all curves at zero.
+    arguments : tuple
+        Of the core's class.
+    """
+
+    def __init__(self, pieces):
+        self.knots = []
+        for f, first, last in zip(pieces.column, pieces.start[:-1], pieces.start[1:], strict=True):
+            ends = pieces.center[f] + np.array([-1, 1]) * pieces.reach[f] / (pieces.scale[f] or np.inf)
+            self.knots.append(np.union1d(pieces.knot[first:last], ends[np.isfinite(ends)]))
+        start = np.cumsum([0, *map(len, self.knots)])
+        knot = np.concatenate([np.zeros(0), *self.knots])
+        self.straight = np.setdiff1d(np.arange(pieces.n_inputs), pieces.column)
+        n_straight = len(self.straight)
+        self.places = [slice(n_straight + a, n_straight + b) for a, b in itertools.pairwise(start)]
+
+        at_knot, feature, value = pieces.features_of(np.repeat(pieces.column, np.diff(start)), knot)
+        _, at_zero, zero = pieces.features_of(np.arange(pieces.n_inputs), np.zeros(pieces.n_inputs))
+        packed = n_straight + len(knot)
+        self.matrix = sparse.csr_array(
+            (
+                np.concatenate([np.ones(n_straight), value, zero]),
+                (
+                    np.concatenate([self.straight, feature, at_zero]),
+                    np.concatenate([np.arange(n_straight), n_straight + at_knot, np.full(len(zero), packed)]),
+                ),
+            ),
+            shape=(pieces.n_features, packed + 1),
+        )
+        unclipped = np.full(pieces.n_inputs, np.inf)
+        self.arguments = (
+            pieces.center, pieces.scale, -unclipped, unclipped, pieces.column, start.astype(np.int32), knot,
+            np.ones(len(knot)),
+        )  # fmt: skip
+
+
+def check_pieces(pieces):
+    """Raise ValueError unless `pieces` is None, a number of knots, or a sequence of knots per column."""
+    if pieces is None or (isinstance(pieces, numbers.Integral) and not isinstance(pieces, bool)):
+        if pieces is not None and not 2 <= pieces <= MOST_KNOTS:
+            raise ValueError(f"pieces must be None, between 2 and {MOST_KNOTS}, or knots per column, got {pieces!r}")
+        return
+    if isinstance(pieces, str) or not hasattr(pieces, "__len__"):
+        raise ValueError(f"pieces must be None, an integer, or a sequence of knots per column, got {pieces!r}")
+    for f, knots in enumerate(pieces):
+        if knots is not None:
+            _check_knots(f, knots)
+
+
+def _check_knots(f, knots):
+    try:
+        u = np.asarray(knots, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the knots of column {f} in pieces must be numbers, got {knots!r}") from error
+    if u.ndim != 1:
+        raise ValueError(f"the knots of column {f} in pieces must be a flat sequence, got one of shape {u.shape}")
+    if len(u) == 1 or len(u) > MOST_KNOTS:
+        raise ValueError(
+            f"column {f} in pieces has {len(u)} knots: a curve needs between 2 and {MOST_KNOTS}; none (an empty "
+            "sequence or None) leaves the column straight"
+        )
+    if not np.isfinite(u).all():
+        raise ValueError(f"the knots of column {f} in pieces must be finite, got {knots!r}")
+    if (np.diff(u) <= 0).any():
+        raise ValueError(f"the knots of column {f} in pieces must increase, got {knots!r}")
+
+
+def _given_knots(pieces, n_inputs):
+    if len(pieces) != n_inputs:
+        raise ValueError(f"pieces has knots for {len(pieces)} columns, but X has {n_inputs} features")
+    return [np.zeros(0) if u is None else np.asarray(u, dtype=np.float64) for u in pieces]

@@ -1,0 +1,147 @@
+"""Classifiers that take the composed path: fit a gate, code the rows, solve for the tiles."""
+
+import numpy as np
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import check_random_state
+
+from svmosaic._validation import check_choice, check_real, validate_training
+from svmosaic.couplings import Coupling
+from svmosaic.heads import Classify
+from svmosaic.losses import CLASSIFICATION_LOSSES
+from svmosaic.maps import Pieces, check_pieces
+from svmosaic.models._all_or_nothing import all_or_nothing
+from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models._composed_fit import MemoryRows, Options, fit_composed, solve_outputs
+from svmosaic.models._progress import Progress
+from svmosaic.rows import bias_of
+from svmosaic.solvers import SOLVERS
+
+
+class ComposedClassifier(CallbackSupportMixin, BaseMosaicClassifier):
+    """A classifier made of a gate, a coupling and the shared solver.
+
+    Subclasses say how to fit a gate (`_fit_gate`) and how tiles share strength (`_couple`). They may say what the tiles
+    see (`_fit_map`), how tiles are solved for (`_solving`) and what else is kept of the weights (`_attributes`).
+    """
+
+    _solvers: tuple[str, ...] = SOLVERS
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Fit the gate, then all tiles.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Multiplies C for each row. A row of weight k counts as k copies of it.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        progress = Progress(self, self.max_time, X, y, sample_weight)
+        X, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        rng = check_random_state(self.random_state)
+        with progress.called_back(self._n_solves() * target.n_outputs):
+            self._fit_rows(MemoryRows.of(X, target, self._fit_map(X, target, rng)), rng, progress)
+        return self
+
+    @all_or_nothing
+    def fit_rows(self, rows, progress):
+        """Fit to rows that are not arrays, such as partitions; `svmosaic.partitions.fit` calls it.
+
+        Parameters
+        ----------
+        rows : FitRows
+            Answers the questions of `svmosaic.models._composed_fit.FitRows`.
+        progress : Progress
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self.n_features_in_ = rows.n_features
+        if rows.feature_names is not None:
+            self.feature_names_in_ = np.array(rows.feature_names, dtype=object)
+        self._fit_rows(rows, check_random_state(self.random_state), progress)
+        return self
+
+    def _fit_rows(self, rows, rng, progress):
+        """From rows to the fitted attributes."""
+        gate, classes = self._fit_gate(rows, rng), rows.target.classes
+        options, solve_tiles = self._options(), self._solving()
+        attributes = self._attributes(classes)
+        fitted = fit_composed(
+            rows, gate, self._couple(gate.n_tiles), options, progress, rng, solve_tiles=solve_tiles,
+            show=lambda *composed: {**attributes(*composed), "calibration_": None},
+        )  # fmt: skip
+        calibration = None
+        if self.calibration is not None:
+            calibration = rows.calibrate(self.calibration, fitted, solve_tiles, options, progress, rng)
+        counts = rows.region_counts(fitted.mosaic, Classify(classes, calibration), self.n_jobs)
+        self._remember(classes, fitted, calibration, rows.n_rows)
+        self.region_counts_ = counts
+
+    def _remember(self, classes, fitted, calibration, n_rows):
+        """Keep the outcome of a fit to so many rows."""
+        solved = fitted.solved
+        vars(self).update(self._attributes(classes)(fitted.mosaic, solved.coupling, solved.weights))
+        vars(self).update(solved.fitted_attributes)
+        self.calibration_ = calibration
+
+    def _attributes(self, classes):
+        """A function from a mosaic, its coupling and its block weights to fitted attributes; it holds no estimator."""
+        return lambda mosaic, coupling, weights: {"classes_": classes, "mosaic_": mosaic}
+
+    def _options(self) -> Options:
+        bias = bias_of(self.fit_intercept, self.intercept_scaling)
+        return Options(
+            self.C, self.loss, bias, self.solver, self.tol, self.max_iter, self.n_jobs, self._sgd_options()
+        )  # fmt: skip
+
+    def _solving(self):
+        """The function that solves for the tiles."""
+        return solve_outputs
+
+    def _n_solves(self) -> int:
+        """How often it solves for the tiles of all outputs."""
+        return 1
+
+    def _fit_map(self, X, target, rng):
+        """The fitted feature map, or None."""
+        if self._pieces is None:
+            return None
+        return Pieces.fit(X, self._pieces, target.sample_weight, rng, self.n_jobs)
+
+    @property
+    def _pieces(self):
+        """The parameter `pieces` of models that have it."""
+        return getattr(self, "pieces", None)
+
+    def _fit_gate(self, rows, rng):
+        """A gate, fitted to rows that answer the questions of `FitRows`."""
+        raise NotImplementedError
+
+    def _couple(self, n_tiles) -> Coupling:
+        """How so many tiles share strength."""
+        return Coupling.independent(n_tiles)
+
+    def _sgd_options(self):
+        """How stochastic descent should go, or None for its defaults."""
+        return None
+
+    def _check_parameters(self):
+        check_real("C", self.C, above=0)
+        check_real("tol", self.tol, above=0)
+        check_real("max_iter", self.max_iter, at_least=1, integer=True)
+        check_real("intercept_scaling", self.intercept_scaling, above=0)
+        check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
+        check_choice("solver", self.solver, self._solvers)
+        check_pieces(self._pieces)
+        check_real("max_time", self.max_time, above=0, optional=True)
+        self._check_calibration()

@@ -1,0 +1,149 @@
+"""The composed fit: what it is given, what it may touch, and the rows it is asked to fit."""
+
+import inspect
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.utils import check_random_state
+
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, LocallyLinearSVC
+from svmosaic._validation import Target
+from svmosaic.couplings import ClusteredTasks, Coupling
+from svmosaic.gates import DistanceGate
+from svmosaic.models import _composed_fit, _progress
+from svmosaic.models._base import BaseMosaicClassifier
+from svmosaic.models._composed_fit import MemoryRows, Options, fit_composed, solve_outputs
+from svmosaic.models._hold_out import can_stratify, hold_out
+from svmosaic.models._progress import Progress
+from svmosaic.rows import Rows
+
+X, Y = load_iris(return_X_y=True)
+CENTERS = np.unique(X[[0, 60, 120]], axis=0)
+TARGET = Target(np.unique(Y), Y, np.ones(len(Y)))
+OPTIONS = Options(1.0, "hinge", 1.0, "auto", 1e-6, 1000)
+MODELS = [
+    LinearSVC(random_state=0),
+    KMeansSVC(3, coupling=ClusteredTasks(2), max_iter=50, tol=0.01, random_state=0),
+    ClusteredSVC(3, calibration="sigmoid", random_state=0),
+    LocallyLinearSVC(6, n_neighbors=3, calibration="temperature", random_state=0),
+    LocallyLinearSVC(
+        6,
+        n_neighbors=3,
+        multi_class="crammer_singer",
+        loss="hinge",
+        calibration="temperature",
+        C=1.0,
+        tol=0.02,
+        random_state=0,
+    ),
+    LocalCodingSVC(6, n_neighbors=3, random_state=0),
+]
+
+
+def fitted(gate=None, rows=None, coupling=None):
+    gate = DistanceGate(CENTERS) if gate is None else gate
+    rows = MemoryRows.of(X, TARGET) if rows is None else rows
+    coupling = Coupling.to_global(gate.n_tiles, 1.0) if coupling is None else coupling
+    rng = check_random_state(0)
+    return fit_composed(
+        rows, gate, coupling, OPTIONS, Progress(LinearSVC()), rng, solve_tiles=solve_outputs, show=dict
+    )  # fmt: skip
+
+
+def test_a_mosaic_with_certificates():
+    found = fitted()
+    model = ClusteredSVC(clusterer=CENTERS, tol=1e-6, random_state=0).fit(X, Y)
+    assert_array_equal(found.mosaic.coef, model.mosaic_.coef)
+    assert_array_equal(found.solved.fitted_attributes["dual_gap_"], model.dual_gap_)
+    assert (model.dual_gap_ <= 1e-6 * len(Y)).all()
+
+
+def test_it_knows_neither_estimators_nor_classes():
+    source = inspect.getsource(_composed_fit)
+    for word in ("estimator.", "classes_", "isinstance", "BaseEstimator", "self.C"):
+        assert word not in source
+    assert "_keep" not in inspect.getsource(_progress)
+
+
+def test_rows_of_tiles_are_taken_as_they_come(monkeypatch):
+    """Only `Rows(rows, bias)`, the number of rows and rows at places are asked of them."""
+
+    class Opaque:
+        def __init__(self, values):
+            self.values, self.shape = values, values.shape
+
+        def __getitem__(self, rows):
+            return Opaque(self.values[rows])
+
+    def open_rows(rows, bias=1.0):
+        return Rows(rows.values if isinstance(rows, Opaque) else rows, bias)
+
+    monkeypatch.setattr("svmosaic.models._composed_fit.Rows", open_rows)
+    monkeypatch.setattr("svmosaic.mosaic.Rows", open_rows)
+    rows = MemoryRows(X, Opaque(X), TARGET, None, X.shape[1])
+    found = fitted(rows=rows)
+    assert_array_equal(found.mosaic.coef, fitted().mosaic.coef)
+    calibration = rows.calibrate(
+        "temperature", found, solve_outputs, OPTIONS, Progress(LinearSVC()), check_random_state(0)
+    )
+    assert calibration.beta > 0
+    counts = rows.region_counts(found.mosaic, TARGET.head, None)
+    assert counts["classes"].sum() == len(Y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_fit_sets_attributes_at_its_end_only(model, monkeypatch):
+    """Nothing writes to the estimator while the solvers run, and nothing reads a fitted attribute of it."""
+    model = clone(model)
+    seen = []
+    original = MemoryRows.solve
+
+    def solve(self, *args, **kwargs):
+        seen.append(sorted(name for name in vars(model) if name not in model.get_params()))
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(MemoryRows, "solve", solve)
+    model.fit(X, Y)
+    for names in seen:
+        assert [name for name in names if not name.startswith(("_callback", "_skl"))] == ["n_features_in_"]
+
+
+def test_calibration_of_all_classes_at_once():
+    model = clone(MODELS[4]).fit(X, Y)
+    assert_array_equal(model.predict_proba(X).argmax(axis=1), np.searchsorted(model.classes_, model.predict(X)))
+    assert model.score(X, Y) > 0.9
+
+
+def test_samples_seen_are_those_of_fit_not_of_its_folds():
+    model = LocallyLinearSVC(6, n_neighbors=3, calibration="temperature", random_state=0).fit(X, Y)
+    assert model.n_samples_seen_ == len(Y)
+    plain = LinearSVC(calibration="temperature").fit(X, Y)
+    assert not hasattr(plain, "n_samples_seen_")
+
+
+def test_only_composed_models_have_a_path_to_compose():
+    for name in ("_fit_gate", "_couple", "_solving", "_fit_map", "fit_rows"):
+        assert not hasattr(BaseMosaicClassifier, name)
+
+
+@pytest.mark.parametrize("n_held", [3, 30, 100])
+def test_hold_out_has_the_shares_of_the_classes(n_held):
+    train, held = hold_out(Y, n_held, np.random.RandomState(0))
+    assert_array_equal(np.sort(np.concatenate([train, held])), np.arange(len(Y)))
+    counts = np.bincount(Y[held], minlength=3)
+    assert counts.sum() == n_held
+    assert counts.max() - counts.min() <= 1
+
+
+def test_hold_out_without_enough_rows_of_a_class():
+    label = np.array([0] * 9 + [1])
+    assert not can_stratify(label, 3)
+    assert not can_stratify(np.array([0, 0, 1, 1]), 1)
+    assert not can_stratify(np.array([0, 0, 1, 1]), 3)
+    train, held = hold_out(label, 3, np.random.RandomState(0))
+    assert len(train) == 7
+    assert len(held) == 3
