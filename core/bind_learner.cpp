@@ -54,7 +54,7 @@ struct GateLearner {
       require(order.data()[i] >= 0 && order.data()[i] < rows.n_rows(), "order names a row that is not there");
     nb::gil_scoped_release release;
     double loss = 0;
-    rows.visit_plain([&](const auto& x) {
+    rows.visit([&](const auto& x) {
       if constexpr (std::is_same_v<typename std::decay_t<decltype(x)>::value_type, T>) {
         AnchorGates<T> gates(model);
         loss = learn_batches(model, gates, x, {target.data(), n_columns, weight.data()}, order.data(), n, batch_size,

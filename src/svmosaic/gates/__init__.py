@@ -1,6 +1,7 @@
 """Gates: where a row belongs, as (tile, weight) pairs."""
 
 from svmosaic.gates.cells import SingleCell
+from svmosaic.gates.curved import CurvedGate
 from svmosaic.gates.distance import CODINGS, DistanceGate
 from svmosaic.gates.gaussian import GaussianGate
 from svmosaic.gates.hierarchical import HierarchicalGate
@@ -16,6 +17,7 @@ from svmosaic.gates.split_tree import SplitTreeGate
 __all__ = [
     "CODINGS",
     "CoreGate",
+    "CurvedGate",
     "DistanceGate",
     "Gate",
     "GaussianGate",

@@ -46,6 +46,8 @@ def fit_mixture(estimator, rows, progress):
         )
     else:
         estimator.covariance_floor_ = float(estimator.covariance_floor)
+    if estimator.pieces is not None:
+        rows.bend(estimator.pieces, rng)
     cells = DistanceGate(
         place(
             partitions, survey, estimator.n_experts, source="kmeans", rows_per_center=estimator.rows_per_expert,
@@ -59,14 +61,20 @@ def fit_mixture(estimator, rows, progress):
     variance = float(np.mean(squares - whole[:-1, -1] ** 2))
     floor = estimator.covariance_floor_ * (variance if variance > 0 else 1.0)
     gate = GaussianGate.from_moments(sums, mass, floor=floor, covariance=estimator.covariance)
-    bias = bias_of(estimator.fit_intercept, estimator.intercept_scaling, lambda: float(squares.sum()))
+
+    def mean_square():
+        if rows.feature_map is None:
+            return float(squares.sum())
+        return float(partitions.total(weighted_squares)) / mass.sum()
+
+    bias = bias_of(estimator.fit_intercept, estimator.intercept_scaling, mean_square)
     label_weight = estimator.label_weight / n_outputs
     tasks = estimator._tasks(n_outputs)
     partitions.advance(deal_cells, cells, n_outputs, bias)
-    loop = PartitionEM(estimator, partitions, survey, tasks, label_weight, progress)
-    start = Bank(np.zeros((len(mass), n_outputs, survey.n_features + 1)), (tasks.start(len(mass)),) * n_outputs)
+    loop = PartitionEM(estimator, rows, tasks, label_weight, progress)
+    start = Bank(np.zeros((len(mass), n_outputs, rows.n_tile_features + 1)), (tasks.start(len(mass)),) * n_outputs)
     watch = _Watch(estimator, Target(survey.classes, np.empty(0, int), np.empty(0)), progress)
-    watch.bias = bias
+    watch.bias, watch.feature_map = bias, rows.feature_map
     mixture, trace = loop.run(Mixture(gate, loop.update(start, np.ones(len(mass), bool))), watch)
     for name, value in watch.fitted(mixture).items():
         setattr(estimator, name, value)
@@ -109,13 +117,13 @@ class Mass:
 class PartitionEM(EM):
     """The EM loop with its two steps over partitions."""
 
-    def __init__(self, estimator, partitions, survey, tasks, label_weight, progress):
+    def __init__(self, estimator, rows, tasks, label_weight, progress):
         super().__init__(
             None, None, label_weight=label_weight, gate_options={}, tol=estimator.tol, max_iter=estimator.max_iter,
-            deadline=progress.deadline, n_threads=partitions.n_threads,
+            deadline=progress.deadline, n_threads=rows.partitions.n_threads,
         )  # fmt: skip
-        self.partitions = partitions
-        self.survey = survey
+        self.partitions = rows.partitions
+        self.rows = rows
         self.tasks = tasks
         self.progress = progress
         self.solver = {"tol": estimator.inner_tol, "max_iter": estimator.inner_max_iter}
@@ -153,7 +161,7 @@ class PartitionEM(EM):
             # The duals of pairs that stay are with the rows; the weights they imply are where the solver begins.
             start = self.partitions.total(implied_weights, jobs, self.n_threads)
         solutions = solve_partitions(
-            self.partitions, jobs, n_features=self.survey.n_features, n_rows=self.survey.n_rows, one_tile=True,
+            self.partitions, jobs, n_features=self.rows.n_tile_features, n_rows=self.rows.n_rows, one_tile=True,
             start=start, keep_duals=True, control=Control(self.progress.left), **self.solver,
         )  # fmt: skip
         self.solved = True
@@ -185,6 +193,11 @@ def is_sparse(part):
     return sparse.issparse(part.X)
 
 
+def weighted_squares(part):
+    """The weighted sum of the squared norms of the rows that the experts see."""
+    return np.dot(part.weight, Rows(part.tile_rows, 0.0).squared_norms)
+
+
 def cell_moments(part, gate):
     """Sums of (x, 1)(x, 1)^T in each cell, and its weight."""
     shares = _of_cells(part, gate)
@@ -205,7 +218,8 @@ def share_out(part, mixture, label_weight, drop, n_threads):
     """With the responsibilities of the E-step."""
     n_outputs = part.extra["n_outputs"]
     signs = np.stack([signs_of(part.label, c, n_outputs) for c in range(n_outputs)], axis=1)
-    data = TrainingData(part.X, np.ascontiguousarray(signs), part.weight, part.bias)
+    tile_rows = None if part.feature_map is None else part.tile_rows
+    data = TrainingData(part.X, np.ascontiguousarray(signs), part.weight, part.bias, tile_rows)
     local = EM(
         data, None, label_weight=label_weight, gate_options={}, tol=0, max_iter=0, deadline=None, n_threads=n_threads,
         drop=drop,

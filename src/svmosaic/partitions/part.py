@@ -65,6 +65,7 @@ class Part:
     cost : ndarray of float64, one a problem row
     duals : dict of slot to ndarray, the centres of the proximal steps; zero where there is none
     extra : dict, what a model keeps besides
+    feature_map : FeatureMap or None, what the tiles see instead of the rows
     """
 
     X: Any
@@ -80,6 +81,7 @@ class Part:
     cost: Any = None
     duals: dict = field(default_factory=dict)
     extra: dict = field(default_factory=dict)
+    feature_map: Any = None
     # What the core builds of rows and codes; made again after a journey.
     built: dict = field(default_factory=dict, repr=False)
 
@@ -95,6 +97,16 @@ class Part:
     def n_rows(self) -> int:
         return len(self.label)
 
+    @property
+    def tile_rows(self):
+        """The rows as the tiles see them."""
+        return self._once("tile_rows", lambda: self.X if self.feature_map is None else self.feature_map.rows(self.X)[1])
+
+    @property
+    def rows(self) -> Rows:
+        """The same with the constant of the intercepts, as the core reads them."""
+        return self._once("rows", lambda: Rows(self.tile_rows, self.bias))
+
     def without_rows(self) -> "Part":
         return replace(self, X=None, built={})
 
@@ -106,9 +118,10 @@ class Part:
         """The share of this partition in the problem of a job."""
         key = job.coupling.own, job.coupling.shared.tobytes()
         if key not in self.built:
-            rows = self._once("rows", lambda: Rows(self.X, self.bias))
             unused = np.ones(len(self.tile), dtype=np.int8)
-            self.built[key] = Problem(rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index)
+            self.built[key] = Problem(
+                self.rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index
+            )
         label = self.label if self.index is None else self.label[self.index]
         cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
         target = job.loss.rows(signs_of(label, job.output, job.n_outputs), cost)
@@ -139,9 +152,9 @@ class Part:
         weight = curvature[row] if square is None else curvature[row] * square
         active = np.flatnonzero(weight).astype(np.int32)
         offsets = np.searchsorted(tile[active], np.arange(n_tiles + 1)).astype(np.int64)
-        size = self.X.shape[1] + 1
+        size = self.rows.n_features + 1
         out = np.empty((n_tiles, size, size))
-        _core.tile_hessians(self.built["rows"].core, design, active, offsets, weight, out, n_threads)
+        _core.tile_hessians(self.rows.core, design, active, offsets, weight, out, n_threads)
         return out
 
     def _pair(self, n_tiles):
@@ -152,13 +165,12 @@ class Part:
         square = None if self.code is None else np.square(self.code.ravel()[order])
         index = row if self.index is None else self.index[row]
         tile = np.ascontiguousarray(tile[order])
-        design = _core.Design(self.built["rows"].core, tile[:, None], None, index, n_tiles)
+        design = _core.Design(self.rows.core, tile[:, None], None, index, n_tiles)
         return design, row, tile, square
 
     def crossed_hessians(self, curvature, n_tiles, n_threads):
         """The same for each pair of tiles, with code_rs code_rt in the place of code_r^2."""
-        rows = self._once("rows", lambda: Rows(self.X, self.bias))
-        return crossed_hessians(rows, self.tile, self.code, self.index, curvature, n_tiles, n_threads)
+        return crossed_hessians(self.rows, self.tile, self.code, self.index, curvature, n_tiles, n_threads)
 
     def _once(self, name, make):
         if name not in self.built:
@@ -220,6 +232,11 @@ def prepare(raw, before, classes, class_factor, dtype):
     X = X.astype(dtype, copy=False)
     X = X if sparse.issparse(X) else np.ascontiguousarray(X)
     return Part(X, label, weight, int(before.sum()), before, 1.0, kept)
+
+
+def with_map(part, feature_map):
+    """With what the tiles see."""
+    return replace(part, feature_map=feature_map, built={})
 
 
 def with_codes(part, gate, C, bias, n_threads):
