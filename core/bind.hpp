@@ -135,7 +135,24 @@ inline Target make_target(int64_t n, const Vector<const int8_t>& sign,
   return {sign.data(), threshold ? threshold->data() : nullptr, cost.data(), make_loss(power)};
 }
 
-// One function a binding file, called by the module.
+// The curves of columns: where their knots start, which must increase.
+inline void check_curves(int64_t n_columns, const Vector<const double>& scale, const Vector<const int32_t>& column,
+                         const Vector<const int32_t>& start, const Vector<const double>& knot) {
+  const int64_t n_curves = column.shape(0), n_hats = knot.shape(0);
+  require_length(scale.shape(0), n_columns, "scale must have one entry per column");
+  require_length(start.shape(0), n_curves + 1, "start must have one entry per curve, and one more");
+  require(start.data()[0] == 0 && start.data()[n_curves] == n_hats, "start must run from 0 to the number of knots");
+  for (int64_t c = 0; c < n_curves; ++c) {
+    const int32_t begin = start.data()[c], end = start.data()[c + 1];
+    require(end - begin >= 2 && end - begin <= 257, "a curve needs two knots or more, and at most 257");
+    require(end <= n_hats, "start must not decrease");
+    require(column.data()[c] >= 0 && column.data()[c] < n_columns, "a column is out of range");
+    require(c == 0 || column.data()[c] > column.data()[c - 1], "columns must increase");
+    for (int32_t h = begin; h + 1 < end; ++h) require(knot.data()[h] < knot.data()[h + 1], "knots must increase");
+  }
+}
+
+// One function per binding file, called by the module.
 void bind_rows(nb::module_& m);
 void bind_pieces(nb::module_& m);
 void bind_descent(nb::module_& m);

@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bind.hpp"
+#include "curved_gate.hpp"
 #include "distance_gate.hpp"
 #include "gaussian_gate.hpp"
 #include "kernel_sums.hpp"
@@ -131,6 +132,27 @@ void bind_projected(nb::module_& m, const char* name) {
 }
 
 template <class T>
+void bind_curved(nb::module_& m, const char* name) {
+  nb::class_<CurvedGate<T>, Gate<T>>(m, name, "Another gate, of the projection of a row's piecewise-linear features.")
+      .def("__init__",
+           [](CurvedGate<T>* self, Vector<const double> center, Vector<const double> scale,
+              Vector<const int32_t> column, Vector<const int32_t> start, Vector<const double> knot, bool zero_is_zero,
+              Matrix<const double> projection, const Gate<T>& inner) {
+             const int64_t d = center.shape(0), n_curves = column.shape(0);
+             check_curves(d, scale, column, start, knot);
+             const std::vector<double> none(d), kept(knot.shape(0), 1.0);
+             Curves<T> curves(Pieces<T>(center.data(), scale.data(), none.data(), none.data(), d, column.data(),
+                                        start.data(), n_curves, knot.data(), kept.data()),
+                              zero_is_zero);
+             require_length(projection.shape(0), inner.n_features, "the inner gate must see the components");
+             require_length(projection.shape(1), curves.n_features(), "projection and curves do not belong together");
+             new (self) CurvedGate<T>(std::move(curves), projection.data(), projection.shape(0), inner);
+           },
+           nb::arg("center"), nb::arg("scale"), nb::arg("column"), nb::arg("start"), nb::arg("knot"),
+           nb::arg("zero_is_zero"), nb::arg("projection"), nb::arg("inner"), nb::keep_alive<1, 9>());
+}
+
+template <class T>
 void bind_tree(nb::module_& m, const char* name) {
   nb::class_<SplitTreeGate<T>, Gate<T>>(m, name, "The leaf of a row in a binary tree of linear splits.")
       .def("__init__",
@@ -244,6 +266,8 @@ void bind_gates(nb::module_& m) {
   bind_gaussian<double>(m, "GaussianGateF64");
   bind_projected<float>(m, "ProjectedGateF32");
   bind_projected<double>(m, "ProjectedGateF64");
+  bind_curved<float>(m, "CurvedGateF32");
+  bind_curved<double>(m, "CurvedGateF64");
   bind_tree<float>(m, "SplitTreeGateF32");
   bind_tree<double>(m, "SplitTreeGateF64");
   bind_scaled<float>(m, "ScaledGateF32");

@@ -53,7 +53,7 @@ struct GateLearner {
     for (int64_t i = 0; i < n; ++i)
       require(order.data()[i] >= 0 && order.data()[i] < rows.n_rows(), "order names a row that is not there");
     nb::gil_scoped_release release;
-    rows.visit_plain([&](const auto& x) {
+    rows.visit([&](const auto& x) {
       if constexpr (std::is_same_v<typename std::decay_t<decltype(x)>::value_type, T>) {
         AnchorGates<T> gates(model);
         loss = learn_batches(model, gates, x, {target.data(), n_columns, weight.data()}, order.data(), n, batch_size,

@@ -153,21 +153,11 @@ void bind_precision(nb::module_& m, const char* name) {
            [](Pieces<T>* self, Vector<const double> center, Vector<const double> scale, Vector<const double> low,
               Vector<const double> high, Vector<const int32_t> column, Vector<const int32_t> start,
               Vector<const double> knot, Vector<const double> kept) {
-             const int64_t d = center.shape(0), n_curves = column.shape(0), n_hats = knot.shape(0);
-             require_length(scale.shape(0), d, "scale must have one entry per column");
+             const int64_t d = center.shape(0), n_curves = column.shape(0);
+             check_curves(d, scale, column, start, knot);
              require_length(low.shape(0), d, "low must have one entry per column");
              require_length(high.shape(0), d, "high must have one entry per column");
-             require_length(start.shape(0), n_curves + 1, "start must have one entry per curve, and one more");
-             require_length(kept.shape(0), n_hats, "kept must have one entry per knot");
-             require(start.data()[0] == 0 && start.data()[n_curves] == n_hats, "start must run from 0 to the number of knots");
-             for (int64_t c = 0; c < n_curves; ++c) {
-               const int32_t begin = start.data()[c], end = start.data()[c + 1];
-               require(end - begin >= 2 && end - begin <= 257, "a curve needs two knots or more, and at most 257");
-               require(column.data()[c] >= 0 && column.data()[c] < d, "a column is out of range");
-               require(c == 0 || column.data()[c] > column.data()[c - 1], "columns must increase");
-               for (int32_t h = begin; h + 1 < end; ++h)
-                 require(knot.data()[h] < knot.data()[h + 1], "knots must increase");
-             }
+             require_length(kept.shape(0), knot.shape(0), "kept must have one entry per knot");
              new (self) Pieces<T>(center.data(), scale.data(), low.data(), high.data(), d, column.data(), start.data(),
                                   n_curves, knot.data(), kept.data());
            },

@@ -159,12 +159,25 @@ SVMOSAIC_CLONES void project_rows(const Learner<T>&, const SparseRows<T>& x, con
   }
 }
 
-// Rows of any other kind, by their dot products.
+// Rows of any other kind, listed first: each feature that is not zero meets the whole projection.
 template <class T, class Rows>
-SVMOSAIC_CLONES void project_rows(const Learner<T>& model, const Rows& x, const Panels<T>&, Batch<T>& batch, Piece piece) {
-  const int64_t n = model.shape.n_coordinates(), stride = model.shape.n_features + 1;
-  for (int64_t r = piece.begin; r < piece.end; ++r)
-    for (int64_t q = 0; q < n; ++q) batch.z[r * n + q] = x.dot(batch.row[r], model.projection.value + q * stride);
+SVMOSAIC_CLONES void project_rows(const Learner<T>&, const Rows& x, const Panels<T>& projection, Batch<T>& batch,
+                                  Piece piece) {
+  std::vector<T> out(projection.padded()), value;
+  std::vector<int32_t> feature;
+  for (int64_t r = piece.begin; r < piece.end; ++r) {
+    value.clear();
+    feature.clear();
+    x.each(batch.row[r], [&](int64_t f, double v) {
+      if (v == 0) return;
+      feature.push_back(static_cast<int32_t>(f));
+      value.push_back(static_cast<T>(v));
+    });
+    const int64_t indptr[2] = {0, static_cast<int64_t>(value.size())};
+    const SparseRows<T> listed{value.data(), feature.data(), indptr, 1, x.n_features, 0.0};
+    multiply_sparse(listed, 0, projection, out.data());
+    std::copy(out.data(), out.data() + projection.n, batch.z.data() + r * projection.n);
+  }
 }
 
 // Without a projection, every gate sees the row itself.

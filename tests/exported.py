@@ -83,6 +83,7 @@ def estimators():
         "cells-pieces": KMeansSVC(4, tol=1e-3, pieces=5, random_state=0),
         "local-pieces": LocallyLinearSVC(10, n_neighbors=4, pieces=5, random_state=0),
         "mixture-pieces": MixtureSVC(4, pieces=5, max_iter=3, random_state=0),
+        "learned-pieces": LearnedGateSVC(6, n_components=3, n_neighbors=3, max_iter=3, pieces=5, random_state=0),
         "kmeans-sigmoid": KMeansSVC(4, tol=1e-2, calibration="sigmoid", random_state=0),
         "clustered": ClusteredSVC(4, tol=1e-2, random_state=0),
         "clustered-isotonic": ClusteredSVC(4, tol=1e-2, calibration="isotonic", random_state=0),

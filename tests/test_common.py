@@ -29,8 +29,8 @@ TIGHT = {"tol": 1e-12, "max_iter": 100_000}
 SMALL = {"n_anchors": 8, "n_neighbors": 4, "anchors": "kmeans"}
 SETTINGS = {
     "BoostedLinearSVC": [TIGHT | {"n_estimators": 5}],
-    "LinearSVC": [TIGHT],
-    "KMeansSVC": [TIGHT],
+    "LinearSVC": [TIGHT, TIGHT | {"pieces": 4}],
+    "KMeansSVC": [TIGHT, TIGHT | {"pieces": 4}],
     "ClusteredSVC": [TIGHT],
     "LocallyLinearSVC": [
         SMALL,

@@ -17,11 +17,13 @@ from svmosaic import (
     ClusteredSVC,
     HierarchicalMixtureSVC,
     KMeansSVC,
+    LearnedGateSVC,
     LinearSVC,
     LocallyLinearSVC,
     MixtureSVC,
     MultiTaskMixtureSVC,
     load,
+    outofcore,
 )
 from svmosaic.maps import Composed, Scaling
 from svmosaic.models._regularization_path import fit_path
@@ -43,7 +45,13 @@ MIXTURES = {
     "hierarchy": HierarchicalMixtureSVC((2, 2), **SMALL),
     "tasks": MultiTaskMixtureSVC(3, **SMALL, covariance_floor=0.1),
 }
-EVERYTHING = MODELS | MIXTURES
+LEARNED = {
+    "learned": LearnedGateSVC(8, n_neighbors=3, max_iter=5, n_components=3, **SMALL),
+    "two gates": LearnedGateSVC(6, n_gates=2, n_neighbors=2, max_iter=5, n_components=3, **SMALL),
+    "no projection": LearnedGateSVC(8, n_neighbors=3, max_iter=5, n_components=None, dropout=0.1, **SMALL),
+    "polished": LearnedGateSVC(4, n_neighbors=2, max_iter=5, n_components=2, polish=True, **SMALL),
+}
+EVERYTHING = MODELS | MIXTURES | LEARNED
 
 
 def data(seed=0, n_classes=2, n=400):
@@ -83,7 +91,7 @@ def test_scores_are_those_of_the_formulas(name, n_classes):
     assert_array_equal(model.mosaic_.decision_function(X, n_jobs=2), model.mosaic_.decision_function(X))
 
 
-@pytest.mark.parametrize("name", ["linear", "many cells", "local", "mixture"])
+@pytest.mark.parametrize("name", ["linear", "many cells", "local", "mixture", "learned"])
 def test_sparse_fits(name):
     X, y = data(1)
     stored = sparse.csr_array(X)
@@ -107,11 +115,11 @@ def test_threads_do_not_change_the_fit(name):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_classes", [2, 7])
-@pytest.mark.parametrize("name", ["linear", "cells", "local"])
+@pytest.mark.parametrize("name", ["linear", "cells", "local", "learned", "two gates"])
 def test_the_predictor_does_what_the_model_does(name, n_classes, dtype):
     X, y = data(3, n_classes)
     X = X.astype(dtype)
-    model = MODELS[name].fit(X, y)
+    model = EVERYTHING[name].fit(X, y)
     predictor = model.predictor()
     assert predictor.n_features == X.shape[1]
     assert_array_equal(predictor(X), model.predict(X))
@@ -164,10 +172,10 @@ def test_a_scaling_in_front():
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODELS | LEARNED)
 def test_explanations_are_exact_and_are_curves(name, n_classes):
     X, y = data(6, n_classes)
-    model = MODELS[name].fit(X, y)
+    model = EVERYTHING[name].fit(X, y)
     rows = X[:15]
     explanation = model.explain(rows)
     assert explanation.contributions.shape == (15, model.mosaic_.coef.shape[1], X.shape[1])
@@ -178,7 +186,7 @@ def test_explanations_are_exact_and_are_curves(name, n_classes):
     for f in range(X.shape[1]):
         at = np.array([[curves[f](rows[i, f : f + 1], tile=k)[:, 0] for k in explanation.tile[i]] for i in range(15)])
         assert_allclose(at, explanation.tile_contributions[..., f], atol=1e-10)
-    assert_allclose(curves.share.sum(), 1.0)
+    assert_allclose(curves.share.sum(), 2**0.5 if name == "two gates" else 1.0)
     assert_allclose(curves[0].mean, np.einsum("k,kcm->cm", curves.share, curves[0].values))
     assert_array_equal(np.sort(curves.ranking()["spread"])[::-1], curves.ranking()["spread"])
     table = curves.table()
@@ -262,6 +270,49 @@ def test_streams_keep_the_knots_of_the_first_batch():
     given = LocallyLinearSVC(**LOCAL | {"pieces": model.mosaic_.feature_map.knots})
     given.partial_fit(X[200:400], y[200:400], classes=[0, 1])
     assert_array_equal(given.mosaic_.feature_map.knot, knots)
+
+
+@pytest.mark.parametrize("storage", [np.ascontiguousarray, sparse.csr_array])
+def test_learned_gates_measure_in_a_projection_of_the_features(storage):
+    X, y = data(17)
+    model = LEARNED["learned"].fit(storage(X), y)
+    learner, pieces = model._learner, model.mosaic_.feature_map
+    projection = learner.projection[0, :, :-1].astype(np.float64)
+    Z = reference.expand_pieces(X, pieces.knots, pieces.center, pieces.scale, pieces.reach, pieces.implicit_zeros)
+    expected = model.mosaic_.gate.inner.code(Z @ projection.T)
+    for rows in (X, sparse.csr_array(X)):
+        tile, weight = model.mosaic_.gate.code(rows)
+        assert_array_equal(tile, expected[0])
+        assert_allclose(weight, expected[1], atol=1e-9)
+    assert (projection[:, X.shape[1] :] != 0).any()  # the gate has learned to bend
+
+
+def test_learned_gates_go_on():
+    X, y = data(18, n=600)
+    model = LearnedGateSVC(8, n_neighbors=3, n_components=3, **SMALL)
+    model.partial_fit(X[:300], y[:300], classes=[0, 1])
+    knots = model.mosaic_.feature_map.knot.copy()
+    model.partial_fit(X[300:], y[300:])
+    assert_array_equal(model.mosaic_.feature_map.knot, knots)
+    warm = LearnedGateSVC(8, n_neighbors=3, max_iter=3, warm_start=True, early_stopping=False, **SMALL).fit(X, y)
+    first = warm.loss_curve_[0]
+    assert warm.fit(X, y).loss_curve_[0] < first
+    with pytest.raises((ValueError, ImportError, RuntimeError), match=r"device='cpu'|JAX"):
+        LearnedGateSVC(8, device="gpu", **SMALL).fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["linear", "cells", "clustered", "local", "tasks"])
+def test_partitions_give_the_fit_in_memory(name):
+    X, y = data(19, 3)
+    weight = np.random.RandomState(0).uniform(0.5, 2.0, len(X))
+    tight = {"inner_tol": 1e-8} if name == "tasks" else {"tol": 1e-8, "max_iter": 10_000}
+    model = clone(EVERYTHING[name]).set_params(class_weight={0: 2.0}, **tight)
+    alone = clone(model).fit(X, y, sample_weight=weight)
+    together = outofcore.fit(model, X, y, sample_weight=weight, chunk_rows=150)
+    assert_array_equal(together.mosaic_.feature_map.knot, alone.mosaic_.feature_map.knot)
+    assert_allclose(together.mosaic_.feature_map.scale, alone.mosaic_.feature_map.scale)
+    expected = alone.mosaic_.decision_function(X)
+    assert_allclose(together.mosaic_.decision_function(X), expected, atol=2e-3 * np.abs(expected).max())
 
 
 def test_calibration_and_path():

@@ -38,6 +38,7 @@ _KERNELS = "it is a sum of kernels without an estimator around it; save() and pr
 _TYPES = {
     "gate": (
         "svmosaic.gates.cells.SingleCell",
+        "svmosaic.gates.curved.CurvedGate",
         "svmosaic.gates.distance.DistanceGate",
         "svmosaic.gates.gaussian.GaussianGate",
         "svmosaic.gates.hierarchical.HierarchicalGate",

@@ -4,6 +4,7 @@ from svmosaic._lazy import lazy
 
 _PLACES = {
     "ConvergenceDisplay": "convergence",
+    "CurveDisplay": "curves",
     "PixelMapDisplay": "pixels",
     "RegionDisplay": "regions",
     "TradeoffDisplay": "tradeoff",

@@ -1,6 +1,7 @@
 """Gates: where a row belongs, as (tile, weight) pairs."""
 
 from svmosaic.gates.cells import SingleCell
+from svmosaic.gates.curved import CurvedGate
 from svmosaic.gates.distance import CODINGS, DistanceGate
 from svmosaic.gates.gaussian import GaussianGate
 from svmosaic.gates.hierarchical import HierarchicalGate
@@ -17,6 +18,7 @@ from svmosaic.gates.trees import TreeGate
 __all__ = [
     "CODINGS",
     "CoreGate",
+    "CurvedGate",
     "DistanceGate",
     "Gate",
     "GaussianGate",

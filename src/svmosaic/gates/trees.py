@@ -67,8 +67,10 @@ class TreeGate(PackedGate):
         trees : sequence of fitted decision trees (anything with scikit-learn's `tree_`)
         n_features : int
         """
-        feature, threshold, left, roots = [], [], [], []
-        n_tiles = 0
+        feature: list[int] = []
+        threshold: list[float] = []
+        left: list[int] = []
+        roots, n_tiles = [], 0
         for tree in trees:
             roots.append(len(feature))
             n_tiles = _append(tree.tree_, feature, threshold, left, n_tiles)

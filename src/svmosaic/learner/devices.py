@@ -43,6 +43,8 @@ def engine_of(learner, X, target, weight, plan, device):
         return CoreEngine(learner, X, target, weight, plan)
     if sparse.issparse(X):
         raise ValueError("device='gpu' needs dense rows: pass X.toarray(), or device='cpu'")
+    if learner.pieces is not None:
+        raise ValueError("pieces are learned on the CPU: pass device='cpu', or pieces=None")
     from svmosaic.learner.jax_loop import JaxEngine
 
     return JaxEngine(learner, X, target, weight, plan, device)

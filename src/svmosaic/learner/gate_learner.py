@@ -45,6 +45,8 @@ class GateLearner:
     gate_rate : float
         Learning rate of the gates as a share of that of the tiles.
     dtype : float32, or float64 for checks
+    pieces : Pieces or None
+        The features are those of these pieces, of which gates and tiles see all.
 
     Attributes
     ----------
@@ -59,15 +61,17 @@ class GateLearner:
         Steps taken, and the sum of their learning rates.
     """
 
+    pieces = None  # of learners in files of earlier versions
+
     def __init__(
         self, gates, *, n_features, n_outputs, width, decay, loss="squared_hinge", loss_parameter=(), dropout=0.0,
-        seed=0, gate_rate=GATE_RATE, dtype=np.float32,
+        seed=0, gate_rate=GATE_RATE, dtype=np.float32, pieces=None,
     ):  # fmt: skip
         anchors, tau, projections = zip(*gates, strict=True)
         self.first_tile = np.cumsum([0, *map(len, anchors)]).tolist()
         self.n_outputs, self.width, self.decay, self.gate_rate = n_outputs, width, decay, gate_rate
         self.loss, self.loss_parameter = loss, [float(value) for value in loss_parameter]
-        self.dropout, self.seed = dropout, seed
+        self.dropout, self.seed, self.pieces = dropout, seed, pieces
         self.tiles = _moving(np.zeros((self.n_tiles, n_outputs * (n_features + 1))), dtype)
         self.anchors = _moving(np.concatenate(anchors), dtype)
         self.projection = None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
-from svmosaic.gates import DistanceGate, ProjectedGate, SeveralGates
+from svmosaic.gates import CurvedGate, DistanceGate, ProjectedGate, SeveralGates
 from svmosaic.learner.schedule import one_cycle
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows
@@ -61,7 +61,8 @@ class CoreEngine:
 
     def __init__(self, learner, X, target, weight, plan):
         self.learner, self.plan = learner, plan
-        self.rows, self.weight = Rows(X), np.ascontiguousarray(weight, dtype=np.float64)
+        tile_rows = X if learner.pieces is None else learner.pieces.rows(X)[1]
+        self.rows, self.weight = Rows(tile_rows), np.ascontiguousarray(weight, dtype=np.float64)
         self.target = np.ascontiguousarray(target, dtype=learner.tiles.dtype)
 
     def epoch(self, order, rates, deadline=np.inf) -> tuple[float, int]:
@@ -155,7 +156,7 @@ def diverged(epoch, learning_rate) -> ValueError:
 
 def mosaic_of(learner) -> Mosaic:
     """The fitted form of what has been learned so far."""
-    tiles = learner.tile_weights()
+    tiles, pieces = learner.tile_weights(), learner.pieces
     n_components = learner.anchors.shape[2]
     gates = []
     for m, (first, end) in enumerate(zip(learner.first_tile[:-1], learner.first_tile[1:], strict=True)):
@@ -163,7 +164,14 @@ def mosaic_of(learner) -> Mosaic:
         gate: Any = DistanceGate(anchors, "softmax", learner.width, float(learner.tau[m]))
         if learner.projection is not None:
             projection = learner.projection[0, m * n_components : (m + 1) * n_components, :-1]
-            gate = ProjectedGate(np.ascontiguousarray(projection, dtype=np.float64), gate)
+            projection = np.ascontiguousarray(projection, dtype=np.float64)
+            gate = ProjectedGate(projection, gate) if pieces is None else curved_gate(pieces, projection, gate)
         gates.append(gate)
     whole = gates[0] if len(gates) == 1 else SeveralGates(tuple(gates), np.full(len(gates), len(gates) ** -0.5))
-    return Mosaic(whole, tiles[:, :, :-1], tiles[:, :, -1])
+    return Mosaic(whole, tiles[:, :, :-1], tiles[:, :, -1], feature_map=pieces)
+
+
+def curved_gate(pieces, projection, inner) -> CurvedGate:
+    """The gate of a projection of the features of pieces, which reads the rows themselves."""
+    packed, ((center, scale, _, _, column, start, knot, _), zero_is_zero) = pieces.pack(projection)
+    return CurvedGate(center, scale, column, start, knot, zero_is_zero, packed, inner)

@@ -151,6 +151,15 @@ class Pieces:
         """The rows themselves for both."""
         return X, X
 
+    def straight_terms(self, X):
+        """The straight terms alone, in the precision of X: standardized and clipped columns."""
+        center, scale, reach = (part.astype(X.dtype) for part in (self.center, self.scale, self.reach))
+        if not self.implicit_zeros:
+            return np.clip(((X.toarray() if sparse.issparse(X) else X) - center) * scale, -reach, reach)
+        terms = sparse.csr_array(X, copy=True)
+        terms.data = np.clip(terms.data * scale[terms.indices], -reach[terms.indices], reach[terms.indices])
+        return terms
+
     def core(self, dtype):
         """The map in the core, for rows of this precision."""
         return self._core32 if dtype == np.float32 else self._core64

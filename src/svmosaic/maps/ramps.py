@@ -31,16 +31,14 @@ class Ramps:
     coef: np.ndarray
 
     @classmethod
-    def of(cls, pieces, coef) -> "Ramps":
-        """Pieces, and weights over their features."""
-        folded = pieces.folded
-        straight = folded.straight
-        values = (coef.reshape(-1, pieces.n_features) @ folded.matrix).reshape(*coef.shape[:-1], -1)
+    def of(cls, packed, center, scale, column, start, knot) -> "Ramps":
+        """From packed weights and the curves that go with them; see `Folded`."""
+        straight = np.setdiff1d(np.arange(len(center)), column)
         n = len(straight)
-        columns, centers, factors = [straight], [pieces.center[straight]], [pieces.scale[straight]]
-        bounds, weights = [np.tile([[-np.inf], [np.inf]], n)], [values[..., :n]]
-        for f, u, here in zip(pieces.column, folded.knots, folded.places, strict=True):
-            curve = values[..., here]
+        columns, centers, factors = [straight], [center[straight]], [scale[straight]]
+        bounds, weights = [np.tile([[-np.inf], [np.inf]], n)], [packed[..., :n]]
+        for f, first, last in zip(column, start[:-1], start[1:], strict=True):
+            u, curve = knot[first:last], packed[..., n + first : n + last]
             columns.append(np.full(len(u), f))
             centers.append(np.append(0.0, u[:-1]))
             factors.append(np.append(0.0, 1.0 / np.diff(u)))
@@ -51,3 +49,9 @@ class Ramps:
             np.concatenate(columns), np.concatenate(centers), np.concatenate(factors), low, high,
             np.concatenate(weights, axis=-1),
         )  # fmt: skip
+
+    @classmethod
+    def of_tiles(cls, mosaic) -> "Ramps":
+        """Of the tiles of a mosaic with pieces."""
+        packed, ((center, scale, _, _, column, start, knot, _), _) = mosaic.features.pack(mosaic.coef)
+        return cls.of(packed, center, scale, column, start, knot)

@@ -27,5 +27,8 @@ class FitRowsMixin:
         self.n_features_in_ = rows.n_features
         if rows.feature_names is not None:
             self.feature_names_in_ = np.array(rows.feature_names, dtype=object)
-        self._fit_rows(rows, check_random_state(self.random_state), progress)
+        rng = check_random_state(self.random_state)
+        if self._pieces is not None:
+            rows.bend(self._pieces, rng)
+        self._fit_rows(rows, rng, progress)
         return self

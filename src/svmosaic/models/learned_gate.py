@@ -1,6 +1,7 @@
 """Gates that learn: regions placed by the gradient of the loss, in a learned low-dimensional metric."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -30,7 +31,6 @@ from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._gate_start import start_gates
 from svmosaic.models._hold_out import hold_out
 from svmosaic.models._progress import Progress
-from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 
 LOSSES = ("squared_hinge", "log_loss")
@@ -125,6 +125,10 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints the mean loss of each epoch.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and tile instead of a slope, as in `LinearSVC`; the gate measures distances in a projection
+        of the same features, which starts from the principal components of the standardized columns (``n_components=
+        None``: from these columns themselves). Features need not be standardized then. Learned on the CPU only.
 
     Attributes
     ----------
@@ -189,6 +193,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        pieces=None,
     ):
         self.n_tiles = n_tiles
         self.n_gates = n_gates
@@ -216,6 +221,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.pieces = pieces
 
     @all_or_nothing
     @with_callbacks
@@ -235,7 +241,8 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         """
         self._check_parameters()
         rows, target = validate_training(self, X, y, sample_weight, self.class_weight)
-        warn_if_far(self, rows, MOST_DISTANCE)
+        if self.pieces is None:
+            warn_if_far(self, rows, MOST_DISTANCE)
         rows = _single_precision(rows)
         rng = check_random_state(self.random_state)
         fitting = Progress(self, self.max_time, X, y, sample_weight)
@@ -357,7 +364,8 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
     def decision_function(self, X):
         """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
-        device = None if sparse.issparse(X) or _num_samples(X) < MANY_ROWS else find_device(self.device)
+        on_cpu = sparse.issparse(X) or _num_samples(X) < MANY_ROWS or self.mosaic_.feature_map is not None
+        device = None if on_cpu else find_device(self.device)
         if device is None:
             return super().decision_function(X)
         return head_of(self).shaped(device_scores(self.mosaic_, validate_rows(self, X), device))
@@ -388,6 +396,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         self._check_calibration()
         check_choice("loss", self.loss, LOSSES)
         check_choice("device", self.device, DEVICES)
+        self._check_pieces()
         for name in ("n_tiles", "n_gates", "n_neighbors", "max_iter", "n_iter_no_change"):
             check_real(name, getattr(self, name), at_least=1, integer=True)
         check_real("n_components", self.n_components, at_least=1, integer=True, optional=True)
@@ -412,7 +421,7 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         """The start: principal components, k-means in them, zero tiles; or the last fit."""
         settings = (
             self.loss, self.n_tiles, self.n_gates, self.n_components, self.n_neighbors, X.shape[1],
-            target.classes.tolist(),
+            target.classes.tolist(), self.pieces if self.pieces is None else repr(self.pieces),
         )  # fmt: skip
         if self.warm_start and getattr(self, "_settings", None) == settings:
             learner = self._learner.copy()
@@ -420,12 +429,17 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
             learner.dropout = float(self.dropout)
             return learner
         self._settings = settings
+        pieces = self._fit_map(X, target, rng)
         gates, width = start_gates(
-            X, self.n_gates, self.n_tiles, self.n_components, self.n_neighbors, target.weight, rng
+            X if pieces is None else pieces.straight_terms(X), self.n_gates, self.n_tiles, self.n_components,
+            self.n_neighbors, target.weight, rng,
         )  # fmt: skip
+        if pieces is not None:
+            gates = [(anchors, tau, _over_all_features(projection, pieces)) for anchors, tau, projection in gates]
         return GateLearner(
-            gates, n_features=X.shape[1], n_outputs=target.n_outputs, width=width, decay=float(self.weight_decay),
-            loss=self.loss, dropout=float(self.dropout), seed=rng.randint(2**31 - 1) if self.dropout else 0,
+            gates, n_features=X.shape[1] if pieces is None else pieces.n_features, n_outputs=target.n_outputs,
+            width=width, decay=float(self.weight_decay), loss=self.loss, dropout=float(self.dropout),
+            seed=rng.randint(2**31 - 1) if self.dropout else 0, pieces=pieces,
         )  # fmt: skip
 
     def _polish(self, learner, X, target, X_held, held, rng):
@@ -434,14 +448,15 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         cost = self.C * target.weight
         targets = [SQUARED_HINGE.rows(target.signs(c), cost) for c in range(target.n_outputs)]
         coupling = Coupling.independent(gate.n_tiles)
-        problems = problems_of(Rows(X), gate.code(X, self.n_jobs), coupling, SQUARED_HINGE, targets)
+        _, tile_rows = self.mosaic_.features.rows(X)
+        problems = problems_of(Rows(tile_rows), gate.code(X, self.n_jobs), coupling, SQUARED_HINGE, targets)
         solutions = solve(
             problems, tol=self.tol, max_iter=POLISH_EPOCHS, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs,
         )  # fmt: skip
         warn_if_unconverged(solutions, POLISH_EPOCHS, type(self).__name__)
         self.dual_gap_ = np.array([s.gap for s in solutions])
         tiles = np.stack([s.weights for s in solutions], axis=1)
-        polished = Mosaic(gate, tiles[:, :, :-1], tiles[:, :, -1])
+        polished = replace(self.mosaic_, coef=tiles[:, :, :-1], intercept=tiles[:, :, -1])
         self.polish_scores_ = tuple(
             held.head.accuracy(mosaic.decision_function(X_held, self.n_jobs), held.label, held.weight)
             for mosaic in (self.mosaic_, polished)
@@ -450,6 +465,12 @@ class LearnedGateSVC(CallbackSupportMixin, BaseMosaicClassifier):
         if self.polished_:
             self.mosaic_ = polished
             learner.set_tile_weights(tiles)
+
+
+def _over_all_features(projection, pieces):
+    """A projection of the straight terms (None: the identity) as one of all features of pieces, hats at zero."""
+    projection = np.eye(pieces.n_inputs, dtype=np.float32) if projection is None else projection
+    return np.hstack([projection, np.zeros((len(projection), len(pieces.knot)), dtype=projection.dtype)])
 
 
 def _single_precision(X):

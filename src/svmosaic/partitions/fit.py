@@ -7,6 +7,7 @@ import numpy as np
 from svmosaic._validation import NO_WEIGHT, Target, _class_weights, require_two_classes
 from svmosaic.calibration import N_FOLDS, fit_calibration, require_rows
 from svmosaic.heads import Classify
+from svmosaic.maps.pieces import SAMPLE, Pieces
 from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
 from svmosaic.models._composed_fit import Solved
 from svmosaic.models._progress import Progress
@@ -20,17 +21,18 @@ from svmosaic.partitions.part import (
     prepare,
     regions,
     with_codes,
+    with_map,
 )
 from svmosaic.partitions.placement import place, sample, take
 from svmosaic.partitions.solve import solve_partitions
 
 # The estimators that can be fitted, and the values that their parameters must have for it.
 NEEDS: dict[type, dict] = {
-    LinearSVC: {"pieces": None},
-    KMeansSVC: {"pieces": None, "coupling": None},
-    ClusteredSVC: {"pieces": None},
-    LocallyLinearSVC: {"pieces": None, "feature_map": None, "multi_class": "ovr", "penalize_intercept": True},
-    MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
+    LinearSVC: {},
+    KMeansSVC: {"coupling": None},
+    ClusteredSVC: {},
+    LocallyLinearSVC: {"feature_map": None, "multi_class": "ovr", "penalize_intercept": True},
+    MultiTaskMixtureSVC: {"pieces": None, "early_stopping": False, "calibration": None},
 }
 SUPPORTED = tuple(NEEDS)
 # Held-out scores that calibration is fitted to, at most about so many.
@@ -47,6 +49,7 @@ class Survey:
     classes: np.ndarray
     class_counts: np.ndarray
     names: list | None
+    class_factor: np.ndarray
 
     @property
     def head(self) -> Classify:
@@ -124,7 +127,7 @@ def _survey(estimator, partitions) -> Survey:
     before = np.cumsum(counts, axis=0) - counts
     partitions.advance(prepare, classes, factor, dtype, each=list(before))
     return Survey(
-        int(counts.sum()), found[0]["n_features"], dtype, classes, counts.sum(axis=0), found[0]["names"]
+        int(counts.sum()), found[0]["n_features"], dtype, classes, counts.sum(axis=0), found[0]["names"], factor
     )  # fmt: skip
 
 
@@ -136,8 +139,18 @@ class PartitionedRows:
     def __init__(self, partitions, survey):
         self.partitions, self.target = partitions, survey
         self.n_rows, self.n_features, self.feature_names = survey.n_rows, survey.n_features, survey.names
-        self.n_seen = survey.n_features
         self.one_tile = False
+
+    @property
+    def n_seen(self) -> int:
+        """Features that the tiles see."""
+        return self.n_features if self.feature_map is None else self.feature_map.n_features
+
+    def bend(self, pieces, rng):
+        """Give the tiles curves whose knots come from a sample: that of a fit in memory."""
+        X, weight, label = sample(self.partitions, self.n_rows, SAMPLE, rng)
+        self.feature_map = Pieces.fit(X, pieces, weight / self.target.class_factor[label])
+        self.partitions.advance(with_map, self.feature_map)
 
     def place(self, n_centers, **options):
         return place(self.partitions, self.target, n_centers, **options)
@@ -195,10 +208,10 @@ class PartitionedRows:
     def _solve(self, jobs, options, progress):
         """All jobs in the same rounds; over partitions the tiles of a job are solved together."""
         coupling = jobs[0].coupling
-        shape = coupling.n_blocks, self.n_features + 1
+        shape = coupling.n_blocks, self.n_seen + 1
         control = progress.control(len(jobs), coupling, shape, False, len(jobs))
         solutions = solve_partitions(
-            self.partitions, jobs, n_features=self.n_features, n_rows=self.n_rows, one_tile=self.one_tile,
+            self.partitions, jobs, n_features=self.n_seen, n_rows=self.n_rows, one_tile=self.one_tile,
             tol=options.tol, max_iter=options.max_iter, control=control,
         )  # fmt: skip
         progress.report(solutions, coupling, options.max_iter, control)

@@ -63,6 +63,7 @@ class Part:
     cost : ndarray of float64, one a problem row
     duals : dict of slot to ndarray, the centres of the proximal steps; zero where there is none
     extra : dict, what a model keeps besides
+    feature_map : FeatureMap or None, what the tiles see instead of the rows
     """
 
     X: Any
@@ -78,6 +79,7 @@ class Part:
     cost: Any = None
     duals: dict = field(default_factory=dict)
     extra: dict = field(default_factory=dict)
+    feature_map: Any = None
     # What the core builds of rows and codes; made again after a journey.
     built: dict = field(default_factory=dict, repr=False)
 
@@ -93,6 +95,16 @@ class Part:
     def n_rows(self) -> int:
         return len(self.label)
 
+    @property
+    def tile_rows(self):
+        """The rows as the tiles see them."""
+        return self._once("tile_rows", lambda: self.X if self.feature_map is None else self.feature_map.rows(self.X)[1])
+
+    @property
+    def rows(self) -> Rows:
+        """The same with the constant of the intercepts, as the core reads them."""
+        return self._once("rows", lambda: Rows(self.tile_rows, self.bias))
+
     def without_rows(self) -> "Part":
         return replace(self, X=None, built={})
 
@@ -104,9 +116,10 @@ class Part:
         """The share of this partition in the problem of a job."""
         key = job.coupling.own, job.coupling.shared.tobytes()
         if key not in self.built:
-            rows = self._once("rows", lambda: Rows(self.X, self.bias))
             unused = np.ones(len(self.tile), dtype=np.int8)
-            self.built[key] = Problem(rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index)
+            self.built[key] = Problem(
+                self.rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index
+            )
         label = self.label if self.index is None else self.label[self.index]
         cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
         target = job.loss.rows(signs_of(label, job.output, job.n_outputs), cost)
@@ -195,6 +208,11 @@ def prepare(raw, before, classes, class_factor, dtype):
     X = X.astype(dtype, copy=False)
     X = X if sparse.issparse(X) else np.ascontiguousarray(X)
     return Part(X, label, weight, int(before.sum()), before, 1.0, kept)
+
+
+def with_map(part, feature_map):
+    """With what the tiles see."""
+    return replace(part, feature_map=feature_map, built={})
 
 
 def with_codes(part, gate, C, bias, n_threads):

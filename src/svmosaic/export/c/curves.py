@@ -5,29 +5,27 @@ import numpy as np
 from svmosaic.export.c.tables import array
 
 
-def curves(pieces):
+def curves(center, scale, column, start, knot):
     """Tables of the knots, and functions that bend a row and multiply it with a tile.
 
     A tile's weights are the slopes of the columns without a curve, and the values of the curves at their knots.
     """
-    folded = pieces.folded
-    knot = np.concatenate([np.zeros(0), *folded.knots]).astype(np.float32)
-    start = np.cumsum([0, *map(len, folded.knots)])
+    straight = np.setdiff1d(np.arange(len(center)), column)
+    knot = knot.astype(np.float32)
     with np.errstate(divide="ignore"):  # knots that are equal in single precision, or of two curves
         inverse = np.minimum(1.0 / np.maximum(np.diff(knot.astype(np.float64), append=np.inf), 0.0), 3e38)
-    straight = folded.straight
-    sizes = f"#define STRAIGHT {len(straight)}\n#define CURVES {len(pieces.column)}\n"
     none = np.zeros(1)  # C has no empty arrays
     tables = [
         array("straight_of", straight if len(straight) else none, "int"),
-        array("straight_center", pieces.center[straight] if len(straight) else none),
-        array("straight_factor", pieces.scale[straight] if len(straight) else none),
-        array("curve_of", pieces.column if len(pieces.column) else none, "int"),
+        array("straight_center", center[straight] if len(straight) else none),
+        array("straight_factor", scale[straight] if len(straight) else none),
+        array("curve_of", column if len(column) else none, "int"),
         array("curve_start", start, "int"),
         array("knot", knot if len(knot) else none),
         array("knot_factor", inverse if len(knot) else none),
     ]
-    return "\n".join([f"{sizes}#define VALUES {len(straight) + len(knot)}\n", *tables, _BEND])
+    sizes = {"STRAIGHT": len(straight), "CURVES": len(column), "VALUES": len(straight) + len(knot)}
+    return "\n".join(["".join(f"#define {name} {n}\n" for name, n in sizes.items()), *tables, _BEND])
 
 
 _BEND = """/* A row as the tiles see it: the columns without a curve, and where the others are between which knots. */

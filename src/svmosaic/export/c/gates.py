@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from svmosaic.export.c.curves import curves
 from svmosaic.export.c.densities import log_joint
 from svmosaic.export.c.tables import array, number
 from svmosaic.gates.trees import rounded_down
@@ -46,6 +47,15 @@ def _projected(target, arguments, rows):
     return f"#define COMPONENTS {len(projection)}\n#define WIDTH WIDTH_inner\n\n{table}\n{text}{wrapped}"
 
 
+def _curved(target, arguments, rows):
+    center, scale, column, start, knot, _, projection, inner = arguments
+    bend = _inside(curves(center, scale, column, start, knot), "gate")
+    text = _inside(target.core_form(inner, "COMPONENTS"), "inner")
+    table = array("projection", projection[:, :-1])  # without the values of a row of zeros
+    sizes = f"#define COMPONENTS {len(projection)}\n#define WIDTH WIDTH_inner\n"
+    return "\n".join([sizes, bend, table, text + _PROJECT_CURVES])
+
+
 def _scaled(target, arguments, rows):
     center, factor, inner = arguments
     text = _inside(target.core_form(inner, rows), "inner")
@@ -67,9 +77,13 @@ def _several(target, arguments, rows):
     return "\n".join([*parts, f"#define WIDTH ({' + '.join(widths)})\n", together])
 
 
+# Macros, constants and functions, types.
+_DEFINED = (r"^#define (\w+)", r"^static [\w *]*?(\w+)[\[(]", r"^} (\w+);$")
+
+
 def _inside(text, suffix, *more):
     """The text of a gate inside another, with a suffix at every name that it defines."""
-    names = re.findall(r"^#define (\w+)", text, re.M) + re.findall(r"^static [\w *]*?(\w+)[\[(]", text, re.M)
+    names = [name for kind in _DEFINED for name in re.findall(kind, text, re.M)]
     return re.sub(rf"\b({'|'.join({*names, *more})})\b", rf"\1_{suffix}", text)
 
 
@@ -84,6 +98,7 @@ def _n_tiles(form) -> int:
         "SplitTreeGate": lambda: len(made_of[0]) + 1,
         "RuleGate": lambda: made_of[4],
         "ProjectedGate": lambda: _n_tiles(made_of[1]),
+        "CurvedGate": lambda: _n_tiles(made_of[7]),
         "ScaledGate": lambda: _n_tiles(made_of[2]),
         "SeveralGates": lambda: sum(_n_tiles(inner) for inner in made_of[0]),
     }
@@ -132,6 +147,7 @@ GATES = {
     "SingleCell": _single_cell,
     "DistanceGate": _distance,
     "ProjectedGate": _projected,
+    "CurvedGate": _curved,
     "SoftmaxGate": _softmax_tree,
     "GaussianGate": _gaussian,
     "SplitTreeGate": _split_tree,
@@ -269,6 +285,16 @@ _PROJECT = """
 static void choose(const float *x, int *tile, double *weight) {
   float z[COMPONENTS];
   for (int q = 0; q < COMPONENTS; ++q) z[q] = dot(x, projection + (long)q * FEATURES, FEATURES);
+  choose_inner(z, tile, weight);
+}
+"""
+
+_PROJECT_CURVES = """
+static void choose(const float *x, int *tile, double *weight) {
+  float z[COMPONENTS];
+  Bent_gate b;
+  bend_gate(x, &b);
+  for (int q = 0; q < COMPONENTS; ++q) z[q] = bent_gate(&b, projection + (long)q * VALUES_gate);
   choose_inner(z, tile, weight);
 }
 """

@@ -67,8 +67,8 @@ class CTarget(Target):
     def bend(self, mosaic, rows):
         """Tables of the curves: a row is bent once, and then costs a tile two values per curve."""
         self.curves = True
-        pieces, (coef, _) = mosaic.features.pieces, mosaic.features.pack(mosaic.coef)
-        self.sections += [_DOT, curves(pieces)]
+        coef, ((center, scale, _, _, column, start, knot, _), _) = mosaic.features.pack(mosaic.coef)
+        self.sections += [_DOT, curves(center, scale, column, start, knot)]
         return replace(mosaic, coef=coef[..., :-1], feature_map=None), rows  # without the values of a row of zeros
 
     def score(self, mosaic, rows, codes):

@@ -51,7 +51,7 @@ export function explain(row) {
   if (MODEL.form !== null) return answer;
   const scaled = scaledRow(x);
   const code = codeOf(scaled);
-  const rows = bent(scaled);
+  const rows = bent(MODEL.ramps, scaled);
   for (let a = 0; a < code.tile.length; ++a) {
     if (code.weight[a] === 0) continue;
     const margins = marginsOf(code.tile[a], rows);
@@ -136,7 +136,7 @@ function scoresOf(x) {
   if (MODEL.form !== null) return FORMS[MODEL.form.kind](MODEL.form, x);
   const scaled = scaledRow(x);
   const code = codeOf(scaled);
-  const rows = bent(scaled);
+  const rows = bent(MODEL.ramps, scaled);
   const sums = outputs.map(() => 0);
   for (let a = 0; a < code.tile.length; ++a) {
     if (code.weight[a] === 0) continue;
@@ -176,9 +176,9 @@ const LINKS = {
 const scale = ({ center, factor }, x) => x.map((value, f) => (value - (center === null ? 0 : center[f])) * factor[f]);
 
 /** The features that piecewise-linear tiles are linear in; the row itself for other tiles. */
-function bent(x) {
-  if (MODEL.ramps === null) return x;
-  const { column, center, factor, low, high } = MODEL.ramps;
+function bent(ramps, x) {
+  if (ramps === null) return x;
+  const { column, center, factor, low, high } = ramps;
   return Float64Array.from(column, (f, k) => Math.min(Math.max((x[f] - center[k]) * factor[k], low[k]), high[k]));
 }
 
@@ -201,6 +201,8 @@ const GATES = {
     const z = Float64Array.from({ length: gate.projection.length / x.length }, (_, q) => dot(gate.projection, q * x.length, x));
     return GATES[gate.inner.kind](gate.inner, z);
   },
+
+  RampGate: (gate, x) => GATES[gate.inner.kind](gate.inner, bent(gate.ramps, x)),
 
   ScaledGate: (gate, x) => GATES[gate.inner.kind](gate.inner, scale(gate, x)),
 

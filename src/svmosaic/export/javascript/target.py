@@ -54,6 +54,19 @@ def _distance(target, arguments, rows):
     }
 
 
+def _curved(target, arguments, rows):
+    center, scale, column, start, knot, _, projection, inner = arguments
+    ramps = Ramps.of(projection, center, scale, column, start, knot)
+    projected = {"kind": "ProjectedGate", "projection": ramps.coef, "inner": target.core_form(inner, rows)}
+    return {"kind": "RampGate", "ramps": _bounded(ramps), "inner": projected}
+
+
+def _bounded(ramps):
+    """Ramps without infinities, which JSON does not have."""
+    low, high = (np.clip(bound, -1e300, 1e300) for bound in (ramps.low, ramps.high))
+    return {"column": ramps.column, "center": ramps.center, "factor": ramps.factor, "low": low, "high": high}
+
+
 def _several(target, arguments, rows):
     forms, factors = arguments
     gates = [target.core_form(form, rows) for form in forms]
@@ -67,6 +80,7 @@ def _n_tiles(gate) -> int:
         "SingleCell": lambda: 1,
         "DistanceGate": lambda: len(gate["centers"]),
         "ProjectedGate": lambda: _n_tiles(gate["inner"]),
+        "RampGate": lambda: _n_tiles(gate["inner"]),
         "SoftmaxGate": lambda: len(gate["leaf"]),
         "GaussianGate": lambda: len(gate["means"]),
         "SplitTreeGate": lambda: len(gate["splits"]) + 1,
@@ -125,6 +139,7 @@ class JavaScriptTarget(Target):
         "SingleCell": _gate("SingleCell"),
         "DistanceGate": _distance,
         "SeveralGates": _several,
+        "CurvedGate": _curved,
         **{kind: _gate(kind) for kind in FIELDS},
     }
     calibrations = {
@@ -158,15 +173,8 @@ class JavaScriptTarget(Target):
 
     def bend(self, mosaic, rows):
         """Curves as sums of ramps, in which the tiles are linear."""
-        ramps = Ramps.of(mosaic.features.pieces, mosaic.coef)
-        low, high = (np.clip(bound, -1e300, 1e300) for bound in (ramps.low, ramps.high))
-        self.model["ramps"] = {
-            "column": ramps.column,
-            "center": ramps.center,
-            "factor": ramps.factor,
-            "low": low,
-            "high": high,
-        }
+        ramps = Ramps.of_tiles(mosaic)
+        self.model["ramps"] = _bounded(ramps)
         return replace(mosaic, coef=ramps.coef, feature_map=None), rows
 
     def score(self, mosaic, rows, codes):

@@ -4,9 +4,10 @@ import numpy as np
 from onnx import numpy_helper
 
 from svmosaic.export.onnx.densities import log_joint
-from svmosaic.export.onnx.preparation import write_affine
+from svmosaic.export.onnx.preparation import write_affine, write_ramps
 from svmosaic.export.preparation import Affine
 from svmosaic.gates.trees import rounded_down
+from svmosaic.maps.ramps import Ramps
 
 
 def _single_cell(target, arguments, rows):
@@ -113,6 +114,13 @@ def _projected(target, arguments, rows):
     graph = target.graph
     projection = np.ascontiguousarray(projection.T, dtype=graph.dtype)
     return target.core_form(inner, graph.add("MatMul", rows, graph.constant(projection, graph.dtype)))
+
+
+def _curved(target, arguments, rows):
+    center, scale, column, start, knot, _, projection, inner = arguments
+    graph, ramps = target.graph, Ramps.of(projection, center, scale, column, start, knot)
+    coef = graph.constant(np.ascontiguousarray(ramps.coef.T), graph.dtype)
+    return target.core_form(inner, graph.add("MatMul", write_ramps(graph, rows, ramps), coef))
 
 
 def _scaled(target, arguments, rows):
@@ -222,6 +230,7 @@ GATES = {
     "SingleCell": _single_cell,
     "DistanceGate": _distance,
     "ProjectedGate": _projected,
+    "CurvedGate": _curved,
     "SoftmaxGate": _softmax_tree,
     "GaussianGate": _gaussian,
     "SplitTreeGate": _split_tree,

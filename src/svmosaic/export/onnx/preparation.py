@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 from onnx import TensorProto, helper
 
 from svmosaic.export.preparation import BLANKS
@@ -70,6 +71,17 @@ def write_affine(graph, rows, step):
         rows = graph.add("Sub", rows, graph.constant(step.center, graph.dtype))
     if (step.factor != 1).any():
         rows = graph.add("Mul", rows, graph.constant(step.factor, graph.dtype))
+    return rows
+
+
+def write_ramps(graph, rows, ramps):
+    """min(max((x[column] - center) * factor, low), high)"""
+    largest = np.finfo(graph.dtype).max
+    rows = graph.add("Gather", rows, graph.integers(ramps.column), axis=1)
+    rows = graph.add("Sub", rows, graph.constant(ramps.center, graph.dtype))
+    rows = graph.add("Mul", rows, graph.constant(ramps.factor, graph.dtype))
+    for kind, bound in (("Max", ramps.low), ("Min", ramps.high)):
+        rows = graph.add(kind, rows, graph.constant(np.clip(bound, -largest, largest), graph.dtype))
     return rows
 
 

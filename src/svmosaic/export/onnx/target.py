@@ -13,7 +13,7 @@ from svmosaic.export.onnx.calibrations import CALIBRATIONS
 from svmosaic.export.onnx.densities import FORMS
 from svmosaic.export.onnx.gates import GATES
 from svmosaic.export.onnx.graph import Graph
-from svmosaic.export.onnx.preparation import write_affine, write_preparation
+from svmosaic.export.onnx.preparation import write_affine, write_preparation, write_ramps
 from svmosaic.export.preparation import Affine
 from svmosaic.export.visitor import Target, Whole
 from svmosaic.maps.ramps import Ramps
@@ -71,15 +71,9 @@ class OnnxTarget(Target):
 
     def bend(self, mosaic, rows):
         """Curves as sums of ramps, in which the tiles are linear."""
-        graph, ramps = self.graph, Ramps.of(mosaic.features.pieces, mosaic.coef)
+        ramps = Ramps.of_tiles(mosaic)
         self.column = ramps.column
-        largest = np.finfo(graph.dtype).max
-        rows = graph.add("Gather", rows, graph.integers(ramps.column), axis=1)
-        rows = graph.add("Sub", rows, graph.constant(ramps.center, graph.dtype))
-        rows = graph.add("Mul", rows, graph.constant(ramps.factor, graph.dtype))
-        for kind, bound in (("Max", ramps.low), ("Min", ramps.high)):
-            rows = graph.add(kind, rows, graph.constant(np.clip(bound, -largest, largest), graph.dtype))
-        return replace(mosaic, coef=ramps.coef, feature_map=None), rows
+        return replace(mosaic, coef=ramps.coef, feature_map=None), write_ramps(self.graph, rows, ramps)
 
     def score(self, mosaic, rows, codes):
         """sum_k weight_k link(<w_k, x> + b_k); no weight for a single tile."""

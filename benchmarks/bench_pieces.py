@@ -1,0 +1,397 @@
+"""Piecewise-linear tiles: accuracy with and without, time and memory next to splines, and what prediction costs.
+
+Parts, each of which replaces its own records in benchmarks/results/pieces.json:
+
+    adult     one-hot text columns; linear and local models with and without pieces, an explainable boosting machine
+    splines   the same problem through SplineTransformer and scikit-learn's LinearSVC: time and memory
+    tables    mammography (average precision) and wine_white (accuracy), five folds
+    sets      the sets of the papers, every model with and without
+    predict   one row and batches of ijcnn1 through predictor()
+    covertype LearnedGateSVC with 1000 tiles, class 2 and all seven classes, 90 % of the rows
+
+Settings are chosen on training rows; seconds are processor seconds of one thread.
+
+    SVMOSAIC_DATA=/path/to/data python benchmarks/bench_pieces.py              all parts
+    SVMOSAIC_DATA=/path/to/data python benchmarks/bench_pieces.py adult sets   these
+    python benchmarks/bench_pieces.py --quick                                  synthetic rows, half a minute
+"""
+
+import argparse
+import os
+import warnings
+from pathlib import Path
+from time import perf_counter, process_time
+
+from common import print_table, run_child, write_results  # isort: skip; first: it sets the number of threads
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
+from sklearn.svm import LinearSVC as Liblinear
+
+from svmosaic import KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
+from svmosaic.datasets import load
+from svmosaic.maps import Pieces
+
+KNOTS = 16
+COSTS = (0.03, 0.1, 0.3, 1.0)
+SETS = ("diabetes", "german", "heart", "vehicle", "svmguide1", "pendigits", "satimage", "letter", "ijcnn1", "usps")
+
+
+# ---- data -----------------------------------------------------------------------------------------------------------
+
+
+def tables_folder():
+    return Path(os.environ["SVMOSAIC_DATA"]) / "tables"
+
+
+def adult():
+    """(X, y) for training and for testing, and the number of columns that are not one-hot, which come first."""
+    import pandas
+
+    parts = [pandas.read_csv(tables_folder() / f"adult_{part}.csv") for part in ("train", "test")]
+    numbers = parts[0].drop(columns="income").select_dtypes("number").columns
+    texts = [part.drop(columns=[*numbers, "income"]).fillna("?").astype(str) for part in parts]
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(texts[0])
+    X = [
+        np.ascontiguousarray(np.hstack([part[numbers].to_numpy(float), encoder.transform(text)]))
+        for part, text in zip(parts, texts, strict=True)
+    ]
+    y = [(part["income"].str.strip() == ">50K").to_numpy().astype(int) for part in parts]
+    return (X[0], y[0]), (X[1], y[1]), len(numbers)
+
+
+def table(name, label):
+    import pandas
+
+    frame = pandas.read_csv(tables_folder() / f"{name}.csv")
+    return frame.drop(columns=label).to_numpy(float), np.unique(frame[label], return_inverse=True)[1]
+
+
+def skewed_rows(n, seed=0):
+    """Stands in for the tables with --quick: log-normal columns, a spike at zero, a class that bends along each."""
+    rng = np.random.RandomState(seed)
+    X = rng.lognormal(0, 1, (n, 8))
+    X[:, 0] *= rng.uniform(size=n) < 0.5
+    binary = rng.randint(2, size=(n, 4)).astype(float)
+    score = np.sin(X[:, 0]) + np.abs(np.log(X[:, 1])) - np.abs(np.log(X[:, 2])) + binary[:, 0]
+    return np.hstack([X, binary]), (score + 0.5 * rng.standard_normal(n) > 0.5).astype(int)
+
+
+# ---- models ---------------------------------------------------------------------------------------------------------
+
+
+def models(n_rows, pieces):
+    """Candidates by name: each a list of settings to choose from. Without pieces columns are standardized first."""
+    few, many = max(2, min(8, n_rows // 500)), max(4, min(64, n_rows // 100))
+    shared = {"loss": "squared_hinge", "random_state": 0, "pieces": pieces, "tol": 1e-3}
+    found = {
+        "LinearSVC": [LinearSVC(C=C, **shared) for C in COSTS],
+        "KMeansSVC": [KMeansSVC(few, C=C, **shared) for C in COSTS],
+        "LocallyLinearSVC": [LocallyLinearSVC(many, C=C, **shared) for C in COSTS],
+        "MixtureSVC": [MixtureSVC(few, C=C, random_state=0, pieces=pieces) for C in COSTS],
+        "LearnedGateSVC": [
+            LearnedGateSVC(many, weight_decay=decay, random_state=0, pieces=pieces) for decay in (0.01, 0.1)
+        ],
+    }
+    # Distances need common units: gates see standardized columns, with and without pieces.
+    return {name: [make_pipeline(StandardScaler(), model) for model in several] for name, several in found.items()}
+
+
+def accuracy(model, X, y):
+    return float(np.mean(model.predict(X) == y))
+
+
+def precision(model, X, y):
+    return float(average_precision_score(y, model.decision_function(X)))
+
+
+def chosen(candidates, X, y, score, n_folds=3):
+    """The candidate with the best mean score over folds of the training rows."""
+    folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(X, y))
+
+    def mean(candidate):
+        return np.mean([score(clone(candidate).fit(X[a], y[a]), X[b], y[b]) for a, b in folds])
+
+    return max(candidates, key=mean) if len(candidates) > 1 else candidates[0]
+
+
+def compare(name, X, y, Z, z, score, knots=KNOTS, only=None):
+    """Records of every model with and without pieces: settings by folds of X, score on Z."""
+    records = []
+    for pieces in (None, knots):
+        for model, candidates in models(len(X), pieces).items():
+            if only is not None and model not in only:
+                continue
+            best = chosen(candidates, X, y, score)
+            run = run_child(lambda best=best: score(clone(best).fit(X, y), Z, z), limit=3600)
+            records.append(
+                {"set": name, "model": model, "pieces": pieces, "score": run.value, "seconds": round(run.seconds, 3),
+                 "settings": {k: v for k, v in best[-1].get_params().items() if k in ("C", "weight_decay")}}
+            )  # fmt: skip
+            print(f"  {name}: {model}, pieces={pieces}: {run.value:.4f} in {run.seconds:.2f} s", flush=True)
+    return records
+
+
+# ---- parts ----------------------------------------------------------------------------------------------------------
+
+
+def run_adult(quick):
+    if quick:
+        X, y = skewed_rows(1500)
+        Z, z = skewed_rows(1500, 1)
+    else:
+        (X, y), (Z, z), _ = adult()
+    linear = [LinearSVC(C=C, loss="squared_hinge", random_state=0, pieces=KNOTS) for C in COSTS]
+    best = chosen(linear, X, y, accuracy, 5)
+    run = run_child(lambda: accuracy(clone(best).fit(X, y), Z, z), repeats=3)
+    fit = run_child(lambda: clone(best).fit(X, y) and None, repeats=3)
+    records = [
+        {"set": "adult", "model": "LinearSVC alone", "pieces": KNOTS, "score": run.value, "seconds": fit.seconds,
+         "settings": {"C": best.C}}
+    ]  # fmt: skip
+    print(f"  LinearSVC(pieces={KNOTS}): {run.value:.4f}, fitted in {fit.seconds:.2f} s")
+    only = ("LinearSVC", "KMeansSVC") if quick else None
+    records += compare("adult", X, y, Z, z, accuracy, only=only)
+    records += boosting_machine("adult", X, y, Z, z, accuracy, quick)
+    write("adult", records, quick)
+
+
+def boosting_machine(name, X, y, Z, z, score, quick):
+    """Records of an explainable boosting machine, with and without pairs of features; none if it is not installed."""
+    try:
+        from interpret.glassbox import ExplainableBoostingClassifier
+    except ImportError:
+        if not quick:
+            raise
+        return []
+
+    records = []
+    for pairs in (0,) if quick else (0, "3x"):
+        model = ExplainableBoostingClassifier(interactions=pairs, n_jobs=1, random_state=0)
+        if quick:
+            model.set_params(max_rounds=50, outer_bags=2)
+
+        def work(model=model):
+            fitted = model.fit(X, y)
+            positive = fitted.predict_proba(Z)[:, 1]
+            if score is precision:
+                return float(average_precision_score(z, positive))
+            return float(np.mean(fitted.predict(Z) == z))
+
+        run = run_child(work, limit=7200)
+        title = "explainable boosting machine" + ("" if pairs == 0 else " with pairs")
+        records.append({"set": name, "model": title, "pieces": None, "score": run.value, "seconds": run.seconds})
+        print(f"  {title}: {run.value:.4f} in {run.seconds:.1f} s", flush=True)
+    return records
+
+
+def run_splines(quick):
+    """The same objective by two ways: our encoded rows, and an expanded matrix for liblinear."""
+    sets = {}
+    if quick:
+        X, y = skewed_rows(3000)
+        sets["skewed"] = X, y, 8
+    else:
+        (X, y), _, n_numbers = adult()
+        sets["adult"] = X, y, n_numbers
+        covertype = load("covtype")
+        sets["covertype, class 2"] = covertype.X_train.astype(np.float64), (covertype.y_train == 2).astype(int), 10
+    records = []
+    for name, (X, y, n_numbers) in sets.items():
+        records += same_objective(name, X, y, n_numbers)
+    write("splines", records, quick)
+
+
+def same_objective(name, X, y, n_numbers, C=0.1, gap=1e-3):
+    """Processor seconds and memory beyond X until the objective is within `gap` of the least, relative to it."""
+    signs = np.where(y == y.max(), 1.0, -1.0)
+    pieces = Pieces.fit(X, KNOTS)
+    Z = pieces.expand(X)
+
+    def objective(coef, intercept):
+        slack = np.maximum(0.0, 1.0 - signs * (Z @ coef + intercept))
+        return 0.5 * (coef @ coef + intercept**2) + C * float(slack @ slack)
+
+    def ours(tol):
+        model = LinearSVC(C=C, loss="squared_hinge", pieces=pieces.knots, tol=tol, random_state=0).fit(X, y)
+        return model.coef_[0], float(model.intercept_[0])
+
+    def spline(X):
+        knots = SplineTransformer(
+            KNOTS, degree=1, knots="quantile", extrapolation="constant", sparse_output=True
+        ).fit_transform(X[:, :n_numbers])
+        return sparse.hstack([knots, sparse.csr_array(X[:, n_numbers:])], format="csr")
+
+    def theirs(dual, tol):
+        # The transformer is paid for; the weights are of our features, so that both minimize one objective.
+        spline(X)
+        wide = Z.copy()
+        model = Liblinear(C=C, loss="squared_hinge", dual=dual, tol=tol, max_iter=100_000, random_state=0).fit(wide, y)
+        return model.coef_[0], float(model.intercept_[0])
+
+    coef, intercept = ours(1e-8)
+    least = objective(coef, intercept)
+    ways = {
+        "svmosaic": (ours, [(tol,) for tol in (1e-2, 1e-3, 1e-4, 1e-5)]),
+        "SplineTransformer + LinearSVC, primal": (theirs, [(False, tol) for tol in (1e-1, 1e-2, 1e-3, 1e-4)]),
+        "SplineTransformer + LinearSVC, dual": (theirs, [(True, tol) for tol in (1.0, 1e-1, 1e-2, 1e-3)]),
+    }
+    records = []
+    for title, (solve, ladder) in ways.items():
+        for setting in ladder:
+            run = run_child(lambda solve=solve, setting=setting: solve(*setting), limit=1800, repeats=3)
+            if run.value is None:
+                break
+            excess = objective(*run.value) / least - 1.0
+            if excess <= gap:
+                break
+        megabytes = None if run.peak_bytes is None else round(run.peak_bytes / 1e6, 1)
+        reached = run.value is not None and excess <= gap
+        records.append(
+            {"set": name, "rows": len(X), "features": Z.shape[1], "way": title, "reached": reached,
+             "seconds": round(run.seconds, 3), "megabytes": megabytes, "x_megabytes": round(X.nbytes / 1e6, 1)}
+        )  # fmt: skip
+        print(f"  {name}: {title}: {run.seconds:.2f} s, {megabytes} MB beyond X, reached: {reached}", flush=True)
+    return records
+
+
+def run_tables(quick):
+    sets = {"skewed": (*skewed_rows(600), accuracy)}
+    if not quick:
+        X, y = table("mammography", "class")
+        W, quality = table("wine_white", "quality")
+        sets = {"mammography": (X, y, precision), "wine_white": (W, quality, accuracy)}
+    records = []
+    for name, (X, y, score) in sets.items():
+        counts = np.bincount(y)
+        n_folds = 2 if quick else 5
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the rarest class of wine_white has five rows
+            folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(X, y))
+        print(f"  {name}: {len(X)} rows, rarest class {counts.min()}")
+        for f, (a, b) in enumerate(folds):
+            found = compare(name, X[a], y[a], X[b], y[b], score, only=("LinearSVC",) if quick else None)
+            if name == "mammography":
+                found += boosting_machine(name, X[a], y[a], X[b], y[b], score, quick)
+            records += [{**record, "fold": f} for record in found]
+    write("tables", records, quick)
+
+
+def run_sets(quick):
+    records = []
+    for name in ("svmguide1",) if quick else SETS:
+        if quick:
+            X, y = skewed_rows(400)
+            train = X[:200], y[:200], X[200:], y[200:]
+        else:
+            data = load(name)
+            train = [part.astype(np.float64) if part.ndim == 2 else part
+                     for part in (data.X_train, data.y_train, data.X_test, data.y_test)]  # fmt: skip
+        records += compare(name, *train, accuracy, only=("LinearSVC",) if quick else None)
+    write("sets", records, quick)
+
+
+def run_predict(quick):
+    """Microseconds of one row, and nanoseconds per row of a batch, with and without pieces."""
+    if quick:
+        X, y = skewed_rows(2000)
+    else:
+        data = load("ijcnn1")
+        X, y = data.X_train[:20_000].astype(np.float64), data.y_train[:20_000]
+    kinds = {
+        "LinearSVC": lambda pieces: LinearSVC(pieces=pieces, random_state=0),
+        "KMeansSVC, 16 cells": lambda pieces: KMeansSVC(16, pieces=pieces, random_state=0),
+        "LocallyLinearSVC, 100 anchors": lambda pieces: LocallyLinearSVC(100, pieces=pieces, tol=1e-2, random_state=0),
+        "MixtureSVC, 20 experts": lambda pieces: MixtureSVC(20, max_iter=2, pieces=pieces, random_state=0),
+        "LearnedGateSVC, 100 tiles": lambda pieces: LearnedGateSVC(max_iter=2, pieces=pieces, random_state=0),
+    }
+    records = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, make in kinds.items():
+            fitted = {pieces: make(pieces).fit(X, y).predictor() for pieces in (None, KNOTS)}
+            for dtype in (np.float64, np.float32):
+                rows = X.astype(dtype)
+                times = {pieces: timed(predictor, rows) for pieces, predictor in fitted.items()}
+                records.append(
+                    {"model": name, "dtype": np.dtype(dtype).name,
+                     "row_microseconds": [round(1e6 * times[p][0], 3) for p in (None, KNOTS)],
+                     "batch_nanoseconds": [round(1e9 * times[p][1], 1) for p in (None, KNOTS)]}
+                )  # fmt: skip
+                row, batch = (times[KNOTS][k] / times[None][k] for k in (0, 1))
+                print(f"  {name}, {np.dtype(dtype).name}: row {row:.2f} times, batch {batch:.2f} times", flush=True)
+    write("predict", records, quick)
+
+
+def timed(predictor, rows, n_calls=2000, repeats=9):
+    """Seconds of one row and per row of a batch: the fastest of several, so that other load does not count."""
+    row = rows[7].copy()
+    predictor.predict(row), predictor.decision_function(rows)
+    alone, together = [], []
+    for _ in range(repeats):
+        start = perf_counter()
+        for _ in range(n_calls):
+            predictor.predict(row)
+        alone.append((perf_counter() - start) / n_calls)
+        start = perf_counter()
+        predictor.decision_function(rows)
+        together.append((perf_counter() - start) / len(rows))
+    return min(alone), min(together)
+
+
+def run_covertype(quick):
+    records = []
+    if quick:
+        X, y = skewed_rows(1500)
+        tasks = {"skewed": (X, y)}
+        settings = {"n_tiles": 20, "max_iter": 3}
+    else:
+        data = load("covtype")
+        X = np.vstack([data.X_train, data.X_test]).astype(np.float32)
+        y = np.concatenate([data.y_train, data.y_test])
+        tasks = {"covertype, class 2": (X, (y == 2).astype(int)), "covertype, 7 classes": (X, y)}
+        settings = {"n_tiles": 1000, "max_iter": 40, "early_stopping": False}
+    for name, (X, y) in tasks.items():
+        A, B, a, b = train_test_split(X, y, test_size=0.1, random_state=0)
+        for pieces in (None, 12):
+            model = make_pipeline(StandardScaler(), LearnedGateSVC(random_state=0, pieces=pieces, **settings))
+            start = process_time()
+            score = accuracy(model.fit(A, a), B, b)
+            seconds = process_time() - start
+            records.append({"set": name, "pieces": pieces, "score": score, "seconds": round(seconds, 1), **settings})
+            print(f"  {name}: pieces={pieces}: {score:.4f} in {seconds:.0f} s", flush=True)
+    write("covertype", records, quick)
+
+
+def write(part, records, quick):
+    if not quick:
+        write_results("pieces", part, records, {})
+
+
+PARTS = {
+    "adult": run_adult,
+    "splines": run_splines,
+    "tables": run_tables,
+    "sets": run_sets,
+    "predict": run_predict,
+    "covertype": run_covertype,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all if not given")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    for part in options.parts or PARTS:
+        print_table(part, ["", ""], [])
+        PARTS[part](options.quick)
+
+
+if __name__ == "__main__":
+    main()
