@@ -164,5 +164,6 @@ void bind_sgd(nb::module_& m);
 void bind_crammer_singer(nb::module_& m);
 void bind_neighbors(nb::module_& m);
 void bind_learner(nb::module_& m);
+void bind_rules(nb::module_& m);
 
 }  // namespace svmosaic

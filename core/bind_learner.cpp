@@ -34,7 +34,7 @@ struct GateLearner {
 
   double epoch(const RowsHandle& rows, const Matrix<const T>& target, const Vector<const double>& weight,
                const Vector<const int32_t>& order, int64_t batch_size, const Vector<const double>& rates,
-               bool learn_gate, int n_threads) const {
+               bool learn_gate, int n_threads, double loss) const {
     const LearnerShape& s = model.shape;
     const int64_t n = order.shape(0), n_columns = target.shape(1);
     require(batch_size >= 1, "batch_size must be at least 1");
@@ -53,12 +53,11 @@ struct GateLearner {
     for (int64_t i = 0; i < n; ++i)
       require(order.data()[i] >= 0 && order.data()[i] < rows.n_rows(), "order names a row that is not there");
     nb::gil_scoped_release release;
-    double loss = 0;
     rows.visit([&](const auto& x) {
       if constexpr (std::is_same_v<typename std::decay_t<decltype(x)>::value_type, T>) {
         AnchorGates<T> gates(model);
         loss = learn_batches(model, gates, x, {target.data(), n_columns, weight.data()}, order.data(), n, batch_size,
-                             rates.data(), learn_gate, n_threads);
+                             rates.data(), learn_gate, n_threads, loss);
       } else {
         throw std::invalid_argument("the rows have another precision");
       }
@@ -122,8 +121,8 @@ void bind_precision(nb::module_& m, const char* name) {
            nb::arg("clock").noconvert(), nb::arg("first_tile"), nb::arg("n_outputs"), nb::arg("width"), nb::arg("loss"),
            nb::arg("loss_parameter"), nb::arg("dropout"), nb::arg("seed"), nb::arg("decay"), nb::arg("gate_rate"))
       .def("epoch", &GateLearner<T>::epoch, nb::arg("rows"), nb::arg("target"), nb::arg("weight"), nb::arg("order"),
-           nb::arg("batch_size"), nb::arg("rates"), nb::arg("learn_gate") = true, nb::arg("n_threads") = 1,
-           "Minibatch steps over `order`, one rate per batch; returns the sum of the losses met on the way.");
+           nb::arg("batch_size"), nb::arg("rates"), nb::arg("learn_gate") = true, nb::arg("n_threads") = 1, nb::arg("loss") = 0.0,
+           "Minibatch steps over `order`, one rate per batch; returns `loss` plus the losses met on the way.");
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Rows, designs, and the passes over them.
+#include <nanobind/stl/string.h>
+
 #include "bind.hpp"
 #include "passes.hpp"
 
@@ -19,8 +21,16 @@ RowsHandle sparse_rows(Vector<const T> data, Vector<const int32_t> indices, Vect
           nb::make_tuple(data, indices, indptr)};
 }
 
+Sight sight_of(const std::string& name) {
+  if (name == "all") return Sight::all;
+  if (name == "straight") return Sight::straight;
+  if (name == "bias") return Sight::bias;
+  throw std::invalid_argument("unknown sight: " + name);
+}
+
 DesignHandle make_design(const RowsHandle& rows, Matrix<const int32_t> block, std::optional<Matrix<const double>> coef,
-                         std::optional<Vector<const int32_t>> index, int64_t n_blocks) {
+                         std::optional<Vector<const int32_t>> index, int64_t n_blocks,
+                         int64_t n_full, const std::string& rest) {
   const int64_t n = block.shape(0), width = block.shape(1);
   require(n < (int64_t{1} << 31), "at most 2^31 - 1 rows");
   require(n_blocks >= 1, "n_blocks must be at least 1");
@@ -36,7 +46,8 @@ DesignHandle make_design(const RowsHandle& rows, Matrix<const int32_t> block, st
   } else {
     require(n == rows.n_rows(), "block must have one line a data row when there is no index");
   }
-  return {Design{index ? index->data() : nullptr, block.data(), coef ? coef->data() : nullptr, n, width, n_blocks},
+  return {Design{index ? index->data() : nullptr, block.data(), coef ? coef->data() : nullptr, n, width, n_blocks,
+                 n_full, sight_of(rest)},
           rows.n_rows(), nb::make_tuple(block, coef, index)};
 }
 
@@ -56,10 +67,12 @@ void bind_rows(nb::module_& m) {
   nb::class_<DesignHandle>(m, "Design", "Which blocks each problem row touches, and with what coefficient.")
       .def("__init__",
            [](DesignHandle* self, const RowsHandle& rows, Matrix<const int32_t> block,
-              std::optional<Matrix<const double>> coef, std::optional<Vector<const int32_t>> index, int64_t n_blocks) {
-             new (self) DesignHandle(make_design(rows, block, coef, index, n_blocks));
+              std::optional<Matrix<const double>> coef, std::optional<Vector<const int32_t>> index, int64_t n_blocks,
+              int64_t n_full, const std::string& rest) {
+             new (self) DesignHandle(make_design(rows, block, coef, index, n_blocks, n_full, rest));
            },
-           nb::arg("rows"), nb::arg("block"), nb::arg("coef").none(), nb::arg("index").none(), nb::arg("n_blocks"))
+           nb::arg("rows"), nb::arg("block"), nb::arg("coef").none(), nb::arg("index").none(), nb::arg("n_blocks"),
+           nb::arg("n_full") = 0, nb::arg("rest") = "all")
       .def_prop_ro("n_rows", [](const DesignHandle& d) { return d.design.n_rows; })
       .def_prop_ro("n_blocks", [](const DesignHandle& d) { return d.design.n_blocks; })
       .def_prop_ro("width", [](const DesignHandle& d) { return d.design.width; });
@@ -92,12 +105,13 @@ void bind_rows(nb::module_& m) {
 
   m.def(
       "squared_norms",
-      [](const RowsHandle& rows, Vector<double> out, int n_threads) {
-        require_length(out.shape(0), rows.n_rows(), "out must have one entry a row");
+      [](const RowsHandle& rows, Vector<double> out, int n_threads, bool straight) {
+        require_length(out.shape(0), rows.n_rows(), "out must have one entry per row");
         nb::gil_scoped_release release;
-        rows.visit([&](const auto& x) { squared_norms(x, out.data(), n_threads); });
+        rows.visit([&](const auto& x) { squared_norms(x, out.data(), n_threads, straight); });
       },
-      nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1, "out[i] = |(x_i, bias)|^2.");
+      nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1, nb::arg("straight") = false,
+      "out[i] = |(x_i, bias)|^2, or that of its straight terms and the bias.");
 }
 
 }  // namespace svmosaic

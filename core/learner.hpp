@@ -320,11 +320,12 @@ SVMOSAIC_CLONES void update_gates(const Learner<T>& model, Gates& gates, const B
   gates.update(model, batch, step, piece);
 }
 
-// Steps over `order` in batches, one learning rate per batch. Returns the sum of the losses, each before its step.
+// Steps over `order` in batches, one learning rate per batch. Returns the sum of the losses, each before its step, added
+// to `loss` one after another: the bits do not depend on how an epoch is cut into calls.
 template <class T, class Rows, class Gates>
 double learn_batches(const Learner<T>& model, Gates& gates, const Rows& x, const LearnerTarget<T>& target,
                      const int32_t* order, int64_t n_rows, int64_t batch_size, const double* rates, bool learn_gate,
-                     int n_threads) {
+                     int n_threads, double loss) {
   const LearnerShape& s = model.shape;
   const LearnerOptions& o = model.options;
   Team team(n_threads);
@@ -336,7 +337,6 @@ double learn_batches(const Learner<T>& model, Gates& gates, const Rows& x, const
   const int64_t projection_pieces = s.projected && learn_gate ? (s.n_coordinates() + 3) / 4 : 0;
   // Tiles of a gate are often much more in demand than others, so that many pieces share the work out better.
   const int64_t tile_pieces = std::min<int64_t>(s.n_tiles(), 128), gate_pieces = learn_gate ? std::min<int64_t>(s.n_tiles(), 16) : 0;
-  double loss = 0;
   for (int64_t from = 0; from < n_rows; from += batch_size, ++rates) {
     const int64_t n = std::min(batch_size, n_rows - from), row_pieces = std::max<int64_t>(1, n / kRowsPerTask);
     batch.take(s, order + from, n);

@@ -14,4 +14,5 @@ NB_MODULE(_core, m) {
   svmosaic::bind_crammer_singer(m);
   svmosaic::bind_neighbors(m);
   svmosaic::bind_learner(m);
+  svmosaic::bind_rules(m);
 }

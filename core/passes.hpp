@@ -66,13 +66,13 @@ void accumulate(const Rows& x, const Design& design, const int8_t* y, const doub
     for (int64_t i = 0; i < size; ++i) v[i] += partial[t * size + i];
 }
 
-// |(x_i, bias)|^2 of every data row
+// |(x_i, bias)|^2 of every data row, or that of its straight terms and the bias
 template <class Rows>
-void squared_norms(const Rows& x, double* out, int n_threads) {
+void squared_norms(const Rows& x, double* out, int n_threads, bool straight = false) {
   const int64_t n_pieces = pieces_of(x.n_rows, x.n_features);
   parallel_for(n_pieces, n_threads, [&](int64_t t) {
     const Piece piece(x.n_rows, n_pieces, t);
-    for (int64_t i = piece.begin; i < piece.end; ++i) out[i] = x.squared_norm(i);
+    for (int64_t i = piece.begin; i < piece.end; ++i) out[i] = straight ? x.squared_straight_norm(i) : x.squared_norm(i);
   });
 }
 

@@ -190,6 +190,24 @@ struct EncodedRows {
     v[n_features] += scale * static_cast<A>(bias);
   }
 
+  // The same of the straight terms and the bias alone.
+  template <class A>
+  A straight_dot(int64_t i, const A* v) const {
+    A sum = static_cast<A>(bias) * v[n_features];
+    each_straight<A>(i, [&](int64_t f, A z) { sum += z * v[f]; });
+    return sum;
+  }
+  template <class A>
+  void straight_add(int64_t i, A scale, A* v) const {
+    each_straight<A>(i, [&](int64_t f, A z) { v[f] += scale * z; });
+    v[n_features] += scale * static_cast<A>(bias);
+  }
+  double squared_straight_norm(int64_t i) const {
+    double sum = bias * bias;
+    each_straight<double>(i, [&](int64_t, double z) { sum += z * z; });
+    return sum;
+  }
+
   // visit(f, value) for each stored feature, the bias excepted
   template <class Visit>
   void each(int64_t i, const Visit& visit) const {
@@ -238,6 +256,16 @@ struct EncodedRows {
   }
 
  private:
+  template <class A, class Visit>
+  void each_straight(int64_t i, const Visit& visit) const {
+    if (indptr)
+      for (int64_t p = indptr[i]; p < indptr[i + 1]; ++p)
+        visit(int64_t{indices[p]}, pieces->template straight<A>(indices[p], data[p]));
+    else
+      for (int64_t f = 0; f < pieces->n_inputs; ++f)
+        visit(f, pieces->template straight<A>(f, data[i * pieces->n_inputs + f]));
+  }
+
   // Dense: visit(hat left of x, fraction towards the next) for each curve.
   template <class A, class Visit>
   void each_curve(int64_t i, const Visit& visit) const {

@@ -31,6 +31,17 @@ struct DenseRows {
     v[n_features] += scale * static_cast<A>(bias);
   }
 
+  // Of the straight terms and the bias: here all there is.
+  template <class A>
+  A straight_dot(int64_t i, const A* v) const {
+    return dot(i, v);
+  }
+  template <class A>
+  void straight_add(int64_t i, A scale, A* v) const {
+    add(i, scale, v);
+  }
+  double squared_straight_norm(int64_t i) const { return squared_norm(i); }
+
   // visit(f, value) for each stored feature, the bias excepted
   template <class Visit>
   void each(int64_t i, const Visit& visit) const {
@@ -82,6 +93,16 @@ struct SparseRows {
     for (int64_t p = indptr[i]; p < indptr[i + 1]; ++p) v[indices[p]] += scale * static_cast<A>(data[p]);
     v[n_features] += scale * static_cast<A>(bias);
   }
+
+  template <class A>
+  A straight_dot(int64_t i, const A* v) const {
+    return dot(i, v);
+  }
+  template <class A>
+  void straight_add(int64_t i, A scale, A* v) const {
+    add(i, scale, v);
+  }
+  double squared_straight_norm(int64_t i) const { return squared_norm(i); }
 
   template <class Visit>
   void each(int64_t i, const Visit& visit) const {

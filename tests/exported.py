@@ -19,6 +19,7 @@ from svmosaic import (
     LocallyLinearSVC,
     MixtureSVC,
     MultiTaskMixtureSVC,
+    TreeSVC,
 )
 from svmosaic.gates import CODINGS, CurvedGate, DistanceGate, ProjectedGate
 from svmosaic.maps.ramps import Ramps
@@ -93,6 +94,10 @@ def estimators():
         "local-lle": LocallyLinearSVC(12, n_neighbors=4, coding="lle", tol=1e-2, random_state=0),
         "local-soft": LocallyLinearSVC(12, coding="soft", tol=1e-2, random_state=0),
         "coordinates-isotonic": LocalCodingSVC(12, n_neighbors=4, tol=1e-2, calibration="isotonic", random_state=0),
+        "rules": TreeSVC(3, max_leaves=5, min_rows_per_leaf=5, pieces=None, tol=1e-2, random_state=0),
+        "rules-linear-temperature": TreeSVC(
+            2, max_leaves=4, tiles="linear", pieces=5, tol=1e-2, calibration="temperature", random_state=0
+        ),
         "mixture": MixtureSVC(6, max_iter=4, random_state=0),
         "mixture-sigmoid": MixtureSVC(6, max_iter=4, calibration="sigmoid", random_state=0),
         "mixture-paper": MixtureSVC(6, gate="paper", nu=0, max_iter=2, calibration="posterior", random_state=0),

@@ -19,10 +19,12 @@ from svmosaic import (
     MultiTaskMixtureSVC,
     NeighborsSVC,
 )
+from svmosaic._validation import Target
 from svmosaic.couplings import ClusteredTasks
-from svmosaic.gates import Responsibilities
-from svmosaic.models._experts import Bank, Experts
-from svmosaic.solvers import Rows
+from svmosaic.losses import HINGE
+from svmosaic.models._composed_fit import MemoryRows, Options
+from svmosaic.models._em_loop import EM, Mixture
+from svmosaic.models._experts import Bank
 
 MIXTURES = [
     MixtureSVC(5, max_iter=3, random_state=0),
@@ -110,18 +112,22 @@ def test_experts_of_a_fold_know_nothing_of_the_rows_held_out(groups):
     """Other labels for rows of weight zero leave them as they are, bit by bit."""
     X, y = noisy_set(2, n=200)
     rng = np.random.RandomState(0)
-    shares = Responsibilities.hard(rng.randint(3, size=200), np.where(np.arange(200) < 50, 0.0, 1.0), 3)
+    cell, weight = rng.randint(3, size=200), np.where(np.arange(200) < 50, 0.0, 1.0)
     tasks = ClusteredTasks(groups, 2, 0.1, 0.1)
-    bank = Bank(rng.standard_normal((3, 1, 7)), (tasks.start(3),))
+    mixture = Mixture(None, Bank(rng.standard_normal((3, 1, 7)), (tasks.start(3),)), 1.0)
+    options = Options(1.0, HINGE, 1.0, "auto", 1e-3, 1000, 1)
     found = []
-    for sign in (1, -1):
-        signs = np.where(y == 1, 1, -1).astype(np.int8)[:, None]
-        signs[:50] *= sign
-        experts = Experts(
-            Rows(X), signs, tasks, label_weight=1.0, solver="auto", tol=1e-3, max_iter=1000, n_jobs=1,
-            rng=np.random.RandomState(1),
-        )  # fmt: skip
-        found.append(experts.afresh(bank, shares).tiles)
+    for flipped in (False, True):
+        label = (y == 1).astype(int)
+        label[:50] = label[:50] ^ flipped
+        target = Target(np.arange(2), label, np.ones(200))
+        rows = MemoryRows.of(X, target).for_em(
+            options=options, gate_options=lambda total: {}, rng=np.random.RandomState(1), deadline=None
+        )
+        rows.assign(cell, 3)
+        rows.append(1.0)
+        loop = EM(rows, tasks, label_weight=1.0, tol=0.0, max_iter=1, deadline=None)
+        found.append(loop.afresh(mixture, rows.afresh(weight)).bank.tiles)
     assert_array_equal(found[0], found[1])
     assert np.abs(found[0]).max() > 0
 

@@ -1,6 +1,7 @@
 """The composed fit: what it is given, what it may touch, and the rows it is asked to fit."""
 
 import inspect
+import sys
 
 import numpy as np
 import pytest
@@ -148,3 +149,30 @@ def test_hold_out_without_enough_rows_of_a_class():
     train, held = hold_out(label, 3, np.random.RandomState(0))
     assert len(train) == 7
     assert len(held) == 3
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_nothing_goes_back_into_the_estimator(model, monkeypatch):
+    """From the moment that rows, gate and options are handed over, no method of the estimator runs."""
+    model, inside, calls = clone(model).set_params(verbose=1), [], []
+
+    def watch(frame, event, _):
+        if event == "call" and inside and frame.f_locals.get("self") is model:
+            calls.append(frame.f_code.co_qualname)
+
+    def composed(*args, **kwargs):
+        inside.append(True)
+        try:
+            return fit_composed(*args, **kwargs)
+        finally:
+            inside.pop()
+
+    monkeypatch.setattr("svmosaic.models._composed.fit_composed", composed)
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        model.fit(X, Y)
+    finally:
+        sys.setprofile(before)
+    assert calls == []

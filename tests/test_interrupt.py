@@ -171,14 +171,16 @@ FOLDS = """
     MemoryRows.calibrate = slowly
 """
 EXPERTS = """
-    calibrate = MixtureSVC._calibrate_mixture
+    from svmosaic.models._em_rows import MemoryEMRows
+    afresh = MemoryEMRows.afresh
 
-    def slowly(self, loop, *more):
+    def slowly(self, weight):
         print("start", flush=True)
-        loop.experts.options |= dict(tol=1e-14, max_iter=10**9, solver='dual')
-        return calibrate(self, loop, *more)
+        other = afresh(self, weight)
+        other.options = replace(other.options, tol=1e-14, max_iter=10**9, solver="dual")
+        return other
 
-    MixtureSVC._calibrate_mixture = slowly
+    MemoryEMRows.afresh = slowly
 """
 
 

@@ -91,7 +91,7 @@ def test_scores_of_chunks_are_those_of_all_rows():
 
 
 def test_rows_of_equal_distance_have_as_many_tiles_as_asked_for_or_share():
-    """If anchors tie, those beyond `width` that are as near share the row; the core decides by their number."""
+    """If anchors tie, those beyond `width` that are as near share the row; the core takes the first of them."""
     value = {
         "tiles": np.zeros((1, 3, 1, 3), dtype=np.float32), "projection": None, "log_tau": np.zeros(1, dtype=np.float32),
         "anchors": np.array([[[1.0, 0.0], [-1.0, 0.0], [5.0, 0.0]]], dtype=np.float32),

@@ -18,10 +18,11 @@ from svmosaic.losses import (
     REGRESSION_LOSSES,
     SQUARED_HINGE,
     Loss,
-    typical_threshold,
+    unit_of,
 )
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem, problems_of, solve
+from svmosaic.solvers.share import threshold_sums
 
 PARAMETERS = {"epsilon": 0.2, "quantile": 0.3}
 EXACT = {"tol": 1e-9, "max_iter": 100_000}
@@ -113,9 +114,21 @@ def test_a_loss_that_lacks_a_parameter_says_so():
 
 def test_the_unit_of_margins():
     cost = np.array([1.0, 3.0, 5.0])
-    assert typical_threshold(cost) == 1.0
-    assert typical_threshold(cost, np.array([2.0, 6.0, -9.0])) == 5.0
-    assert typical_threshold(cost, np.array([-2.0, -6.0, 0.0])) == 1.0
+    arguments = (
+        Rows(np.ones((3, 1))),
+        np.zeros((3, 1), np.int32),
+        None,
+        Coupling.independent(1),
+        np.ones(3, np.int8),
+        cost,
+    )
+
+    def unit(*threshold):
+        return unit_of(threshold_sums(Problem(*arguments, HINGE, None, np.array(threshold) if threshold else None)))
+
+    assert unit() == 1.0
+    assert unit(2.0, 6.0, -9.0) == 5.0
+    assert unit(-2.0, -6.0, 0.0) == 1.0
 
 
 # ---- the solvers on regression problems -----------------------------------------------------------------------------

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import reference
 from numpy.testing import assert_allclose, assert_array_equal
-from problems import coupling_of, hard_problem
+from problems import SHAPES, coupling_of, hard_problem
 
-from svmosaic import _core
 from svmosaic.couplings import Coupling
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem, hessians, newton, solve
@@ -53,22 +52,43 @@ def test_hessian_is_the_derivative_of_the_gradient(shape):
         return point - Z.T @ (2.0 * problem.cost * slack * problem.sign)
 
     curvature = np.where(problem.sign * (Z @ v) < 1.0, 2.0 * problem.cost, 0.0)
-    members, offsets = newton._Arrow(problem).active(curvature)
-    hessians = np.empty((problem.coupling.n_tiles, problem.shape[1], problem.shape[1]))
-    _core.tile_hessians(problem.rows.core, problem.design, members, offsets, curvature, hessians)
-    matrix = reference.newton_matrix(hessians, problem.coupling.own, problem.coupling.shared)
+    matrices = hessians.tile_hessians(problem, curvature, 1)
+    matrix = reference.newton_matrix(matrices, problem.coupling.own, problem.coupling.shared)
     h = 1e-6
     numeric = np.array([(gradient(v + h * e) - gradient(v - h * e)) / (2 * h) for e in np.eye(len(v))])
     assert_allclose(matrix, numeric, atol=1e-4 * np.abs(matrix).max())
 
 
-def test_active_members_are_sorted_by_tile():
-    problem, _ = hard_problem(1, shape="global")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_matrices_of_tiles_are_sums_over_their_rows(shape):
+    problem, X = hard_problem(1, shape=shape)
     curvature = np.random.RandomState(1).uniform(size=problem.n_rows) * (problem.cost > 0)
-    members, offsets = newton._Arrow(problem).active(curvature)
-    assert sorted(members) == list(np.flatnonzero(curvature))
-    for k in range(problem.coupling.n_tiles):
-        assert (problem.tile[members[offsets[k] : offsets[k + 1]], 0] == k).all()
+    rows = reference.augment(X, 1.0)
+    expected = np.zeros((problem.coupling.n_tiles, rows.shape[1], rows.shape[1]))
+    for r, x in enumerate(rows):
+        for a, k in enumerate(problem.tile[r]):
+            code = 1.0 if problem.weight is None else problem.weight[r, a]
+            expected[k] += curvature[r] * code**2 * np.outer(x, x)
+    assert_allclose(hessians.tile_hessians(problem, curvature, 1), expected, atol=1e-12)
+
+
+def searched(along, square, pull, tol, travels=False):
+    """The length that a line search ends at."""
+    search = newton.line_search(along, square, lambda lengths: lengths, tol, travels)
+    lengths = next(search)
+    while True:
+        try:
+            lengths = search.send([pull(t) for t in lengths])
+        except StopIteration as stop:
+            return stop.value
+
+
+def test_many_lengths_at_once_find_the_zero_of_the_slope():
+    for root in (1e-4, 0.01, 0.3, 1.0, 2.5, 20.0):
+        # Slope t^3 - root^3: rising, curved.
+        assert searched(-(root**3), 0.0, lambda t: -(t**3), 0.1, travels=True) == pytest.approx(root, rel=0.5)
+    assert searched(1.0, 0.0, lambda t: 0.0, 0.1, travels=True) == 0.0
+    assert searched(-1.0, 0.0, lambda t: 0.0, 0.1, travels=True) == max(newton.LENGTHS)  # falls at all of them
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -86,14 +106,14 @@ def test_line_search_ends_near_the_minimum(seed):
         change = -change
         start = along - pull(0.0)
     assert start < 0, "one of the two directions descends"
-    t = newton._line_search(along, square, pull, 0.1)
+    t = searched(along, square, pull, 0.1)
     assert t > 0
     assert abs(along + t * square - pull(t)) <= 0.1 * -start
 
 
 def test_line_search_refuses_to_climb():
-    assert newton._line_search(1.0, 1.0, lambda step: 0.0, 0.1) == 0.0
-    assert newton._line_search(float("nan"), 1.0, lambda step: 0.0, 0.1) == 0.0
+    assert searched(1.0, 1.0, lambda step: 0.0, 0.1) == 0.0
+    assert searched(float("nan"), 1.0, lambda step: 0.0, 0.1) == 0.0
 
 
 def test_solve_positive_mends_rounding_and_gives_up_on_nan():
@@ -163,7 +183,7 @@ def test_a_line_search_that_rounding_defeats_ends_soon(noise):
         asked.append(step)
         return 1.0 if step == 0.0 else -1.0 + noise
 
-    assert newton._line_search(0.0, 1.0, pull, 0.1) == 0.0
+    assert searched(0.0, 1.0, pull, 0.1) == 0.0
     assert len(asked) < 25
 
 
@@ -174,5 +194,5 @@ def test_a_line_search_knows_a_kink_well_enough():
         asked.append(step)
         return 1.0 if step < 0.3 else -1e6
 
-    assert 0.299 < newton._line_search(0.0, 0.0, pull, 0.1) < 0.3
+    assert 0.299 < searched(0.0, 0.0, pull, 0.1) < 0.3
     assert len(asked) < 35

@@ -19,12 +19,13 @@ from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.gates import DistanceGate
 from svmosaic.partitions import fit
 from svmosaic.partitions.chunks import InMemory
-from svmosaic.partitions.newton import LENGTHS, step_length
-from svmosaic.partitions.part import Evaluate, Job, Part, Product, Raw
+from svmosaic.partitions.part import Job, Part, Raw
 from svmosaic.partitions.rounds import add
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem
 from svmosaic.solvers.certificates import certify, margins, primal
+from svmosaic.solvers.hessians import crossed_hessians
+from svmosaic.solvers.share import Evaluate, Product
 
 N = 900
 
@@ -197,15 +198,15 @@ def test_answers_are_those_of_the_problem(shape, loss):
     rng = np.random.RandomState(3)
     weights, vector = rng.standard_normal((2, *problem.shape)) * 0.1
     step = problem.loss.smooth_step or 0.5
-    sums, implied, hessians = Evaluate(job, weights, step, 0.0, "tiles").of(part, 1)
+    sums, implied, hessians = Evaluate(job, weights, step, 0.0, "tiles").of(part.share(job, 1))
     margin = margins(problem, weights)
     assert sums[1] == pytest.approx(problem.primal_at_zero)
     penalty = 0.5 * np.vdot(weights, weights)
     assert sums[2] + penalty == pytest.approx(primal(problem, weights, margin))
     # Finite differences of the gradient, where no row crosses a kink.
-    product = Product(job, weights, step, 0.0, vector).of(part, 1)
+    product = Product(job, weights, step, 0.0, vector).of(part.share(job, 1))
     nudge = 1e-7
-    moved = Evaluate(job, weights + nudge * vector, step, 0.0, None).of(part, 1)[1]
+    moved = Evaluate(job, weights + nudge * vector, step, 0.0, None).of(part.share(job, 1))[1]
     assert_allclose((implied - moved) / nudge, product, atol=1e-4 * np.abs(product).max())
     # The matrices say the same: in tiles, then back to blocks.
     tiles = problem.coupling.tiles(vector)
@@ -223,9 +224,8 @@ def test_crossed_matrices_are_the_hessian(coding, monkeypatch):
     tile, code = gate.code(X)
     y = np.where(rng.uniform(size=60) > 0.5, 1, -1).astype(np.int8)
     problem = Problem(Rows(X), tile, code, Coupling.independent(5), y, rng.uniform(0.5, 1, 60), "squared_hinge")
-    part = part_of(problem, X, 3)
     curvature = np.where(rng.uniform(size=60) > 0.3, rng.uniform(size=60), 0.0)
-    found = part.crossed_hessians(curvature, 5, 1)
+    found = crossed_hessians(problem, curvature, 1)
     matrix = reference.expand_problem(problem, X)
     expected = (matrix * curvature[:, None]).T @ matrix
     for (s, t), block in zip(zip(*np.triu_indices(5), strict=True), found, strict=True):
@@ -237,18 +237,10 @@ def test_conjugate_gradients_where_matrices_are_too_large(data, monkeypatch):
     model = LocallyLinearSVC(5, n_neighbors=3, tol=1e-5, random_state=0)
     expected = clone(model).fit(X, y).objective_
     for limit in (5 * 7**2, 1):  # with and without preconditioner
-        monkeypatch.setattr("svmosaic.partitions.newton.LARGEST_HESSIAN", limit)
+        monkeypatch.setattr("svmosaic.solvers.newton.LARGEST_HESSIAN", limit)
         found = fit(clone(model), cut(X, y, None, (500,)))
         assert_allclose(found.objective_, expected, atol=1e-5 * 10 * len(y))
         assert (found.dual_gap_ <= 1e-5 * 10 * len(y)).all()
-
-
-def test_step_length_finds_the_zero_of_the_slope():
-    for root in (1e-4, 0.01, 0.3, 1.0, 2.5, 20.0):
-        # Slope t^3 - root^3: rising, curved.
-        pulls = -(np.concatenate([[0.0], LENGTHS]) ** 3)
-        assert step_length(-(root**3), 0.0, pulls) == pytest.approx(root, rel=0.5)
-    assert step_length(1.0, 0.0, np.zeros(len(LENGTHS) + 1)) == 0.0
 
 
 def test_what_travels_grows_with_tiles_and_features_not_with_rows():
@@ -299,6 +291,9 @@ def test_add():
         (LinearSVC(solver="dual"), ValueError, "solver must be 'auto', got 'dual'"),
         (LocallyLinearSVC(multi_class="crammer_singer", loss="hinge"), ValueError, "multi_class='ovr'"),
         (KMeansSVC(coupling=ClusteredTasks()), ValueError, "coupling=None"),
+        (LinearSVC(pieces=8), ValueError, "pieces=None"),
+        (LocallyLinearSVC(pieces=[np.arange(3.0)] * 6), ValueError, "pieces=None"),
+        (MultiTaskMixtureSVC(calibration="sigmoid"), ValueError, "calibration=None"),
         (ClusteredSVC(clusterer=KMeans()), ValueError, "fit it to a sample"),
         (LocallyLinearSVC(anchors="elsewhere"), ValueError, "got 'elsewhere'"),
         (ClusteredSVC(C=-1), ValueError, "C must be"),
@@ -378,7 +373,7 @@ def test_certificate_of_partitions_is_that_of_the_whole():
     part = part_of(problem, X, 1)
     rng = np.random.RandomState(0)
     weights = rng.standard_normal(problem.shape) * 0.1
-    sums, implied, _ = Evaluate(job, weights, 0.5, 0.0, None).of(part, 1)
+    sums, implied, _ = Evaluate(job, weights, 0.5, 0.0, None).of(part.share(job, 1))
     response = np.clip(0.5 * problem.cost * (1 - margins(problem, weights)), 0, problem.cost)
     expected = certify(problem, response)
     assert_allclose(implied, expected.weights, atol=1e-12)

@@ -62,7 +62,7 @@ def test_the_recipe_adds_a_loss(tmp_path):
     assert "careful_hinge" not in LOSSES
     changed = source.replace("HINGE = Loss(", f"{function}\n\nHINGE = Loss(", 1)
     last = re.findall(r"^ +Loss\(.*\),$", source, re.MULTILINE)[-1]
-    changed = changed.replace(last, f"{last}\n{textwrap.indent(entry, ' ' * 8)}", 1)
+    changed = changed.replace(last, f"{last}\n        {entry.strip()},", 1)
     path = tmp_path / "losses.py"
     path.write_text(changed)
     done = subprocess.run(

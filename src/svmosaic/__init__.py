@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         MosaicClassifier,
         MultiTaskMixtureSVC,
         NeighborsSVC,
+        TreeSVC,
     )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "MosaicClassifier",
     "MultiTaskMixtureSVC",
     "NeighborsSVC",
+    "TreeSVC",
     "load",
     "mixture_to_svm",
     "svm_to_mixture",

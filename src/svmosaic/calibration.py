@@ -123,6 +123,16 @@ def fit_calibration(method, scores, label, sample_weight=None) -> Any:
     return Isotonic([f.X_thresholds_ for f in fits], [f.y_thresholds_ for f in fits])
 
 
+def require_rows(method, classes, counts, at_least=2):
+    """Raise ValueError unless there are enough rows of every class to hold some out."""
+    rarest = int(counts.argmin())
+    if counts[rarest] < at_least:
+        raise ValueError(
+            f"calibration={method!r} holds rows out and needs at least {'two' if at_least == 2 else at_least} of each "
+            f"class, but class {str(classes[rarest])!r} has {counts[rarest]}; pass calibration=None"
+        )
+
+
 def cross_fit(method, target, scores_without, rng):
     """Calibrate on scores of rows held out in turn.
 
@@ -138,14 +148,9 @@ def cross_fit(method, target, scores_without, rng):
     from sklearn.model_selection import StratifiedKFold
 
     counts = np.bincount(target.label, minlength=len(target.classes))
-    rarest = int(counts.argmin())
-    if counts[rarest] < 2:
-        raise ValueError(
-            f"calibration={method!r} holds rows out in turn and needs at least two of each class, but class "
-            f"{str(target.classes[rarest])!r} has {counts[rarest]}; pass calibration=None"
-        )
+    require_rows(method, target.classes, counts)
     folds = StratifiedKFold(
-        min(N_FOLDS, int(counts[rarest])), shuffle=True, random_state=rng.randint(2**31 - 1)
+        min(N_FOLDS, int(counts.min())), shuffle=True, random_state=rng.randint(2**31 - 1)
     )  # fmt: skip
     scores = np.empty((len(target.label), target.n_outputs))
     for _, held_out in folds.split(scores, target.label):

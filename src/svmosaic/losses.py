@@ -57,6 +57,11 @@ class Loss:
     sides: Callable
     parameters: tuple[str, ...] = ()
 
+    @property
+    def plain(self) -> bool:
+        """Whether each sample is one row of threshold one and whole cost."""
+        return self.sides is _beyond_one
+
     def rows(self, y, cost, **parameters) -> Targets:
         """The problem rows of samples; rows of one sample follow each other.
 
@@ -115,13 +120,10 @@ class Loss:
             return float(cost.sum() if threshold is None else np.dot(cost, np.maximum(threshold, 0.0) ** self.power))
 
 
-def typical_threshold(cost, threshold=None) -> float:
-    """The mean of the positive thresholds, weighted by cost: the unit of the margins; 1 if there is none."""
-    if threshold is None:
-        return 1.0
-    counted = np.where(threshold > 0, cost, 0.0)
-    found = np.dot(counted, threshold) / max(counted.sum(), 1e-300)
-    return float(found) if 0 < found < np.inf else 1.0
+def unit_of(sums) -> float:
+    """The typical threshold, the unit of margins, from the sums of `threshold_sums`; 1 if no threshold is positive."""
+    total, count = sums
+    return float(total / count) if count > 0 and 0 < total < np.inf else 1.0
 
 
 def slack_of(margin, threshold=None):
@@ -163,5 +165,5 @@ LOSSES = {
 CLASSIFICATION_LOSSES, REGRESSION_LOSSES = (
     tuple(name for name, loss in LOSSES.items() if loss.task == task) for task in ("classification", "regression")
 )
-# Those under which each sample is one row of threshold one and whole cost, for kernels that make their own rows.
-PLAIN_LOSSES = tuple(name for name, loss in LOSSES.items() if loss.sides is _beyond_one)
+# For kernels that make their own rows.
+PLAIN_LOSSES = tuple(name for name, loss in LOSSES.items() if loss.plain)

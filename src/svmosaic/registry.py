@@ -47,6 +47,7 @@ _TYPES = {
         "svmosaic.gates.scaled.ScaledGate",
         "svmosaic.gates.several.SeveralGates",
         "svmosaic.gates.split_tree.SplitTreeGate",
+        "svmosaic.gates.trees.TreeGate",
     ),
     "map": (
         "svmosaic.maps.composed.Composed",
@@ -73,6 +74,7 @@ _TYPES = {
         "svmosaic.models.mosaic_classifier.MosaicClassifier",
         "svmosaic.models.multitask_mixture.MultiTaskMixtureSVC",
         "svmosaic.models.neighbors.NeighborsSVC",
+        "svmosaic.models.tree.TreeSVC",
         "svmosaic.densities.conversion.ConvertedMixture",
         "svmosaic.densities.conversion.ConvertedSVM",
         "svmosaic.densities.fused.FusedSVC",

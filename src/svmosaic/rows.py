@@ -77,3 +77,11 @@ class Rows:
         out = np.empty(self.n_rows)
         _core.squared_norms(self.core, out)
         return out
+
+    def squared_norms_of(self, sight):
+        """The same of what a block sees that does not see all: "straight" or "bias"."""
+        if sight == "bias":
+            return np.broadcast_to(float(self.bias) ** 2, self.n_rows)
+        out = np.empty(self.n_rows)
+        _core.squared_norms(self.core, out, straight=True)
+        return out

@@ -13,6 +13,7 @@ from svmosaic.gates.responsibilities import Responsibilities
 from svmosaic.gates.scaled import ScaledGate
 from svmosaic.gates.several import SeveralGates
 from svmosaic.gates.split_tree import SplitTreeGate
+from svmosaic.gates.trees import TreeGate
 
 __all__ = [
     "CODINGS",
@@ -30,6 +31,7 @@ __all__ = [
     "SeveralGates",
     "SingleCell",
     "SplitTreeGate",
+    "TreeGate",
     "place_centers",
     "principal_components",
 ]

@@ -106,9 +106,14 @@ class GaussianGate(PackedGate):
         """What the E-step in the core reads: no softmax tree, but log joint densities."""
         return None, self.log_joint(X)
 
+    @staticmethod
+    def alive(mass):
+        """Which tiles are left by an M-step: those that answer for more than rounding."""
+        return mass > 1e-10 * mass.sum()
+
     def updated(self, rows, X, shares, **_):
-        """The gate after its M-step, and which tiles are left: those that answer for more than rounding."""
-        kept = shares.mass > 1e-10 * shares.mass.sum()
+        """The gate after its M-step, and which tiles are left."""
+        kept = self.alive(shares.mass)
         shares = shares.restricted(kept)
         return type(self).from_shares(rows, shares, floor=self.floor, covariance=self.covariance), kept
 

@@ -47,12 +47,6 @@ class Responsibilities:
         """How much weight each expert answers for."""
         return np.bincount(self.expert, self.cost, self.n_experts)
 
-    @property
-    def effective_experts(self) -> float:
-        """exp(entropy) of the experts' shares: K for K equal ones, 1 where one answers for all."""
-        share = self.mass[self.mass > 0] / self.mass.sum()
-        return float(np.exp(-np.dot(share, np.log(share))))
-
     def restricted(self, kept) -> "Responsibilities":
         """To the experts where the mask `kept` is true; a row without any of them has no pairs left."""
         if kept.all():

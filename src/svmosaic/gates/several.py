@@ -35,15 +35,26 @@ class SeveralGates(PackedGate):
 
     @property
     def gate_of_tile(self):
-        """The gate that each tile belongs to, of shape (n_tiles,)."""
-        return np.repeat(np.arange(len(self.gates)), [gate.n_tiles for gate in self.gates])
+        """The part of `split` that each tile belongs to, of shape (n_tiles,)."""
+        parts, first = [], 0
+        for gate in self.gates:
+            choices = n_choices(gate)
+            parts.append(first + (gate.tree_of_tile if choices > 1 else np.zeros(gate.n_tiles, dtype=np.intp)))
+            first += choices
+        return np.concatenate(parts)
 
     def split(self, codes):
-        """Codes of this gate as those of its parts, one pair (tile, weight) per gate; tiles keep their numbers."""
-        ends = np.cumsum([gate.width for gate in self.gates])[:-1]
+        """Codes of this gate as those of its parts, a pair (tile, weight) per gate or tree; tiles keep numbers."""
+        widths = [gate.width // n_choices(gate) for gate in self.gates for _ in range(n_choices(gate))]
+        ends = np.cumsum(widths)[:-1]
         return list(zip(*(np.split(part, ends, axis=1) for part in codes), strict=True))
 
     def core_arguments(self):
         """The name of the gate's class in the core, and what it is made of."""
         factors = np.ascontiguousarray(self.factors, dtype=np.float64)
         return "SeveralGates", [gate.core_arguments() for gate in self.gates], factors
+
+
+def n_choices(gate) -> int:
+    """How many tiles a row belongs to for sure: one, or one per tree."""
+    return getattr(gate, "n_choices", 1)

@@ -135,8 +135,8 @@ class GateLearner:
                 break
             here = slice(done, done + at_once)
             chosen = order[here.start * batch_size : here.stop * batch_size]
-            loss += core.epoch(
-                rows.core, target, weight, chosen, batch_size, rates[here], learn_gate, n_threads
+            loss = core.epoch(
+                rows.core, target, weight, chosen, batch_size, rates[here], learn_gate, n_threads, loss
             )  # fmt: skip
             done += at_once
             speed = at_once / max(perf_counter() - began, 1e-9)

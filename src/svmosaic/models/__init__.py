@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from svmosaic.models.mosaic_classifier import MosaicClassifier
     from svmosaic.models.multitask_mixture import MultiTaskMixtureSVC
     from svmosaic.models.neighbors import NeighborsSVC
+    from svmosaic.models.tree import TreeSVC
 
 __all__ = [
     "BoostedLinearSVC",
@@ -30,6 +31,7 @@ __all__ = [
     "MosaicClassifier",
     "MultiTaskMixtureSVC",
     "NeighborsSVC",
+    "TreeSVC",
 ]
 
 _PLACES = {
@@ -45,6 +47,7 @@ _PLACES = {
     "MosaicClassifier": "mosaic_classifier",
     "MultiTaskMixtureSVC": "multitask_mixture",
     "NeighborsSVC": "neighbors",
+    "TreeSVC": "tree",
 }
 
 __getattr__, __dir__ = lazy(globals(), {name: f"svmosaic.models.{place}" for name, place in _PLACES.items()})

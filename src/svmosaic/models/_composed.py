@@ -1,6 +1,5 @@
 """Classifiers that take the composed path: fit a gate, code the rows, solve for the tiles."""
 
-import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
 
@@ -11,12 +10,13 @@ from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._composed_fit import MemoryRows, Options, fit_composed, solve_outputs
+from svmosaic.models._fit_rows import FitRowsMixin
 from svmosaic.models._progress import Progress
 from svmosaic.rows import bias_of
 from svmosaic.solvers import SOLVERS
 
 
-class ComposedClassifier(CallbackSupportMixin, BaseMosaicClassifier):
+class ComposedClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassifier):
     """A classifier made of a gate, a coupling and the shared solver.
 
     Subclasses say how to fit a gate (`_fit_gate`) and how tiles share strength (`_couple`). They may say what the tiles
@@ -47,30 +47,6 @@ class ComposedClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         rng = check_random_state(self.random_state)
         with progress.called_back(self._n_solves() * target.n_outputs):
             self._fit_rows(MemoryRows.of(X, target, self._fit_map(X, target, rng)), rng, progress)
-        return self
-
-    @all_or_nothing
-    def fit_rows(self, rows, progress):
-        """Fit to rows that are not arrays, such as partitions; `svmosaic.partitions.fit` calls it.
-
-        Parameters
-        ----------
-        rows : FitRows
-            Answers the questions of `svmosaic.models._composed_fit.FitRows`.
-        progress : Progress
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        self.n_features_in_ = rows.n_features
-        if rows.feature_names is not None:
-            self.feature_names_in_ = np.array(rows.feature_names, dtype=object)
-        rng = check_random_state(self.random_state)
-        if self._pieces is not None:
-            rows.bend(self._pieces, rng)
-        self._fit_rows(rows, rng, progress)
         return self
 
     def _fit_rows(self, rows, rng, progress):

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from svmosaic.calibration import cross_fit
 from svmosaic.couplings import Coupling
 from svmosaic.explain import count_regions
 from svmosaic.gates import place_centers
 from svmosaic.losses import Loss
+from svmosaic.models._em_rows import MemoryEMRows
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, row_blocks, split_bias
-from svmosaic.solvers import Problem, SgdOptions, Solution, problems_of, solve
+from svmosaic.solvers import Problem, SgdOptions, Sight, Solution, problems_of, solve
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Options:
         See `svmosaic.solvers.solve`.
     loss_parameters : dict
         Of the loss, such as `epsilon`.
+    sight : Sight, optional
+        What the tiles see, if some see less than whole rows.
     """
 
     C: float
@@ -45,6 +49,7 @@ class Options:
     n_jobs: int | None = None
     sgd: SgdOptions | None = None
     loss_parameters: dict = field(default_factory=dict)
+    sight: Sight | None = None
 
 
 @dataclass(frozen=True)
@@ -78,16 +83,26 @@ class Solved:
 class FitRows(Protocol):
     """What a fit asks of its rows, wherever they are."""
 
-    n_rows: int
-    n_features: int
     target: Any
     feature_map: Any
+    n_features: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+
+    @property
+    def n_seen(self) -> int:
+        """Features that the tiles see."""
 
     def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name) -> Any:
         """Centers for a gate; see `svmosaic.gates.place_centers`."""
 
     def sample(self, n_rows, rng) -> Any:
         """At most so many rows, as the gate sees them."""
+
+    def labeled_sample(self, n_rows, rng) -> Any:
+        """The same with what is known of these rows and their weights: (X, truth, weight)."""
 
     def used(self, gate) -> Any:
         """Which tiles of a gate are the first of some row, as an array of bool."""
@@ -103,6 +118,16 @@ class FitRows(Protocol):
 
     def region_counts(self, mosaic, head, n_jobs) -> dict:
         """Sums for `regions_`: one pass of scoring."""
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are stored sparsely."""
+
+    def take(self, rows) -> tuple[Any, Any]:
+        """Rows at these indices, as the gate sees them, and their target."""
+
+    def for_em(self, **options) -> Any:
+        """The rows as EM asks questions of them; see `MemoryEMRows`."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +148,7 @@ def tiles_of(coupling, weights, bias):
     return split_bias(np.stack([coupling.tiles(w) for w in weights], axis=1), bias)
 
 
-def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve_tiles, show) -> Composed:
+def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve_tiles, show, start=None) -> Composed:
     """Code the rows, solve for the tiles, and put the mosaic together.
 
     Parameters
@@ -138,17 +163,14 @@ def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve
         `solve_outputs`, or another function that is called as it is.
     show : callable
         From a mosaic, a coupling and the block weights of each output to the fitted attributes that callbacks see.
+    start : list of ndarray, optional
+        Duals to start from.
     """
-    rows.encode(gate, options)
-    return compose(rows, gate, coupling, options, progress, rng, solve_tiles=solve_tiles, show=show)
-
-
-def compose(rows: FitRows, gate, coupling, options, progress, rng, *, solve_tiles, show, start=None) -> Composed:
-    """`fit_composed` for rows that are coded already; `start` may hold duals to start from."""
 
     def mosaic_of(coupling, weights):
         return Mosaic(gate, *tiles_of(coupling, weights, options.bias), feature_map=rows.feature_map)
 
+    rows.encode(gate, options)
     progress = progress.showing(lambda coupling, weights: show(mosaic_of(coupling, weights), coupling, weights))
     solved = solve_tiles(rows, coupling, options, progress, rng, start)
     return Composed(mosaic_of(solved.coupling, solved.weights), solved)
@@ -174,7 +196,7 @@ class MemoryRows:
         What they come from.
     n_features : int
         Of the input.
-    codes : (tile, weight), once there is a gate
+    gate, codes : the last gate, and the (tile, weight) it gives
     """
 
     gate_rows: Any
@@ -182,6 +204,7 @@ class MemoryRows:
     target: Any
     feature_map: Any
     n_features: int
+    gate: Any = None
     codes: Any = None
 
     @classmethod
@@ -194,6 +217,10 @@ class MemoryRows:
     def n_rows(self) -> int:
         return self.gate_rows.shape[0]
 
+    @property
+    def n_seen(self) -> int:
+        return self.tile_rows.shape[1]
+
     def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name):
         return place_centers(
             self.gate_rows, n_centers, source=source, label=self.target.label, sample_weight=self.target.weight,
@@ -205,11 +232,18 @@ class MemoryRows:
             return self.gate_rows
         return self.gate_rows[np.sort(rng.choice(self.n_rows, n_rows, replace=False))]
 
+    def labeled_sample(self, n_rows, rng):
+        here = slice(None)
+        if self.n_rows > n_rows:
+            here = np.sort(rng.choice(self.n_rows, n_rows, replace=False))
+        return self.gate_rows[here], self.target.truth[here], self.target.weight[here]
+
     def used(self, gate):
         return np.bincount(gate.code(self.gate_rows)[0][:, 0], minlength=gate.n_tiles) > 0
 
     def encode(self, gate, options):
-        self.codes = code(gate, self.gate_rows, options.n_jobs)
+        if self.gate is not gate:
+            self.gate, self.codes = gate, code(gate, self.gate_rows, options.n_jobs)
 
     def problems(self, coupling, options) -> list[Problem]:
         """One problem per output."""
@@ -217,7 +251,9 @@ class MemoryRows:
         targets = [
             options.loss.rows(target.wanted(c), cost, **options.loss_parameters) for c in range(target.n_outputs)
         ]
-        return problems_of(Rows(self.tile_rows, options.bias), self.codes, coupling, options.loss, targets)
+        return problems_of(
+            Rows(self.tile_rows, options.bias), self.codes, coupling, options.loss, targets, options.sight
+        )
 
     def solve(self, coupling, options, progress, rng, start=None):
         problems = self.problems(coupling, options)
@@ -245,6 +281,16 @@ class MemoryRows:
     def region_counts(self, mosaic, head, n_jobs):
         found = head.found(mosaic.score_codes(self.tile_rows, *self.codes, n_jobs))
         return count_regions(mosaic, head, self.codes, self.target.truth, found)
+
+    @property
+    def is_sparse(self) -> bool:
+        return sparse.issparse(self.gate_rows)
+
+    def take(self, rows):
+        return self.gate_rows[rows], self.target.take(rows)
+
+    def for_em(self, **options):
+        return MemoryEMRows(self, **options)
 
 
 def _as_column(kept, alpha):

@@ -1,27 +1,53 @@
-"""The EM loop of all mixture models: code, solve, update the gate, and again."""
+"""EM of all mixture models, written once: rows in memory and rows in partitions answer the same questions."""
 
+import copy
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from svmosaic import _core
-from svmosaic.gates import Responsibilities
 from svmosaic.models._experts import Bank
+from svmosaic.mosaic import Mosaic
+from svmosaic.rows import split_bias
 
-# Pairs of a smaller responsibility are left out of the M-step: free, and 1 to 3 pairs a row are left.
+# Pairs of a smaller responsibility are left out of the M-step: free, and 1 to 3 pairs per row are left.
 DROP = 1e-3
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """A gate and its experts."""
+    """A gate and its experts, which see rows with the constant `bias` appended."""
 
     gate: Any
     bank: Bank
+    bias: float
+
+    def mosaic(self, link, feature_map=None) -> Mosaic:
+        """The fitted form; the experts see rows through the feature map, if there is one."""
+        coef, intercept = split_bias(self.bank.tiles, self.bias)
+        return Mosaic(self.gate, coef.copy(), intercept, link, feature_map)
+
+
+class EMRows(Protocol):
+    """What EM asks of its rows, wherever they are. Responsibilities and duals stay with the rows."""
+
+    def share_out(self, mixture, label_weight, drop) -> tuple[float, np.ndarray]:
+        """The E-step: the log likelihood, and how much weight each expert answers for."""
+
+    def updated_gate(self, gate) -> tuple[Any, np.ndarray]:
+        """The gate after its M-step, and which experts are left."""
+
+    def pair_up(self, kept, label_weight):
+        """Make the pairs of rows and experts that are left the rows of the experts' problems."""
+
+    def solve(self, couplings) -> tuple[np.ndarray, float]:
+        """Solve for the experts of every output: tiles, and the duality gap of all problems together."""
+
+    def losses(self, banks) -> list:
+        """For each array of tiles, the losses of each output and expert."""
 
 
 @dataclass
@@ -39,47 +65,59 @@ class Trace:
     n_iter: int = 0
     stop_reason: str = "max_iter"
 
-    def add(self, objective, shares):
+    def add(self, objective, mass, gap):
+        """An iteration that was accepted."""
         self.objective.append(objective)
-        self.n_experts.append(shares.n_experts)
-        self.effective_experts.append(shares.effective_experts)
+        self.n_experts.append(len(mass))
+        self.effective_experts.append(effective_number(mass))
+        self.gap = gap
+
+
+def effective_number(mass) -> float:
+    """exp(entropy) of the experts' shares: K for K equal ones, 1 if one answers for all."""
+    share = mass[mass > 0] / mass.sum()
+    return float(np.exp(-np.dot(share, np.log(share))))
 
 
 class EM:
     r"""Maximises :math:`\sum_i s_i \log \sum_j g_j(x_i) \exp(-\rho\,\text{hinge}_{ij}) - \text{penalty}(W)`.
 
-    E-step: responsibilities, in the core. M-step: the gate's own (`gate.updated`), then the experts'. Either part
-    raises the same lower bound of the objective or leaves it, so the objective never falls, except by leaving out
-    small responsibilities or by removing experts. A step that lowers it for the first reason is taken back and tried
-    again with more of them.
+    E-step: responsibilities, in the core. M-step: the gate's own, then the experts'. Either part raises the same lower
+    bound of the objective or leaves it, so the objective never falls, except by leaving out small responsibilities or
+    by removing experts. A step that lowers it for the first reason is taken back and tried again with more of them.
 
     Parameters
     ----------
-    data : TrainingData
-    experts : Experts
+    rows : EMRows
+    tasks : ClusteredTasks
+        Says how the experts are tied.
     label_weight : float
-    gate_options : dict
-        Passed on to `gate.updated`.
+        The :math:`\rho` of the objective.
     tol : float
         Stop when the objective has risen by no more than this share of itself.
     max_iter : int
     deadline : float or None
-        On the clock of `perf_counter`; the experts' own, so that what they take before the loop counts too.
+        On the clock of `perf_counter`; that of the rows' solves too, so that what they take before the loop counts.
     drop : float
         Smallest responsibility that is kept.
-    n_threads : int
     """
 
-    def __init__(self, data, experts, *, label_weight, gate_options, tol, max_iter, deadline, n_threads, drop=DROP):
-        self.data = data
-        self.experts = experts
+    def __init__(self, rows: EMRows, tasks, *, label_weight, tol, max_iter, deadline, drop=DROP):
+        self.rows = rows
+        self.tasks = tasks
         self.label_weight = label_weight
-        self.gate_options = gate_options
         self.tol = tol
         self.max_iter = max_iter
         self.deadline = deadline
         self.drop = drop
-        self.n_threads = n_threads
+        self.gap = np.nan  # of the experts' problems in the last M-step
+
+    def start(self, gate, n_outputs, n_features, bias) -> Mixture:
+        """Experts from nothing, for the responsibilities that the rows have."""
+        n_experts = gate.n_tiles
+        tiles = np.zeros((n_experts, n_outputs, n_features + 1))
+        bank = Bank(tiles, (self.tasks.start(n_experts),) * n_outputs)
+        return Mixture(gate, self.update(bank, np.ones(n_experts, dtype=bool)), bias)
 
     def run(self, start: Mixture, watch) -> tuple[Mixture, Trace]:
         """EM from a start.
@@ -89,15 +127,14 @@ class EM:
         """
         trace = Trace()
         mixture = start
-        value, shares = self.e_step(mixture)
-        trace.add(value, shares)
-        trace.gap = self.experts_gap
+        value, mass = self.e_step(mixture)
+        trace.add(value, mass, self.gap)
         watch(0, mixture, trace)
         while trace.n_iter < self.max_iter:
             trace.n_iter += 1
-            candidate = self.m_step(mixture, shares)
-            new_value, new_shares = self.e_step(candidate)
-            removed = new_shares.n_experts < shares.n_experts
+            candidate = self.m_step(mixture)
+            new_value, new_mass = self.e_step(candidate)
+            removed = len(new_mass) < len(mass)
             gain = new_value - value
             if gain < 0 and not removed:
                 trace.refused.append(new_value)
@@ -117,11 +154,10 @@ class EM:
                     )
                     break
                 self.drop = 0.1 * self.drop if self.drop > 1e-8 else 0.0
-                _, shares = self.e_step(mixture)
+                _, mass = self.e_step(mixture)
                 continue
-            mixture, value, shares = candidate, new_value, new_shares
-            trace.add(value, shares)
-            trace.gap = self.experts_gap
+            mixture, value, mass = candidate, new_value, new_mass
+            trace.add(value, mass, self.gap)
             reason = watch(trace.n_iter, mixture, trace)
             if reason is not None:
                 trace.stop_reason = reason
@@ -134,32 +170,36 @@ class EM:
                 break
         return mixture, trace
 
-    @property
-    def experts_gap(self) -> float:
-        """The duality gap of the experts' problems in the last M-step."""
-        return self.experts.gap
-
     def _late(self) -> bool:
         return self.deadline is not None and perf_counter() > self.deadline
 
-    def e_step(self, mixture: Mixture) -> tuple[float, Responsibilities]:
-        """The objective, and who answers for what."""
-        data = self.data
-        tree, given = mixture.gate.e_step_form(data.X)
-        if tree is not None and data.tile_rows is not None:  # gate and experts see different rows
-            tree, given = None, mixture.gate.log_weights(data.X, self.n_threads)
-        log_likelihood = np.empty(len(data.weight))
-        tiles = np.ascontiguousarray(mixture.bank.tiles)
-        count, expert, q = _core.e_step(
-            data.rows.core, tree, given, tiles, data.signs, self.label_weight, self.drop, log_likelihood, self.n_threads
-        )
-        offsets = np.concatenate([[0], np.cumsum(count, dtype=np.int64)])
-        shares = Responsibilities(offsets, expert, q, data.weight, len(tiles))
-        return float(np.dot(data.weight, log_likelihood)) - mixture.bank.penalty, shares
+    def e_step(self, mixture: Mixture) -> tuple[float, np.ndarray]:
+        """The objective, and how much weight each expert answers for."""
+        log_likelihood, mass = self.rows.share_out(mixture, self.label_weight, self.drop)
+        return log_likelihood - mixture.bank.penalty, mass
 
-    def m_step(self, mixture: Mixture, shares: Responsibilities) -> Mixture:
-        """Gate, then experts, for given responsibilities."""
-        data = self.data
-        gate, kept = mixture.gate.updated(data.gate_rows, data.X, shares, n_threads=self.n_threads, **self.gate_options)
-        bank = self.experts.restrict(mixture.bank, kept)
-        return Mixture(gate, self.experts.update(bank, shares.restricted(kept)))
+    def m_step(self, mixture: Mixture) -> Mixture:
+        """Gate, then experts, for the responsibilities that the rows have."""
+        gate, kept = self.rows.updated_gate(mixture.gate)
+        return replace(mixture, gate=gate, bank=self.update(mixture.bank.restricted(kept, self.tasks), kept))
+
+    def update(self, bank: Bank, kept) -> Bank:
+        r"""Experts no worse than the bank's: for each output c, weights W that lower
+
+        .. math:: \tfrac12 \mathrm{tr}\, W^T G^{-1} W
+                  + \rho \sum_{ij} s_i q_{ij} \max(0, 1 - y_{ic} \langle w_j, (x_i, \beta) \rangle) ,
+
+        then a coupling G that lowers the first term. Independent experts are accepted one by one, coupled ones
+        together.
+        """
+        self.rows.pair_up(kept, self.label_weight)
+        found, self.gap = self.rows.solve(bank.couplings)
+        before, after = self.rows.losses([bank.tiles, found])
+        return bank.accepting(found, before, after, self.tasks)
+
+    def afresh(self, mixture: Mixture, rows: EMRows) -> Mixture:
+        """The mixture with experts solved from nothing, tied as they were, for the responsibilities of other rows."""
+        other = copy.copy(self)
+        other.rows = rows
+        bank = Bank(np.zeros_like(mixture.bank.tiles), mixture.bank.couplings)
+        return replace(mixture, bank=other.update(bank, np.ones(len(bank.tiles), dtype=bool)))

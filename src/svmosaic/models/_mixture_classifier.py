@@ -1,28 +1,24 @@
 """What the mixture classifiers share: the way from data to the EM loop, and from its outcome to the fitted form."""
 
 import warnings
-from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
-from joblib import effective_n_jobs
-from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from svmosaic._validation import check_choice, check_real, validate_training
 from svmosaic.calibration import METHODS, Posterior, cross_fit
-from svmosaic.gates import DistanceGate, Responsibilities, place_centers
+from svmosaic.heads import Classify
+from svmosaic.losses import HINGE
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
-from svmosaic.models._em_loop import EM, Mixture
-from svmosaic.models._experts import Experts
+from svmosaic.models._composed_fit import MemoryRows, Options
+from svmosaic.models._em_fit import Plan, fit_em
+from svmosaic.models._fit_rows import FitRowsMixin
 from svmosaic.models._hold_out import hold_out
 from svmosaic.models._progress import Progress
-from svmosaic.mosaic import Mosaic
-from svmosaic.rows import bias_of, split_bias
-from svmosaic.solvers import SOLVERS, Rows
+from svmosaic.solvers import SOLVERS
 
 EM_PARAMETERS = """label_weight : float, default={label_weight}
         The rho of the objective: how much labels count against positions. 1 is the paper's.
@@ -96,48 +92,11 @@ EM_ATTRIBUTES = """classes_ : ndarray of shape (n_classes,)
     """
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """Rows with signs for every output, and weights.
-
-    Attributes
-    ----------
-    X : ndarray or CSR matrix
-        The rows as the gate sees them.
-    signs, weight : ndarray
-    bias : float
-        Of the experts.
-    tile_rows : object, optional
-        The rows as the experts see them, if that is different.
-    """
-
-    X: object
-    signs: np.ndarray
-    weight: np.ndarray
-    bias: float
-    tile_rows: object = None
-
-    @classmethod
-    def of(cls, X, target, bias, tile_rows=None) -> "TrainingData":
-        signs = np.stack([target.signs(c) for c in range(target.n_outputs)], axis=1)
-        return cls(X, np.ascontiguousarray(signs), target.weight, bias, tile_rows)
-
-    @cached_property
-    def rows(self):
-        """The rows with the experts' bias."""
-        return Rows(self.X if self.tile_rows is None else self.tile_rows, self.bias)
-
-    @cached_property
-    def gate_rows(self):
-        """The rows with bias 1, for the gate."""
-        return Rows(self.X, 1.0)
-
-
-class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
+class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassifier):
     """A mixture of linear SVMs fitted by EM.
 
-    Subclasses give the gate's start (`_start_gate`), how the experts are tied (`_tasks`) and the options of the
-    gate's M-step (`_gate_options`).
+    Subclasses give the gate's start (`_starting`), how the experts are tied (`_tasks`) and the options of the gate's
+    M-step (`_gate_options`).
     """
 
     _calibrations = (*METHODS, "posterior")
@@ -159,51 +118,45 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         self
         """
         self._check_parameters()
-        X_valid, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        rows, target = validate_training(self, X, y, sample_weight, self.class_weight)
         rng = check_random_state(self.random_state)
         progress = Progress(self, self.max_time, X, y, sample_weight)
         with progress.called_back(self.max_iter):
+            self._check_rows(rows)
             held_out = None
             if self.early_stopping:
-                X_valid, target, held_out = self._hold_out(X_valid, target, rng)
-            self._fit_mixture(X_valid, target, rng, _Watch(self, target, progress, held_out))
-            self._warn_of_max_time()
-            codes = self.mosaic_.gate.code(X_valid, self.n_jobs)
-            self.region_counts_ = self._count_regions(X_valid, target.label, codes)
+                n_held = int(np.ceil(self.validation_fraction * rows.shape[0]))
+                train, held = hold_out(target.label, n_held, rng)
+                held_out = rows[held], target.take(held)
+                rows, target = rows[train], target.take(train)
+            self._fit_rows(MemoryRows.of(rows, target, self._fit_map(rows, target, rng)), rng, progress, held_out)
         return self
 
-    def _warn_of_max_time(self):
-        if self.stop_reason_ == "max_time":
-            warnings.warn(
-                f"{type(self).__name__}: EM stopped after max_time={self.max_time} s and {self.n_iter_} iterations, "
-                "before its objective settled. Increase max_time, or raise tol.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+    def _fit_rows(self, rows, rng, progress, held_out=None):
+        """From rows to the fitted attributes."""
+        classes, plan = rows.target.classes, self._plan(rows, rng)
 
-    def _fit_mixture(self, X, target, rng, watch):
-        """Start, run EM, and keep its outcome."""
-        deadline = watch.progress.deadline
-        watch.feature_map = feature_map = self._fit_map(X, target, rng)
-        tile_rows = None if feature_map is None else feature_map.rows(X)[1]
-        bias = self._bias(X if tile_rows is None else tile_rows, target.weight)
-        data = TrainingData.of(X, target, bias, tile_rows)
-        watch.bias = data.bias
-        # Per output: the losses of many outputs would drown the gate, and rows would be shared out by labels alone.
-        label_weight = self.label_weight / target.n_outputs
-        gate, shares = self._start_gate(data, rng)
-        experts = Experts(
-            data.rows, data.signs, self._tasks(target.n_outputs), label_weight=label_weight, solver=self.solver,
-            tol=self.inner_tol, max_iter=self.inner_max_iter, n_jobs=self.n_jobs, rng=rng, deadline=deadline,
-        )  # fmt: skip
-        loop = EM(
-            data, experts, label_weight=label_weight, gate_options=self._gate_options(data), tol=self.tol,
-            max_iter=self.max_iter, deadline=deadline, n_threads=effective_n_jobs(self.n_jobs),
-        )  # fmt: skip
-        mixture, trace = loop.run(Mixture(gate, experts.start(shares)), watch)
-        mixture = watch.best if watch.best is not None else mixture
-        for name, value in watch.fitted(mixture).items():
-            setattr(self, name, value)
+        def attributes(mixture):
+            # The other calibrations come after the last iterate.
+            calibration = Posterior() if plan.link == "posterior" else None
+            mosaic = mixture.mosaic(plan.link, rows.feature_map)
+            return {"classes_": classes, "mosaic_": mosaic, "calibration_": calibration}
+
+        watch = _Watch(progress, attributes, self.n_jobs, held_out, self.n_iter_no_change)
+        loop, mixture, trace = fit_em(rows, plan, rng, progress.deadline, watch)
+        mixture = mixture if watch.best is None else watch.best
+        found = attributes(mixture)
+        if self.calibration not in (None, "posterior"):
+            found["calibration_"] = _calibrate(self.calibration, loop, mixture, rows, plan, rng)
+        _warn_of_max_time(progress, trace)
+        rows.encode(mixture.gate, plan.options)
+        head = Classify(classes, found["calibration_"])
+        found["region_counts_"] = rows.region_counts(found["mosaic_"], head, self.n_jobs)
+        vars(self).update(found)
+        self._remember(mixture, trace, plan)
+
+    def _remember(self, mixture, trace, plan):
+        """Keep what EM did."""
         self.objective_ = np.array(trace.objective)
         self.experts_per_iter_ = np.array(trace.n_experts)
         self.effective_experts_ = np.array(trace.effective_experts)
@@ -211,28 +164,6 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
             self.validation_score_ = np.array(trace.validation_score)
         self.n_iter_ = trace.n_iter
         self.stop_reason_ = trace.stop_reason
-        self.calibration_ = self._calibrate_mixture(loop, mixture, target, rng)
-        return mixture
-
-    def _calibrate_mixture(self, loop, mixture, target, rng):
-        """The calibration that was asked for, with gate and responsibilities as they are."""
-        if self.calibration is None or self.calibration == "posterior":
-            return self.calibration_  # as for every iterate
-        _, shares = loop.e_step(mixture)
-        loop.experts.deadline = None  # of EM, not of what comes after it
-
-        def scores_without(weight):
-            bank = loop.experts.afresh(mixture.bank, replace(shares, weight=weight))
-            mosaic = self._mosaic_of(mixture.gate, bank, loop.data.bias, self.mosaic_.feature_map)
-            return mosaic.decision_function(loop.data.X, self.n_jobs)
-
-        return cross_fit(self.calibration, target, scores_without, rng)
-
-    def _mosaic_of(self, gate, bank, bias, feature_map=None) -> Mosaic:
-        """The fitted form of a gate and its experts."""
-        link = "posterior" if self.calibration == "posterior" else "vote"
-        coef, intercept = split_bias(bank.tiles, bias)
-        return Mosaic(gate, coef.copy(), intercept, link, feature_map)
 
     @property
     def coef_(self):
@@ -246,34 +177,33 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     def n_experts_(self) -> int:
         return self.mosaic_.n_tiles
 
-    def _gate_options(self, data):
-        return {}
+    def _plan(self, rows, rng) -> Plan:
+        """The parameters of a fit to these rows."""
+        return self._plan_from(self._starting(rows, rng), rows)
 
-    def _place(self, data, rng, n_experts):
-        """Centres of the k-means start that have rows, and the cell of each row."""
-        gate = DistanceGate(
-            place_centers(
-                data.X, n_experts, sample_weight=data.weight, rows_per_center=self.rows_per_expert,
-                max_iter=self.kmeans_iter, rng=rng,
-            )
+    def _plan_from(self, start, rows) -> Plan:
+        return Plan(
+            start, self._tasks(rows),
+            # Per output: the losses of many outputs would drown the gate, and rows would be shared out by labels alone.
+            self.label_weight / rows.target.n_outputs,
+            Options(1.0, HINGE, 1.0, self.solver, self.inner_tol, self.inner_max_iter, self.n_jobs),
+            (self.fit_intercept, self.intercept_scaling), self._gate_options(), self.tol, self.max_iter,
+            "posterior" if self.calibration == "posterior" else "vote",
         )  # fmt: skip
-        used, cell = np.unique(gate.code(data.X)[0][:, 0], return_inverse=True)
-        return gate.centers[used].astype(np.float64), Responsibilities.hard(cell, data.weight, len(used))
 
-    def _bias(self, X, weight) -> float:
-        def mean_square():
-            if hasattr(X, "in_core"):  # encoded rows
-                squares = Rows(X, 0.0).squared_norms
-            else:
-                squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("if,if->i", X, X)
-            return float(np.dot(np.asarray(squares).ravel(), weight) / weight.sum())
+    def _placement(self, n_experts) -> dict:
+        """The arguments of `place` for the start."""
+        return {
+            "n_centers": n_experts, "source": "kmeans", "rows_per_center": self.rows_per_expert,
+            "max_iter": self.kmeans_iter, "name": "centres",
+        }  # fmt: skip
 
-        return bias_of(self.fit_intercept, self.intercept_scaling, mean_square)
+    def _gate_options(self):
+        """A function from the total weight of the rows to options of the gate's M-step."""
+        return lambda total: {}
 
-    def _hold_out(self, X, target, rng):
-        """The rows without a validation part, and that part."""
-        train, kept = hold_out(target.label, int(np.ceil(self.validation_fraction * X.shape[0])), rng)
-        return X[train], target.take(train), (X[kept], target.label[kept], target.weight[kept])
+    def _check_rows(self, X):
+        """Look at validated rows before the fit."""
 
     def _check_parameters(self):
         check_real("label_weight", self.label_weight, above=0)
@@ -294,45 +224,68 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
 
 class _Watch:
-    """Looks at every iterate: validation, callbacks, a line of text."""
+    """Looks at every iterate: validation, callbacks, a line of text.
 
-    def __init__(self, estimator, target, progress, held_out=None):
-        self.estimator = estimator
-        self.target = target
-        self.progress = progress
-        self.held_out = held_out
-        self.bias, self.feature_map = 1.0, None
+    Parameters
+    ----------
+    progress : Progress
+    attributes : callable
+        From a mixture to the attributes with which an estimator predicts as it does.
+    n_jobs : int or None
+    held_out : (X, Target), optional
+        Rows to judge iterates by.
+    patience : int
+        Iterations without a better score after which to stop.
+    """
+
+    def __init__(self, progress, attributes, n_jobs, held_out, patience):
+        self.progress, self.attributes = progress, attributes
+        self.n_jobs, self.held_out, self.patience = n_jobs, held_out, patience
         self.best = None
         self._best_at = 0
 
     def __call__(self, iteration, mixture, trace):
         if self.held_out is not None:
             self._validate(iteration, mixture, trace)
-        if self.estimator.verbose:
+        if self.progress.verbose:
             score = f", validation {trace.validation_score[-1]:.4f}" if trace.validation_score else ""
             print(
-                f"[{type(self.estimator).__name__}] iteration {iteration}: objective {trace.objective[-1]:.6g}, "
+                f"[{self.progress.name}] iteration {iteration}: objective {trace.objective[-1]:.6g}, "
                 f"gap {trace.gap:.3g} in the experts, {trace.n_experts[-1]} of {trace.n_experts[0]} tiles live "
                 f"({trace.effective_experts[-1]:.2f} effective){score}",
                 flush=True,
             )
-        if iteration > 0 and self.progress.step("EM iteration", lambda: self.fitted(mixture)):
+        if iteration > 0 and self.progress.step("EM iteration", lambda: self.attributes(mixture)):
             return "callback"
-        if self.held_out is not None and iteration - self._best_at >= self.estimator.n_iter_no_change:
+        if self.held_out is not None and iteration - self._best_at >= self.patience:
             return "early_stopping"
         return None
 
-    def fitted(self, mixture) -> dict:
-        """The attributes with which an estimator predicts as this mixture does."""
-        mosaic = self.estimator._mosaic_of(mixture.gate, mixture.bank, self.bias, self.feature_map)
-        # The other calibrations come after the last iterate.
-        calibration = Posterior() if mosaic.link == "posterior" else None
-        return {"classes_": self.target.classes, "mosaic_": mosaic, "calibration_": calibration}
-
     def _validate(self, iteration, mixture, trace):
-        X, label, weight = self.held_out
-        scores = self.fitted(mixture)["mosaic_"].decision_function(X, self.estimator.n_jobs)
-        score = self.target.head.accuracy(scores, label, weight)
+        X, target = self.held_out
+        scores = self.attributes(mixture)["mosaic_"].decision_function(X, self.n_jobs)
+        score = target.head.accuracy(scores, target.label, target.weight)
         if self.best is None or score > max(trace.validation_score):
             self.best, self._best_at = mixture, iteration
         trace.validation_score.append(score)
+
+
+def _calibrate(method, loop, mixture, rows, plan, rng):
+    """Fit a calibration with gate and responsibilities as they are: only the experts are solved again."""
+    loop.e_step(mixture)
+
+    def scores_without(weight):
+        fold = loop.afresh(mixture, loop.rows.afresh(weight))
+        return fold.mosaic(plan.link, rows.feature_map).decision_function(rows.gate_rows, plan.options.n_jobs)
+
+    return cross_fit(method, rows.target, scores_without, rng)
+
+
+def _warn_of_max_time(progress, trace):
+    if trace.stop_reason == "max_time":
+        warnings.warn(
+            f"{progress.name}: EM stopped after max_time={progress.max_time} s and {trace.n_iter} iterations, "
+            "before its objective settled. Increase max_time, or raise tol.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )

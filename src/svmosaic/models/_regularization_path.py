@@ -6,7 +6,7 @@ from sklearn.utils import check_random_state
 
 from svmosaic._validation import validate_training
 from svmosaic.models._composed import ComposedClassifier
-from svmosaic.models._composed_fit import MemoryRows, compose
+from svmosaic.models._composed_fit import MemoryRows, fit_composed
 from svmosaic.models._progress import Progress
 
 # Parameters that leave the gate as it is. Duals stay feasible when they change, once scaled with C.
@@ -46,7 +46,6 @@ def fit_path(estimator, X, y, settings):
     rng = check_random_state(first.random_state)
     rows = MemoryRows.of(X, target, first._fit_map(X, target, rng))
     gate = first._fit_gate(rows, rng)
-    rows.encode(gate, first._options())
     duals, cost = None, None
     for setting in settings:
         model = clone(estimator).set_params(**setting)
@@ -55,7 +54,7 @@ def fit_path(estimator, X, y, settings):
             if hasattr(first, name):
                 setattr(model, name, getattr(first, name))
         start = None if duals is None else [alpha * (model.C / cost) for alpha in duals]
-        fitted = compose(
+        fitted = fit_composed(
             rows, gate, model._couple(gate.n_tiles), model._options(), Progress(model), rng,
             solve_tiles=model._solving(), show=dict, start=start,
         )  # fmt: skip

@@ -1,9 +1,10 @@
 """Hierarchical mixture of linear SVMs (Fu, Robles-Kelly and Zhou, IEEE TNN 2010, section III-E)."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from svmosaic._validation import check_real
-from svmosaic.gates import HierarchicalGate, Responsibilities
+from svmosaic.gates import HierarchicalGate
 from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS
 from svmosaic.models.mixture import GATE_PARAMETERS, SoftmaxMixture
 
@@ -126,9 +127,15 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
         for level, n_children in enumerate(self.branching):
             check_real(f"branching[{level}]", n_children, at_least=1, integer=True)
 
-    def _start_gate(self, data, rng):
-        gate, tile = HierarchicalGate.from_rows(
-            data.X, data.weight, self.branching, tau=None if self.tau == "scale" else self.tau, rng=rng,
+    def _starting(self, rows, rng):
+        return partial(
+            _start, branching=self.branching, tau=None if self.tau == "scale" else self.tau,
             inside=self.gate == "normalised", rows_per_center=self.rows_per_expert, max_iter=self.kmeans_iter,
         )  # fmt: skip
-        return gate, Responsibilities.hard(tile, data.weight, gate.n_tiles)
+
+
+def _start(rows, rng, **options):
+    """The tree of k-means cells within cells."""
+    gate, tile = HierarchicalGate.from_rows(rows.X, rows.weight, rng=rng, **options)
+    rows.assign(tile, gate.n_tiles)
+    return gate

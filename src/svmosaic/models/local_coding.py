@@ -5,15 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from svmosaic._validation import check_choice, check_real
 from svmosaic.couplings import Coupling
-from svmosaic.models._composed import ComposedClassifier
 from svmosaic.models._composed_fit import solve_outputs
 from svmosaic.models._probabilities import CALIBRATION_PARAMETER
-from svmosaic.models.locally_linear import CODINGS, anchored_gate
+from svmosaic.models.locally_linear import AnchoredClassifier
 
 
-class LocalCodingSVC(ComposedClassifier):
+class LocalCodingSVC(AnchoredClassifier):
     __doc__ = rf"""Linear SVM on local coordinates: a constant an anchor, blended by the codes.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
@@ -146,33 +144,9 @@ class LocalCodingSVC(ComposedClassifier):
         self.max_time = max_time
 
     @property
-    def anchors_(self):
-        return self.mosaic_.gate.centers
-
-    @property
     def feature_importances_(self):
         """Not there: the tiles are constants, and features count through the distances to the anchors only."""
         raise AttributeError(f"{type(self).__name__} has no feature_importances_: its tiles have no weights")
-
-    @property
-    def intercept_(self):
-        return self.mosaic_.intercept
-
-    @property
-    def code_scale_(self):
-        return self.mosaic_.gate.scale
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("n_anchors", self.n_anchors, at_least=1, integer=True)
-        check_real("n_neighbors", self.n_neighbors, at_least=1, integer=True)
-        check_choice("coding", self.coding, CODINGS)
-        check_real("code_scale", self.code_scale, above=0, optional=True)
-        check_real("rows_per_anchor", self.rows_per_anchor, at_least=1, integer=True, optional=True)
-        check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
-
-    def _fit_gate(self, rows, rng):
-        return anchored_gate(self, rows, rng)
 
     def _solving(self):
         return _solve_intercepts

@@ -23,7 +23,41 @@ SCALE_ROWS = 2000
 RECONSTRUCTION_RIDGE = {"llc": 1e-4, "lle": 1e-3}
 
 
-class LocallyLinearSVC(StreamMixin, ComposedClassifier):
+class AnchoredClassifier(ComposedClassifier):
+    """Anchors and local codes, which the parameters of subclasses describe."""
+
+    @property
+    def anchors_(self):
+        return self.mosaic_.gate.centers
+
+    @property
+    def intercept_(self):
+        return self.mosaic_.intercept
+
+    @property
+    def code_scale_(self):
+        return self.mosaic_.gate.scale
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_real("n_anchors", self.n_anchors, at_least=1, integer=True)
+        check_real("n_neighbors", self.n_neighbors, at_least=1, integer=True)
+        check_choice("coding", self.coding, CODINGS)
+        check_real("code_scale", self.code_scale, above=0, optional=True)
+        check_real("rows_per_anchor", self.rows_per_anchor, at_least=1, integer=True, optional=True)
+        check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
+
+    def _fit_gate(self, rows, rng):
+        anchors = rows.place(
+            self.n_anchors, source=self.anchors, rows_per_center=self.rows_per_anchor, max_iter=self.kmeans_iter,
+            rng=rng, name="anchors",
+        )  # fmt: skip
+        scaled_by_rows = self.code_scale is None and self.coding in ("softmax", "soft")
+        sample = rows.sample(SCALE_ROWS, rng) if scaled_by_rows else None
+        return code_gate(sample, anchors, self.coding, self.n_neighbors, self.code_scale, rng)
+
+
+class LocallyLinearSVC(StreamMixin, AnchoredClassifier):
     r"""Locally linear SVM: a linear classifier that varies smoothly between anchors.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
@@ -227,30 +261,12 @@ class LocallyLinearSVC(StreamMixin, ComposedClassifier):
         self.pieces = pieces
 
     @property
-    def anchors_(self):
-        return self.mosaic_.gate.centers
-
-    @property
     def coef_(self):
         return self.mosaic_.coef
 
-    @property
-    def intercept_(self):
-        return self.mosaic_.intercept
-
-    @property
-    def code_scale_(self):
-        return self.mosaic_.gate.scale
-
     def _check_parameters(self):
         super()._check_parameters()
-        check_real("n_anchors", self.n_anchors, at_least=1, integer=True)
-        check_real("n_neighbors", self.n_neighbors, at_least=1, integer=True)
-        check_choice("coding", self.coding, CODINGS)
-        check_real("code_scale", self.code_scale, above=0, optional=True)
         check_choice("code_space", self.code_space, CODE_SPACES)
-        check_real("rows_per_anchor", self.rows_per_anchor, at_least=1, integer=True, optional=True)
-        check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
         if self.pieces is not None and self.feature_map is not None:
             raise ValueError(
@@ -263,9 +279,6 @@ class LocallyLinearSVC(StreamMixin, ComposedClassifier):
             return super()._fit_map(X, target, rng)
         return TransformerMap(clone(self.feature_map).fit(X), self.code_space)
 
-    def _fit_gate(self, rows, rng):
-        return anchored_gate(self, rows, rng)
-
     def _solving(self):
         if self.multi_class == "crammer_singer":
             return solve_jointly
@@ -275,17 +288,6 @@ class LocallyLinearSVC(StreamMixin, ComposedClassifier):
                 "for the dual solver make intercept_scaling large instead"
             )
         return solve_outputs
-
-
-def anchored_gate(estimator, rows, rng):
-    """Anchors and codes as the parameters of an estimator say."""
-    anchors = rows.place(
-        estimator.n_anchors, source=estimator.anchors, rows_per_center=estimator.rows_per_anchor,
-        max_iter=estimator.kmeans_iter, rng=rng, name="anchors",
-    )  # fmt: skip
-    scaled_by_rows = estimator.code_scale is None and estimator.coding in ("softmax", "soft")
-    sample = rows.sample(SCALE_ROWS, rng) if scaled_by_rows else None
-    return code_gate(sample, anchors, estimator.coding, estimator.n_neighbors, estimator.code_scale, rng)
 
 
 def code_gate(X, anchors, coding, n_neighbors, scale, rng):

@@ -1,5 +1,7 @@
 """Mixture of linear SVMs (Fu, Robles-Kelly and Zhou, IEEE TNN 2010)."""
 
+from functools import partial
+
 from svmosaic._validation import check_choice, check_real
 from svmosaic.couplings import ClusteredTasks
 from svmosaic.gates import RBFGate
@@ -37,12 +39,12 @@ class SoftmaxMixture(BaseMixtureClassifier):
         if self.nu != "scale":
             check_real("nu", self.nu, at_least=0)
 
-    def _tasks(self, n_outputs):
-        return ClusteredTasks(groups=None, beta=0.5 / (self.C * n_outputs))
+    def _tasks(self, rows):
+        return ClusteredTasks(groups=None, beta=0.5 / (self.C * rows.target.n_outputs))
 
-    def _gate_options(self, data):
-        nu = 0.002 * data.weight.sum() if self.nu == "scale" else float(self.nu)
-        return {"nu": nu, "max_iter": self.gate_iter}
+    def _gate_options(self):
+        nu, max_iter = self.nu, self.gate_iter
+        return lambda total: {"nu": 0.002 * total if nu == "scale" else float(nu), "max_iter": max_iter}
 
 
 class MixtureSVC(SoftmaxMixture):
@@ -160,8 +162,14 @@ class MixtureSVC(SoftmaxMixture):
         super()._check_parameters()
         check_real("n_experts", self.n_experts, at_least=1, integer=True)
 
-    def _start_gate(self, data, rng):
-        centers, shares = self._place(data, rng, self.n_experts)
-        tau = scale_of(data.X, centers, data.weight) if self.tau == "scale" else float(self.tau)
-        mixing = shares.mass / shares.mass.sum()
-        return RBFGate.from_centers(centers, tau, prior=mixing, inside=self.gate == "normalised"), shares
+    def _starting(self, rows, rng):
+        placement, inside = self._placement(self.n_experts), self.gate == "normalised"
+        return partial(_start, placement=placement, scale=self.tau, inside=inside)
+
+
+def _start(rows, rng, *, placement, scale, inside):
+    """The softmax gate of k-means cells."""
+    centers = rows.deal(rows.place(rng=rng, **placement))
+    tau = scale_of(rows.X, centers, rows.weight) if scale == "scale" else float(scale)
+    mass = rows.shares.mass
+    return RBFGate.from_centers(centers, tau, prior=mass / mass.sum(), inside=inside)

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from svmosaic._validation import check_choice, check_real, validate_training
-from svmosaic.calibration import METHODS, fit_calibration
+from svmosaic.calibration import METHODS, fit_calibration, require_rows
 from svmosaic.maps import scaled_first
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
@@ -135,7 +135,8 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
         rng = check_random_state(self.random_state)
         if self.calibration is not None:
-            _check_calibration(self.calibration, target)
+            counts = np.bincount(target.label, minlength=len(target.classes))
+            require_rows(self.calibration, target.classes, counts)
         seed = rng.randint(2**31 - 1)
         search = Search(
             X, target, self._judge(scorer, target), folds_of(target.label, self.validation_fraction, rng),
@@ -214,16 +215,6 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     def _say(self, line):
         if self.verbose:
             print(f"[MosaicClassifier] {line}")
-
-
-def _check_calibration(method, target):
-    counts = np.bincount(target.label, minlength=len(target.classes))
-    rarest = int(counts.argmin())
-    if counts[rarest] < 2:
-        raise ValueError(
-            f"calibration={method!r} holds rows out and needs at least two of each class, but class "
-            f"{str(target.classes[rarest])!r} has {counts[rarest]}; pass calibration=None"
-        )
 
 
 def _line(trial) -> dict:

@@ -1,6 +1,9 @@
 """Linear SVMs under a Gaussian mixture, tied by clustered multi-task learning (Mao et al., CIKM 2014)."""
 
 import warnings
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
 
 import numpy as np
 from scipy import sparse
@@ -11,9 +14,9 @@ from svmosaic.couplings.clustered import GROUPS
 from svmosaic.gates import GaussianGate
 from svmosaic.gates.gaussian import COVARIANCES
 from svmosaic.gates.placement import one_thread
-from svmosaic.gates.softmax_tree import within_variance
-from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier, _Watch
-from svmosaic.models._progress import Progress
+from svmosaic.models._composed_fit import MemoryRows
+from svmosaic.models._em_fit import fit_em
+from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier
 
 # The floors that are tried on a hold-out, as shares of the mean variance of the features.
 FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -169,42 +172,56 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         if self.covariance_floor != "auto":
             check_real("covariance_floor", self.covariance_floor, above=0)
 
-    def _fit_mixture(self, X, target, rng, watch):
-        if sparse.issparse(X):
+    def _check_rows(self, X):
+        if not sparse.issparse(X):
+            warn_if_far(self, X, MOST_DISTANCE)
+
+    def _fit_rows(self, rows, rng, progress, held_out=None):
+        if rows.is_sparse:
             raise ValueError(
                 "Sparse input is not supported: the Gaussian gate needs dense rows. Use X.toarray(), or MixtureSVC."
             )
-        warn_if_far(self, X, MOST_DISTANCE)
-        if self.groups == "relaxed" and self.n_groups != "auto" and self.n_groups > X.shape[1]:
+        if self.groups == "relaxed" and self.n_groups != "auto" and self.n_groups > rows.n_features:
             warnings.warn(
                 f"n_groups={self.n_groups} leaves the relaxed groups without effect: the experts' weights have only "
-                f"{X.shape[1] + 1} dimensions. Use fewer groups, groups='hard' or groups=None.",
+                f"{rows.n_features + 1} dimensions. Use fewer groups, groups='hard' or groups=None.",
                 stacklevel=4,
             )
         # Decompositions of covariances on one thread: they are small, and many threads on few processors wait for each
         # other (forty times the processor time at 300 features was seen); nor do the bits depend on their number.
         with one_thread():
-            if self.covariance_floor == "auto":
-                self.covariance_floor_ = self._search_floor(X.shape[0], lambda rows: (X[rows], target.take(rows)), rng)
-            else:
-                self.covariance_floor_ = float(self.covariance_floor)
-            mixture = super()._fit_mixture(X, target, rng, watch)
-            tasks, couplings = self._tasks(target.n_outputs), mixture.bank.couplings
-            self.coupling_ = np.array([tasks.matrix(coupling) for coupling in couplings])
-            self.task_groups_ = np.array([tasks.labels(coupling) for coupling in couplings])
-        return mixture
+            super()._fit_rows(rows, rng, progress, held_out)
 
-    def _search_floor(self, n_rows, take, rng) -> float:
-        """The largest floor, hence the smoothest gate, within one standard error of the best on hold-outs.
+    def _remember(self, mixture, trace, plan):
+        super()._remember(mixture, trace, plan)
+        couplings = mixture.bank.couplings
+        self.coupling_ = np.array([plan.tasks.matrix(coupling) for coupling in couplings])
+        self.task_groups_ = np.array([plan.tasks.labels(coupling) for coupling in couplings])
 
-        `take(rows)` gives the rows at these places and their `Target`.
-        """
+    def _starting(self, rows, rng):
+        if self.covariance_floor == "auto":
+            self.covariance_floor_ = self._search_floor(rows, rng)
+        else:
+            self.covariance_floor_ = float(self.covariance_floor)
+        return self._start_with(self.covariance_floor_)
+
+    def _start_with(self, floor):
+        return partial(_start, placement=self._placement(self.n_experts), floor=floor, covariance=self.covariance)
+
+    def _tasks(self, rows):
+        n_groups, n_outputs = self.n_groups, rows.target.n_outputs
+        if n_groups == "auto":
+            n_groups = max(1, min(5, rows.n_features, self.n_experts - 1))
+        return ClusteredTasks(self.groups, n_groups, self.alpha / n_outputs, self.beta / n_outputs)
+
+    def _search_floor(self, rows, rng) -> float:
+        """The largest floor, hence the smoothest gate, within one standard error of the best on hold-outs."""
         scores: dict[float, list[float]] = {floor: [] for floor in FLOORS}
         for _ in range(SEARCH_SPLITS):
-            chosen = rng.permutation(n_rows)[: SEARCH_ROWS + SEARCH_ROWS // 3]
+            chosen = rng.permutation(rows.n_rows)[: SEARCH_ROWS + SEARCH_ROWS // 3]
             n_test = len(chosen) // 4
             test, train = np.arange(n_test), np.arange(n_test, len(chosen))
-            X, target = take(np.concatenate([chosen[:n_test], np.sort(chosen[n_test:])]))
+            X, target = rows.take(np.concatenate([chosen[:n_test], np.sort(chosen[n_test:])]))
             if n_test == 0 or len(np.unique(target.label[train])) < len(target.classes):
                 return 1e-3  # too few rows to tell
             seed = rng.randint(2**31 - 1)
@@ -216,40 +233,30 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         return max(floor for floor in FLOORS if self.floor_scores_[floor] >= enough)
 
     def _score_floor(self, floor, X, target, train, test, rng) -> float:
-        """Accuracy on the rows `test` of a model of this floor from the rows `train`."""
-        part = target.take(train)
-        model = type(self)(**self.get_params(deep=False)).set_params(
-            covariance_floor=floor,
-            max_iter=min(self.max_iter, SEARCH_ITER),
-            # All of the search may take half of the time.
-            max_time=None if self.max_time is None else 0.5 * self.max_time / (SEARCH_SPLITS * len(FLOORS)),
-            early_stopping=False,
-            verbose=0,
-            groups=None,
-            calibration=None,
-        )
-        model.covariance_floor_, model.n_features_in_ = floor, self.n_features_in_
-        # Not its own `fit`: the rows are validated already, and callbacks are for the final run.
-        BaseMixtureClassifier._fit_mixture(
-            model, X[train], part, rng, _Watch(model, part, Progress(model, model.max_time))
-        )
-        scores = model.mosaic_.decision_function(X[test], self.n_jobs)
+        """Accuracy on the rows `test` of a short run, without groups, with this floor from the rows `train`."""
+        rows = MemoryRows.of(X[train], target.take(train))
+        plan = replace(
+            self._plan_from(self._start_with(floor), rows), tasks=replace(self._tasks(rows), groups=None),
+            max_iter=min(self.max_iter, SEARCH_ITER), link="vote",
+        )  # fmt: skip
+        deadline = None
+        if self.max_time is not None:  # all of the search may take half of the time
+            deadline = perf_counter() + 0.5 * self.max_time / (SEARCH_SPLITS * len(FLOORS))
+        _, mixture, _ = fit_em(rows, plan, rng, deadline, watch=lambda *_: None)
+        scores = mixture.mosaic(plan.link).decision_function(X[test], self.n_jobs)
         return target.head.accuracy(scores, target.label[test], target.weight[test])
-
-    def _tasks(self, n_outputs):
-        n_groups = self.n_groups
-        if n_groups == "auto":
-            n_groups = max(1, min(5, self.n_features_in_, self.n_experts - 1))
-        return ClusteredTasks(self.groups, n_groups, self.alpha / n_outputs, self.beta / n_outputs)
-
-    def _start_gate(self, data, rng):
-        _, shares = self._place(data, rng, self.n_experts)
-        mean = np.average(data.X, axis=0, weights=data.weight)
-        variance = within_variance(data.X, mean[None, :], data.weight) / data.X.shape[1]
-        floor = self.covariance_floor_ * (variance if variance > 0 else 1.0)
-        return GaussianGate.from_shares(data.gate_rows, shares, floor=floor, covariance=self.covariance), shares
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
+
+
+def _start(rows, rng, *, placement, floor, covariance):
+    """The Gaussians of k-means cells."""
+    rows.deal(rows.place(rng=rng, **placement))
+    variance = rows.mean_variance()
+    sums, mass = rows.moments()
+    return GaussianGate.from_moments(
+        sums, mass, floor=floor * (variance if variance > 0 else 1.0), covariance=covariance
+    )

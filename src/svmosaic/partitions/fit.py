@@ -4,29 +4,37 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from svmosaic._validation import NO_WEIGHT, _class_weights, require_two_classes
-from svmosaic.calibration import N_FOLDS, fit_calibration
-from svmosaic.gates import SingleCell
+from svmosaic._validation import NO_WEIGHT, Target, _class_weights, require_two_classes
+from svmosaic.calibration import N_FOLDS, fit_calibration, require_rows
 from svmosaic.heads import Classify
 from svmosaic.maps.pieces import SAMPLE, Pieces
 from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
 from svmosaic.models._composed_fit import Solved
 from svmosaic.models._progress import Progress
-from svmosaic.partitions.mixture import fit_mixture
-from svmosaic.partitions.newton import solve_partitions
+from svmosaic.partitions.mixture import PartitionedEMRows
 from svmosaic.partitions.part import (
     Job,
     cells_used,
     describe,
     held_out_scores,
+    is_sparse,
     prepare,
     regions,
     with_codes,
     with_map,
 )
-from svmosaic.partitions.placement import place, sample
+from svmosaic.partitions.placement import place, sample, take
+from svmosaic.partitions.solve import solve_partitions
 
-SUPPORTED = (LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, MultiTaskMixtureSVC)
+# The estimators that can be fitted, and the values that their parameters must have for it.
+NEEDS: dict[type, dict] = {
+    LinearSVC: {"pieces": None},
+    KMeansSVC: {"pieces": None, "coupling": None},
+    ClusteredSVC: {"pieces": None},
+    LocallyLinearSVC: {"pieces": None, "feature_map": None, "multi_class": "ovr", "penalize_intercept": True},
+    MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
+}
+SUPPORTED = tuple(NEEDS)
 # Held-out scores that calibration is fitted to, at most about so many.
 CALIBRATION_ROWS = 200_000
 
@@ -66,10 +74,7 @@ def fit(estimator, partitions):
     """
     _check_supported(estimator)
     progress = Progress(estimator, estimator.max_time)
-    rows = PartitionedRows(partitions, _survey(estimator, partitions))
-    if isinstance(estimator, MultiTaskMixtureSVC):
-        return fit_mixture(estimator, rows, progress)
-    return estimator.fit_rows(rows, progress)
+    return estimator.fit_rows(PartitionedRows(partitions, _survey(estimator, partitions)), progress)
 
 
 def _check_supported(estimator):
@@ -81,15 +86,10 @@ def _check_supported(estimator):
         raise ValueError(
             f"over partitions {name} is solved by Newton's method: solver must be 'auto', got {estimator.solver!r}"
         )
-    refused = {"multi_class": "ovr", "penalize_intercept": True, "feature_map": None, "early_stopping": False}
-    for parameter, wanted in refused.items():
-        value = getattr(estimator, parameter, wanted)
-        if value is not wanted and value != wanted:
+    for parameter, wanted in next(needs for kind, needs in NEEDS.items() if isinstance(estimator, kind)).items():
+        value = getattr(estimator, parameter)
+        if not (value is wanted or (wanted is not None and value == wanted)):
             raise ValueError(f"over partitions {name} needs {parameter}={wanted!r}, got {value!r}")
-    if isinstance(estimator, MultiTaskMixtureSVC) and getattr(estimator, "calibration", None) is not None:
-        raise ValueError(f"over partitions {name} needs calibration=None, got {estimator.calibration!r}")
-    if getattr(estimator, "coupling", None) is not None:
-        raise ValueError(f"over partitions {name} needs coupling=None, got {estimator.coupling!r}")
 
 
 def _survey(estimator, partitions) -> Survey:
@@ -142,7 +142,7 @@ class PartitionedRows:
         self.one_tile = False
 
     @property
-    def n_tile_features(self) -> int:
+    def n_seen(self) -> int:
         """Features that the tiles see."""
         return self.n_features if self.feature_map is None else self.feature_map.n_features
 
@@ -163,20 +163,14 @@ class PartitionedRows:
 
     def encode(self, gate, options):
         self.partitions.advance(with_codes, gate, options.C, options.bias, self.partitions.n_threads)
-        self.one_tile = isinstance(gate, SingleCell) or gate.coding == "nearest"
+        self.one_tile = gate.width == 1
 
     def solve(self, coupling, options, progress, rng, start=None):
         return self._solve(self._jobs(coupling, options), options, progress)
 
     def calibrate(self, method, fitted, solve_tiles, options, progress, rng):
         """Fit the calibration to scores of rows held out in turn; the folds are solved in the same rounds."""
-        counts, classes = self.target.class_counts, self.target.classes
-        rarest = int(counts.argmin())
-        if counts[rarest] < N_FOLDS:
-            raise ValueError(
-                f"calibration={method!r} holds rows out in {N_FOLDS} folds and needs at least {N_FOLDS} of each class, "
-                f"but class {str(classes[rarest])!r} has {counts[rarest]}; pass calibration=None"
-            )
+        require_rows(method, self.target.classes, self.target.class_counts, N_FOLDS)
         coupling = fitted.solved.coupling
         jobs = self._jobs(coupling, options)
         n_outputs = len(jobs)
@@ -194,6 +188,19 @@ class PartitionedRows:
     def region_counts(self, mosaic, head, n_jobs):
         return self.partitions.total(regions, mosaic, head, self.partitions.n_threads)
 
+    @property
+    def is_sparse(self) -> bool:
+        return any(self.partitions.gather(is_sparse))
+
+    def take(self, rows):
+        order = np.argsort(rows)
+        X, weight, label = take(self.partitions, rows[order])
+        back = np.argsort(order)
+        return X[back], Target(self.target.classes, label[back], weight[back])
+
+    def for_em(self, **options):
+        return PartitionedEMRows(self, **options)
+
     def _jobs(self, coupling, options):
         n_outputs = self.target.n_outputs
         return [Job(c, c, n_outputs, coupling, options.loss) for c in range(n_outputs)]
@@ -201,10 +208,10 @@ class PartitionedRows:
     def _solve(self, jobs, options, progress):
         """All jobs in the same rounds; over partitions the tiles of a job are solved together."""
         coupling = jobs[0].coupling
-        shape = coupling.n_blocks, self.n_tile_features + 1
+        shape = coupling.n_blocks, self.n_seen + 1
         control = progress.control(len(jobs), coupling, shape, False, len(jobs))
         solutions = solve_partitions(
-            self.partitions, jobs, n_features=self.n_tile_features, n_rows=self.n_rows, one_tile=self.one_tile,
+            self.partitions, jobs, n_features=self.n_seen, n_rows=self.n_rows, one_tile=self.one_tile,
             tol=options.tol, max_iter=options.max_iter, control=control,
         )  # fmt: skip
         progress.report(solutions, coupling, options.max_iter, control)

@@ -1,196 +1,117 @@
-"""EM of `MultiTaskMixtureSVC` over partitions: the E-step where the rows are, the M-step from sums.
+"""EM over partitions: the E-step where the rows are, the M-step from sums.
 
-The loop, its stop rules and its steps back are those of the local model (`EM` in `svmosaic.models._em_loop`).
+The loop, its two steps, its stop rules and its steps back are those of rows in memory (`svmosaic.models._em_loop.EM`).
 Responsibilities and duals stay with the rows. The Gaussians come from sums of q (x, 1)(x, 1)^T, the experts from the
 optimizer of all models.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from time import perf_counter
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils import check_random_state
 
-from svmosaic._validation import Target
 from svmosaic.couplings import Coupling
-from svmosaic.couplings.clustered import penalty
 from svmosaic.gates import DistanceGate, GaussianGate, Responsibilities
 from svmosaic.gates.gaussian import moments
 from svmosaic.heads import signs_of
-from svmosaic.losses import HINGE
-from svmosaic.models._em_loop import EM, Mixture
-from svmosaic.models._experts import Bank, improved, total_gap
-from svmosaic.models._mixture_classifier import TrainingData, _Watch
-from svmosaic.partitions.newton import solve_partitions
+from svmosaic.models._em_rows import responsibilities
+from svmosaic.models._experts import carried_over, expert_losses, total_gap
 from svmosaic.partitions.part import Job
-from svmosaic.partitions.placement import place, take
-from svmosaic.rows import Rows, bias_of
+from svmosaic.partitions.solve import solve_partitions
+from svmosaic.rows import Rows
 from svmosaic.solvers import Control
-from svmosaic.solvers.certificates import margins, weights_of
+from svmosaic.solvers.certificates import weights_of
 
 
-def fit_mixture(estimator, rows, progress):
-    """Fit a `MultiTaskMixtureSVC`."""
-    partitions, survey, rng = rows.partitions, rows.target, check_random_state(estimator.random_state)
-    estimator._check_parameters()
-    estimator.n_features_in_ = rows.n_features
-    if rows.feature_names is not None:
-        estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
-    if any(partitions.gather(is_sparse)):
-        raise ValueError("Sparse input is not supported: the Gaussian gate needs dense rows. Use X.toarray().")
-    n_outputs = survey.n_outputs
-    if estimator.covariance_floor == "auto":
-        # The local search, which looks at samples anyway: the same ones.
-        estimator.covariance_floor_ = estimator._search_floor(
-            survey.n_rows, lambda rows: _taken(partitions, survey, rows), rng
-        )
-    else:
-        estimator.covariance_floor_ = float(estimator.covariance_floor)
-    if estimator.pieces is not None:
-        rows.bend(estimator.pieces, rng)
-    cells = DistanceGate(
-        place(
-            partitions, survey, estimator.n_experts, source="kmeans", rows_per_center=estimator.rows_per_expert,
-            max_iter=estimator.kmeans_iter, rng=rng, name="centres",
-        )
-    )  # fmt: skip
-    sums, mass = partitions.total(cell_moments, cells)
-    cells, sums, mass = DistanceGate(cells.centers[mass > 0]), sums[mass > 0], mass[mass > 0]
-    whole = sums.sum(axis=0) / mass.sum()
-    squares = np.diagonal(whole)[:-1]
-    variance = float(np.mean(squares - whole[:-1, -1] ** 2))
-    floor = estimator.covariance_floor_ * (variance if variance > 0 else 1.0)
-    gate = GaussianGate.from_moments(sums, mass, floor=floor, covariance=estimator.covariance)
+class PartitionedEMRows:
+    """Rows in partitions (`EMRows`), with what the start of a mixture of Gaussians asks of them.
 
-    def mean_square():
-        if rows.feature_map is None:
-            return float(squares.sum())
-        return float(partitions.total(weighted_squares)) / mass.sum()
+    Parameters
+    ----------
+    rows : PartitionedRows
+    options : Options
+        Of the experts' problems.
+    gate_options : ignored: Gaussians have none
+    rng : ignored: nothing is random here
+    deadline : float or None
+        On the clock of `perf_counter`.
+    """
 
-    bias = bias_of(estimator.fit_intercept, estimator.intercept_scaling, mean_square)
-    label_weight = estimator.label_weight / n_outputs
-    tasks = estimator._tasks(n_outputs)
-    partitions.advance(deal_cells, cells, n_outputs, bias)
-    loop = PartitionEM(estimator, rows, tasks, label_weight, progress)
-    start = Bank(np.zeros((len(mass), n_outputs, rows.n_tile_features + 1)), (tasks.start(len(mass)),) * n_outputs)
-    watch = _Watch(estimator, Target(survey.classes, np.empty(0, int), np.empty(0)), progress)
-    watch.bias, watch.feature_map = bias, rows.feature_map
-    mixture, trace = loop.run(Mixture(gate, loop.update(start, np.ones(len(mass), bool))), watch)
-    for name, value in watch.fitted(mixture).items():
-        setattr(estimator, name, value)
-    estimator.objective_ = np.array(trace.objective)
-    estimator.experts_per_iter_ = np.array(trace.n_experts)
-    estimator.effective_experts_ = np.array(trace.effective_experts)
-    estimator.calibration_ = None
-    estimator.n_iter_, estimator.stop_reason_ = trace.n_iter, trace.stop_reason
-    estimator._warn_of_max_time()
-    couplings = mixture.bank.couplings
-    estimator.coupling_ = np.array([tasks.matrix(coupling) for coupling in couplings])
-    estimator.task_groups_ = np.array([tasks.labels(coupling) for coupling in couplings])
-    return estimator
-
-
-def _taken(partitions, survey, rows):
-    """Rows at these places, in this order, and their targets."""
-    order = np.argsort(rows)
-    X, weight, label = take(partitions, rows[order])
-    back = np.argsort(order)
-    return X[back], Target(survey.classes, label[back], weight[back])
-
-
-@dataclass(frozen=True)
-class Mass:
-    """Responsibilities of all partitions, as far as the driver needs them."""
-
-    mass: np.ndarray
-
-    @property
-    def n_experts(self) -> int:
-        return len(self.mass)
-
-    @property
-    def effective_experts(self) -> float:
-        share = self.mass[self.mass > 0] / self.mass.sum()
-        return float(np.exp(-np.dot(share, np.log(share))))
-
-
-class PartitionEM(EM):
-    """The EM loop with its two steps over partitions."""
-
-    def __init__(self, estimator, rows, tasks, label_weight, progress):
-        super().__init__(
-            None, None, label_weight=label_weight, gate_options={}, tol=estimator.tol, max_iter=estimator.max_iter,
-            deadline=progress.deadline, n_threads=rows.partitions.n_threads,
-        )  # fmt: skip
-        self.partitions = rows.partitions
-        self.rows = rows
-        self.tasks = tasks
-        self.progress = progress
-        self.solver = {"tol": estimator.inner_tol, "max_iter": estimator.inner_max_iter}
+    def __init__(self, rows, *, options, gate_options, rng, deadline):
+        self.partitions, self.place = rows.partitions, rows.place
+        self.n_rows, self.n_seen, self.n_outputs = rows.n_rows, rows.n_seen, rows.target.n_outputs
+        self.feature_map = rows.feature_map
+        self.options, self.deadline, self.n_threads = options, deadline, rows.partitions.n_threads
+        self.mass = self.cells = self.sums = None
         self.solved = False
-        self.gap = np.nan
 
-    @property
-    def experts_gap(self) -> float:
-        return self.gap
+    # ---- the start ----
 
-    def e_step(self, mixture):
-        self.partitions.advance(share_out, mixture, self.label_weight, self.drop, self.n_threads)
-        log_likelihood, mass = self.partitions.total(shares_summary)
-        return float(log_likelihood) - mixture.bank.penalty, Mass(mass)
+    def deal(self, centers):
+        """Give each row to its nearest center; the centers that have rows."""
+        sums, mass = self.partitions.total(cell_moments, DistanceGate(centers))
+        self.cells = DistanceGate(centers[mass > 0])
+        self.sums, self.mass = sums[mass > 0], mass[mass > 0]
+        return self.cells.centers
 
-    def m_step(self, mixture, shares):
-        kept = shares.mass > 1e-10 * shares.mass.sum()
+    def moments(self):
+        """Sums of q (x, 1)(x, 1)^T of each cell, and its weight."""
+        return self.sums, self.mass
+
+    def _second_moments(self):
+        whole = self.sums.sum(axis=0) / self.mass.sum()
+        return np.diagonal(whole)[:-1], whole[:-1, -1]
+
+    def mean_square(self) -> float:
+        """The mean squared norm of the rows as the experts see them."""
+        if self.feature_map is not None:
+            return float(self.partitions.total(weighted_squares)) / self.mass.sum()
+        return float(self._second_moments()[0].sum())
+
+    def mean_variance(self) -> float:
+        """The mean variance of the features."""
+        squares, mean = self._second_moments()
+        return float(np.mean(squares - mean**2))
+
+    def append(self, bias):
+        """Append the constant of the experts' intercepts to the rows."""
+        self.partitions.advance(deal_cells, self.cells, self.n_outputs, bias)
+
+    # ---- EM ----
+
+    def share_out(self, mixture, label_weight, drop):
+        self.partitions.advance(share_out, mixture, label_weight, drop, self.n_threads)
+        log_likelihood, self.mass = self.partitions.total(shares_summary)
+        return float(log_likelihood), self.mass
+
+    def updated_gate(self, gate):
+        kept = gate.alive(self.mass)
         sums, mass = self.partitions.total(share_moments, kept)
-        gate = GaussianGate.from_moments(
-            sums, mass, floor=mixture.gate.floor, covariance=mixture.gate.covariance
-        )  # fmt: skip
-        bank = mixture.bank
-        if not kept.all():
-            tiles = bank.tiles[kept]
-            bank = Bank(tiles, tuple(self.tasks.fit(tiles[:, c]) for c in range(tiles.shape[1])))
-        return Mixture(gate, self.update(bank, kept))
+        return GaussianGate.from_moments(sums, mass, floor=gate.floor, covariance=gate.covariance), kept
 
-    def update(self, bank, kept):
-        """Experts no worse than the bank's for the responsibilities that the partitions hold."""
-        n_outputs = len(bank.couplings)
-        self.partitions.advance(pair_up, kept, self.label_weight)
-        jobs = [Job(c, c, n_outputs, coupling, HINGE) for c, coupling in enumerate(bank.couplings)]
+    def pair_up(self, kept, label_weight):
+        self.partitions.advance(pair_up, kept, label_weight)
+
+    def solve(self, couplings):
+        jobs = [Job(c, c, len(couplings), coupling, self.options.loss) for c, coupling in enumerate(couplings)]
         start = None
         if self.solved:
             # The duals of pairs that stay are with the rows; the weights they imply are where the solver begins.
             start = self.partitions.total(implied_weights, jobs, self.n_threads)
+        left = None if self.deadline is None else max(0.0, self.deadline - perf_counter())
         solutions = solve_partitions(
-            self.partitions, jobs, n_features=self.rows.n_tile_features, n_rows=self.rows.n_rows, one_tile=True,
-            start=start, keep_duals=True, control=Control(self.progress.left), **self.solver,
+            self.partitions, jobs, n_features=self.n_seen, n_rows=self.n_rows, one_tile=True, start=start,
+            keep_duals=True, control=Control(left), tol=self.options.tol, max_iter=self.options.max_iter,
         )  # fmt: skip
         self.solved = True
-        self.gap = total_gap(bank.couplings, solutions)
-        found = np.stack([job.coupling.tiles(s.weights) for job, s in zip(jobs, solutions, strict=True)], axis=1)
-        losses = self.partitions.total(expert_losses, [bank.tiles, found], self.n_threads)
-        tiles = bank.tiles.copy()
-        for c, coupling in enumerate(bank.couplings):
-            old, new = (
-                _objective(coupling, weights[:, c], loss[c])
-                for weights, loss in zip([bank.tiles, found], losses, strict=True)
-            )
-            tiles[:, c] = np.where(np.atleast_1d(improved(old, new))[:, None], found[:, c], tiles[:, c])
-        return Bank(tiles, tuple(self.tasks.fit(tiles[:, c], k) for c, k in enumerate(bank.couplings)))
+        tiles = [coupling.tiles(s.weights) for coupling, s in zip(couplings, solutions, strict=True)]
+        return np.stack(tiles, axis=1), total_gap(couplings, solutions)
 
-
-def _objective(coupling, tiles, losses):
-    """Of each expert where they are independent, else of all together."""
-    if coupling.n_shared == 0:
-        return 0.5 * np.einsum("jf,jf->j", tiles, tiles) / coupling.own**2 + losses
-    return penalty(coupling, tiles) + losses.sum()
+    def losses(self, banks):
+        return self.partitions.total(losses_of, banks, self.options.loss, self.n_threads)
 
 
 # ---- on one partition -----------------------------------------------------------------------------------------------
-
-
-def is_sparse(part):
-    """Whether the rows are stored sparsely."""
-    return sparse.issparse(part.X)
 
 
 def weighted_squares(part):
@@ -218,14 +139,10 @@ def share_out(part, mixture, label_weight, drop, n_threads):
     """With the responsibilities of the E-step."""
     n_outputs = part.extra["n_outputs"]
     signs = np.stack([signs_of(part.label, c, n_outputs) for c in range(n_outputs)], axis=1)
-    tile_rows = None if part.feature_map is None else part.tile_rows
-    data = TrainingData(part.X, np.ascontiguousarray(signs), part.weight, part.bias, tile_rows)
-    local = EM(
-        data, None, label_weight=label_weight, gate_options={}, tol=0, max_iter=0, deadline=None, n_threads=n_threads,
-        drop=drop,
-    )  # fmt: skip
-    value, shares = local.e_step(mixture)
-    return replace(part, extra={**part.extra, "shares": shares, "value": value + mixture.bank.penalty})
+    value, shares = responsibilities(
+        Rows(part.tile_rows, part.bias), part.X, signs, part.weight, mixture, label_weight, drop, n_threads
+    )
+    return replace(part, extra={**part.extra, "shares": shares, "value": value})
 
 
 def shares_summary(part):
@@ -243,24 +160,10 @@ def pair_up(part, kept, label_weight):
     """With (row, expert) pairs as problem rows, and the duals of pairs that were there before."""
     shares = part.extra["shares"].restricted(kept)
     cost = label_weight * shares.cost
-    known = part.extra.get("pairs")
     duals = {}
-    if known is not None and part.duals:
-        row, expert = known
-        if not kept.all():
-            alive = kept[expert]
-            row, expert = row[alive], (np.cumsum(kept) - 1)[expert[alive]]
-            duals = {slot: alpha[alive] for slot, alpha in part.duals.items()}
-        else:
-            duals = part.duals
-        have = row * np.int64(shares.n_experts) + expert
-        want = shares.row * np.int64(shares.n_experts) + shares.expert
-        place_of = np.minimum(np.searchsorted(have, want), max(len(have) - 1, 0))
-        same = have[place_of] == want if len(have) else np.zeros(len(want), bool)
-        duals = {
-            slot: np.clip(np.where(same, alpha[place_of], 0.0), 0.0, cost) if len(have) else np.zeros(len(want))
-            for slot, alpha in duals.items()
-        }
+    if part.duals:
+        carried = carried_over(list(part.duals.values()), part.extra["pairs"], kept, shares)
+        duals = {slot: np.clip(alpha, 0.0, cost) for slot, alpha in zip(part.duals, carried, strict=True)}
     tile = np.ascontiguousarray(shares.expert[:, None])
     extra = {**part.extra, "shares": shares, "pairs": (shares.row, shares.expert)}
     return replace(part, tile=tile, code=None, index=shares.row, cost=cost, duals=duals, extra=extra, built={})
@@ -271,15 +174,9 @@ def implied_weights(part, jobs, n_threads):
     return [weights_of(part.problem(job), part.center(job), n_threads) for job in jobs]
 
 
-def expert_losses(part, banks, n_threads):
-    """For each bank of tiles and output: the losses of each expert."""
-    found = []
-    for tiles in banks:
-        n_experts, n_outputs, _ = tiles.shape
-        each = []
-        for c in range(n_outputs):
-            problem = part.problem(Job(c, c, n_outputs, Coupling.independent(n_experts), HINGE))
-            losses = problem.cost * HINGE.value(margins(problem, np.ascontiguousarray(tiles[:, c]), n_threads))
-            each.append(np.bincount(problem.tile[:, 0], losses, n_experts))
-        found.append(each)
-    return found
+def losses_of(part, banks, loss, n_threads):
+    """For each array of tiles and output: the losses of each expert."""
+    n_experts, n_outputs, _ = banks[0].shape
+    alone = Coupling.independent(n_experts)
+    problems = [part.problem(Job(c, c, n_outputs, alone, loss)) for c in range(n_outputs)]
+    return [[expert_losses(problem, tiles[:, c], n_threads) for c, problem in enumerate(problems)] for tiles in banks]

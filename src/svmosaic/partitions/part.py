@@ -7,7 +7,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, column_or_1d
 
-from svmosaic import _core
 from svmosaic._validation import DTYPES, check_norms, check_weight
 from svmosaic.calibration import N_FOLDS
 from svmosaic.couplings import Coupling
@@ -17,8 +16,7 @@ from svmosaic.losses import Loss
 from svmosaic.packing import without_duplicates
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem
-from svmosaic.solvers.certificates import dual, margins, primal, weights_of
-from svmosaic.solvers.hessians import crossed_hessians
+from svmosaic.solvers.share import Share
 
 
 def size_of(*values) -> int:
@@ -102,11 +100,6 @@ class Part:
         """The rows as the tiles see them."""
         return self._once("tile_rows", lambda: self.X if self.feature_map is None else self.feature_map.rows(self.X)[1])
 
-    @property
-    def rows(self) -> Rows:
-        """The same with the constant of the intercepts, as the core reads them."""
-        return self._once("rows", lambda: Rows(self.tile_rows, self.bias))
-
     def without_rows(self) -> "Part":
         return replace(self, X=None, built={})
 
@@ -118,10 +111,9 @@ class Part:
         """The share of this partition in the problem of a job."""
         key = job.coupling.own, job.coupling.shared.tobytes()
         if key not in self.built:
+            rows = self._once("rows", lambda: Rows(self.tile_rows, self.bias))
             unused = np.ones(len(self.tile), dtype=np.int8)
-            self.built[key] = Problem(
-                self.rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index
-            )
+            self.built[key] = Problem(rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index)
         label = self.label if self.index is None else self.label[self.index]
         cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
         target = job.loss.rows(signs_of(label, job.output, job.n_outputs), cost)
@@ -146,31 +138,9 @@ class Part:
         found = self.duals.get(job.slot)
         return np.zeros(len(self.cost)) if found is None else found
 
-    def hessians(self, curvature, n_tiles, n_threads):
-        """One matrix sum_r curvature_r code_r^2 (x_r, bias)(x_r, bias)^T a tile."""
-        design, row, tile, square = self._once("pairs", lambda: self._pair(n_tiles))
-        weight = curvature[row] if square is None else curvature[row] * square
-        active = np.flatnonzero(weight).astype(np.int32)
-        offsets = np.searchsorted(tile[active], np.arange(n_tiles + 1)).astype(np.int64)
-        size = self.rows.n_features + 1
-        out = np.empty((n_tiles, size, size))
-        _core.tile_hessians(self.rows.core, design, active, offsets, weight, out, n_threads)
-        return out
-
-    def _pair(self, n_tiles):
-        """The (problem row, tile) pairs sorted by tile."""
-        tile = np.ascontiguousarray(self.tile).ravel()
-        order = np.argsort(tile, kind="stable")
-        row = (order // self.tile.shape[1]).astype(np.int32)
-        square = None if self.code is None else np.square(self.code.ravel()[order])
-        index = row if self.index is None else self.index[row]
-        tile = np.ascontiguousarray(tile[order])
-        design = _core.Design(self.rows.core, tile[:, None], None, index, n_tiles)
-        return design, row, tile, square
-
-    def crossed_hessians(self, curvature, n_tiles, n_threads):
-        """The same for each pair of tiles, with code_rs code_rt in the place of code_r^2."""
-        return crossed_hessians(self.rows, self.tile, self.code, self.index, curvature, n_tiles, n_threads)
+    def share(self, job, n_threads) -> Share:
+        """The part of this partition in the answers to the solver."""
+        return Share(self.problem(job), self.center(job), n_threads)
 
     def _once(self, name, make):
         if name not in self.built:
@@ -281,6 +251,11 @@ def lloyd(part, gate, stratum):
     return sums, mass, np.array(inertia)
 
 
+def is_sparse(part):
+    """Whether the rows are stored sparsely."""
+    return sparse.issparse(part.X)
+
+
 def cells_used(part, gate, n_threads):
     """How much weight there is in each cell."""
     return np.bincount(gate.code(part.X, n_threads)[0][:, 0], part.weight, gate.n_tiles)
@@ -323,106 +298,14 @@ class Job:
     fold: int | None = None
 
 
-@dataclass(frozen=True)
-class Move:
-    """Duals take the step to their response at these weights."""
-
-    job: Job
-    weights: np.ndarray
-    step: float
-
-
-@dataclass(frozen=True)
-class Evaluate:
-    """Loss, dual, gradient and curvature at these weights; `move` is to be done before.
-
-    The curvature is one matrix a tile ("tiles"), one a pair of tiles ("pairs"), or left out (None).
-    """
-
-    job: Job
-    weights: np.ndarray
-    step: float
-    reach: float
-    curved: str | None
-    move: Move | None = None
-
-    def of(self, part, n_threads):
-        problem = part.problem(self.job)
-        margin, response, curvature, center = _respond(part, problem, self, n_threads)
-        proximal = 0.0 if center is None else _core.proximal(center, problem.cost, response, self.step)
-        nothing = np.zeros(1)
-        sums = [
-            part.n_rows,
-            problem.primal_at_zero,
-            primal(problem, nothing, margin),
-            dual(problem, nothing, response),
-            proximal,
-        ]
-        hessians = nothing
-        if self.curved is not None:
-            form = part.hessians if self.curved == "tiles" else part.crossed_hessians
-            hessians = form(curvature, self.job.coupling.n_tiles, n_threads)
-        return np.array(sums), weights_of(problem, response, n_threads), hessians
-
-
-@dataclass(frozen=True)
-class Slopes:
-    """What the losses add to the slope along a direction, at these steps."""
-
-    job: Job
-    weights: np.ndarray
-    step: float
-    direction: np.ndarray
-    lengths: np.ndarray
-    move: None = None
-
-    def of(self, part, n_threads):
-        problem = part.problem(self.job)
-        margin, change = margins(problem, self.weights, n_threads), margins(problem, self.direction, n_threads)
-        center = part.center(self.job)
-        return np.array(
-            [
-                _core.pull(center, problem.cost, problem.threshold, margin, change, float(t), n_threads, self.step)
-                for t in self.lengths
-            ]
-        )
-
-
-@dataclass(frozen=True)
-class Product:
-    """The losses' Hessian at these weights times a vector."""
-
-    job: Job
-    weights: np.ndarray
-    step: float
-    reach: float
-    vector: np.ndarray
-    move: None = None
-
-    def of(self, part, n_threads):
-        problem = part.problem(self.job)
-        _, _, curvature, _ = _respond(part, problem, self, n_threads)
-        return weights_of(problem, curvature * margins(problem, self.vector, n_threads), n_threads)
-
-
-def _respond(part, problem, asked, n_threads):
-    """Margins, the duals that answer them, where these are free to move, and the centre of the step."""
-    margin = margins(problem, asked.weights, n_threads)
-    center = part.center(asked.job)
-    response, curvature = np.empty_like(margin), np.empty_like(margin)
-    reach = getattr(asked, "reach", 0.0)
-    _core.respond(center, problem.cost, problem.threshold, margin, reach, response, curvature, n_threads, asked.step)
-    return margin, response, curvature, center
-
-
-def answer(part, requests, n_threads):
+def answer(part, questions, n_threads):
     """The answers to all questions of a round, in one pass over the rows."""
-    return [request.of(part, n_threads) for request in requests]
+    return [question.of(part.share(question.job, n_threads)) for question in questions]
 
 
 def move(part, moves, n_threads):
     """With the duals moved."""
     duals = dict(part.duals)
     for asked in moves:
-        duals[asked.job.slot] = _respond(part, part.problem(asked.job), asked, n_threads)[1]
+        duals[asked.job.slot] = part.share(asked.job, n_threads).respond(asked.weights, asked.step)
     return replace(part, duals=duals)

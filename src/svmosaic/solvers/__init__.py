@@ -3,7 +3,7 @@
 from svmosaic.rows import Rows
 from svmosaic.solvers.control import Control
 from svmosaic.solvers.crammer_singer import solve_crammer_singer
-from svmosaic.solvers.problem import Problem, problems_of
+from svmosaic.solvers.problem import Problem, Sight, problems_of
 from svmosaic.solvers.sgd import SgdOptions, StochasticDescent
 from svmosaic.solvers.solution import Solution
 from svmosaic.solvers.solve import SOLVERS, solve, warn_if_unconverged
@@ -14,6 +14,7 @@ __all__ = [
     "Problem",
     "Rows",
     "SgdOptions",
+    "Sight",
     "Solution",
     "StochasticDescent",
     "problems_of",

@@ -27,23 +27,32 @@ def _sum_of_rows(term, n_rows) -> float:
     return float(sum(term(slice(r, r + _AT_A_TIME)) for r in range(0, n_rows, _AT_A_TIME)))
 
 
-def _half_square(weights) -> float:
+def half_square(weights) -> float:
     """|V|^2 / 2, tile by tile: features that are zero throughout leave the bits as they are without them."""
     return float(0.5 * np.einsum("...f,...f->...", weights, weights).sum())
 
 
+def loss_sum(problem, margin) -> float:
+    """The losses of all rows, from their margins."""
+    cost, threshold, value = problem.cost, problem.threshold, problem.loss.value
+    return _sum_of_rows(lambda r: np.dot(cost[r], value(margin[r], at(threshold, r))), len(cost))
+
+
+def dual_sum(problem, alpha) -> float:
+    """What the duals of all rows earn less what they pay: D(alpha) but for the weights."""
+    earned = alpha.sum() if problem.threshold is None else np.dot(problem.threshold, alpha)
+    paid = _sum_of_rows(lambda r: problem.loss.dual_cost(alpha[r], problem.cost[r]), len(alpha))
+    return float(earned) - paid
+
+
 def primal(problem, weights, margin) -> float:
     """P(V), from V and the margins it gives."""
-    cost, threshold, value = problem.cost, problem.threshold, problem.loss.value
-    losses = _sum_of_rows(lambda r: np.dot(cost[r], value(margin[r], at(threshold, r))), len(cost))
-    return _half_square(weights) + losses
+    return half_square(weights) + loss_sum(problem, margin)
 
 
 def dual(problem, weights, alpha) -> float:
     """D(alpha), from alpha and V(alpha)."""
-    earned = alpha.sum() if problem.threshold is None else np.dot(problem.threshold, alpha)
-    paid = _sum_of_rows(lambda r: problem.loss.dual_cost(alpha[r], problem.cost[r]), len(alpha))
-    return float(earned) - _half_square(weights) - paid
+    return dual_sum(problem, alpha) - half_square(weights)
 
 
 @dataclass(frozen=True)
@@ -61,9 +70,9 @@ class Certificate:
         return 0.0 if -1e-10 * (abs(self.primal) + abs(self.dual)) <= gap < 0 else gap
 
 
-def margins(problem, weights, n_threads: int = 1):
+def margins(problem, weights, n_threads: int = 1, out=None):
     """s_r f_r of each problem row, by the core, in float64."""
-    out = np.empty(problem.n_rows)
+    out = np.empty(problem.n_rows) if out is None else out
     _core.margins(problem.rows.core, problem.design, problem.sign, weights, out, n_threads)
     return out
 

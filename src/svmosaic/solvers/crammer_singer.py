@@ -16,16 +16,21 @@ import numpy as np
 from svmosaic import _core
 from svmosaic.solvers.certificates import Certificate, shorten
 from svmosaic.solvers.control import alone
-from svmosaic.solvers.dual_descent import FLOAT32_TOL, SECONDS_A_CALL
+from svmosaic.solvers.dual_descent import descend, start_weights
 from svmosaic.solvers.solution import Solution
+
+
+def reached(scores, label):
+    """e_rm + f_rm of shape (n_rows, n_classes): the loss of a row is its largest less the score of the row's class."""
+    out = scores + 1.0
+    out[np.arange(len(label)), label] -= 1.0
+    return out
 
 
 def primal(weights, scores, label, cost) -> float:
     """P(V), from V and the scores of shape (n_rows, n_classes) it gives."""
-    rows = np.arange(len(label))
-    reached = scores + 1.0
-    reached[rows, label] -= 1.0
-    return float(0.5 * np.vdot(weights, weights) + np.dot(cost, reached.max(axis=1) - scores[rows, label]))
+    losses = reached(scores, label).max(axis=1) - scores[np.arange(len(label)), label]
+    return float(0.5 * np.vdot(weights, weights) + np.dot(cost, losses))
 
 
 def dual(weights, alpha, label) -> float:
@@ -38,29 +43,33 @@ def certify(problem, alpha, label, n_threads=1) -> Certificate:
     """The certificate of a dual point, with V recomputed from it; weights of shape (n_classes, n_blocks, size)."""
     plus = np.ones(problem.n_rows, dtype=np.int8)
     weights = np.empty((alpha.shape[1], *problem.shape))
-    scores = np.empty(alpha.shape[::-1])
-    for m, weight in enumerate(weights):
-        column = np.ascontiguousarray(alpha[:, m])
+    for weight, column in zip(weights, alpha.T, strict=True):
+        column = np.ascontiguousarray(column)
         _core.accumulate(problem.rows.core, problem.design, plus, column, weight, n_threads)
-        _core.margins(problem.rows.core, problem.design, plus, weight, scores[m], n_threads)
-    return Certificate(weights, primal(weights, scores.T, label, problem.cost), dual(weights, alpha, label))
+    scores = _scores(problem, weights, n_threads)
+    return Certificate(weights, primal(weights, scores, label, problem.cost), dual(weights, alpha, label))
+
+
+def _scores(problem, weights, n_threads):
+    plus = np.ones(problem.n_rows, dtype=np.int8)
+    out = np.empty((len(weights), problem.n_rows))
+    for weight, score in zip(weights, out, strict=True):
+        _core.margins(problem.rows.core, problem.design, plus, weight, score, n_threads)
+    return out.T
 
 
 def _shortened(problem, certificate, label, n_threads) -> Certificate:
     """As `certificates.shortened`."""
-    plus, cost, rows = np.ones(problem.n_rows, dtype=np.int8), problem.cost, np.arange(problem.n_rows)
-    scores = np.empty((len(certificate.weights), problem.n_rows))
-    for weight, score in zip(certificate.weights, scores, strict=True):
-        _core.margins(problem.rows.core, problem.design, plus, weight, score, n_threads)
-    scores = scores.T - scores[label, rows][:, None]
-    errors = (np.arange(scores.shape[1]) != label[:, None]).astype(float)
-    square = float(np.vdot(certificate.weights, certificate.weights))
+    scores = _scores(problem, certificate.weights, n_threads)
+    own = np.take_along_axis(scores, label[:, None], axis=1)
 
     def value(t):
-        return 0.5 * t * t * square + float(np.dot(cost, (errors + t * scores).max(axis=1)))
+        return primal(t * certificate.weights, t * scores, label, problem.cost)
 
     def slope(t):
-        return t * square + float(np.dot(cost, scores[rows, (errors + t * scores).argmax(axis=1)]))
+        worst = reached(t * scores, label).argmax(axis=1)[:, None]
+        pull = np.take_along_axis(scores, worst, axis=1) - own
+        return t * float(np.vdot(certificate.weights, certificate.weights)) + float(np.dot(problem.cost, pull[:, 0]))
 
     return shorten(certificate, value, slope, problem.primal_at_zero)
 
@@ -89,33 +98,21 @@ def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_th
     Solution
         With weights of shape (n_classes, n_blocks, n_features + 1) and duals of shape (n_rows, n_classes).
     """
-    control = control or alone()
     label = np.ascontiguousarray(label, dtype=np.int32)
     order = np.flatnonzero(problem.cost > 0).astype(np.int32)
     alpha = np.zeros((problem.n_rows, n_classes))
-    narrow = problem.rows.dtype == np.float32 and tol >= FLOAT32_TOL
-    weights = np.zeros((n_classes, *problem.shape), dtype=np.float32 if narrow else np.float64)
     random = np.random.SeedSequence(seed).generate_state(4, np.uint64)
-    target = aim = tol * problem.primal_at_zero
-    n_iter = failures = 0
-    while True:
-        epochs, estimate = _core.crammer_singer(
+
+    def epochs(weights, *limits):
+        return _core.crammer_singer(
             problem.rows.core, problem.design, label, problem.cost, problem.curvature, order, random, alpha, weights,
-            aim, 1 if control.every_epoch else max_iter - n_iter, control.seconds(SECONDS_A_CALL),
+            *limits,
         )  # fmt: skip
-        n_iter += epochs
-        control.check()
-        over = control.over(n_iter, lambda: certify(problem, alpha, label, n_threads))
-        if estimate > aim and n_iter < max_iter and not over:
-            continue
-        certificate = certify(problem, alpha, label, n_threads)
-        if certificate.gap <= target or n_iter >= max_iter or over:
-            if certificate.primal > problem.primal_at_zero:
-                certificate = _shortened(problem, certificate, label, n_threads)
-            return Solution(certificate, alpha, n_iter, target, "crammer_singer")
-        # The estimate was too rosy: aim lower, and after a second failure stop trusting float32.
-        failures += 1
-        aim *= 0.5
-        if failures == 2 and weights.dtype == np.float32:
-            weights = np.empty(weights.shape)
-        weights[...] = certificate.weights
+
+    certificate, n_iter, target = descend(
+        problem, start_weights(problem, tol, n_classes), epochs, lambda: certify(problem, alpha, label, n_threads),
+        tol=tol, max_iter=max_iter, control=control or alone(),
+    )  # fmt: skip
+    if certificate.primal > problem.primal_at_zero:
+        certificate = _shortened(problem, certificate, label, n_threads)
+    return Solution(certificate, alpha, n_iter, target, "crammer_singer")

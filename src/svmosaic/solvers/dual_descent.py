@@ -31,39 +31,58 @@ def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1,
     control : TaskControl, optional
         Asked between calls of the core whether to stop.
     """
-    control = control or alone()
-    visited = np.flatnonzero(problem.cost > 0).astype(np.int32)
     alpha = start_duals(problem, alpha)
-    narrow = problem.rows.dtype == np.float32 and tol >= FLOAT32_TOL
-    weights = np.zeros(problem.shape, dtype=np.float32 if narrow else np.float64)
-    if alpha.any():
-        _refresh(weights, certify(problem, alpha, n_threads).weights)
+    visited = np.flatnonzero(problem.cost > 0).astype(np.int32)
     state = _core.DescentState(seed.generate_state(4, np.uint64), len(visited))
-    curvature = problem.curvature
+    weights = start_weights(problem, tol)
+    if alpha.any():
+        weights[...] = certify(problem, alpha, n_threads).weights
+
+    def epochs(weights, *limits):
+        return _core.dual_descent(
+            problem.rows.core, problem.design, problem.sign, problem.threshold, problem.cost, problem.loss.power,
+            problem.curvature, visited, state, alpha, weights, *limits,
+        )  # fmt: skip
+
+    certificate, n_iter, target = descend(
+        problem, weights, epochs, lambda: certify(problem, alpha, n_threads), tol=tol, max_iter=max_iter,
+        control=control or alone(), again=lambda: state.unshrink(len(visited)),
+    )  # fmt: skip
+    return Solution(certificate, alpha, n_iter, target, "dual")
+
+
+def descend(problem, weights, epochs, certify, *, tol, max_iter, control, again=None):
+    """Epochs until `certify()`, the certificate of the duals as they are, confirms a gap of tol * P(0).
+
+    `epochs(weights, aim, max_epochs, max_seconds)` returns how many it made and the gap they estimate; `again()` is
+    called before it goes on from weights computed anew. Returns the certificate, the epochs and the gap asked for.
+    """
     target = aim = tol * problem.primal_at_zero
     n_iter = failures = 0
     while True:
-        epochs, estimate = _core.dual_descent(
-            problem.rows.core, problem.design, problem.sign, problem.threshold, problem.cost, problem.loss.power,
-            curvature, visited, state, alpha, weights, aim, 1 if control.every_epoch else max_iter - n_iter,
-            control.seconds(SECONDS_A_CALL),
-        )  # fmt: skip
-        n_iter += epochs
+        limit = 1 if control.every_epoch else max_iter - n_iter
+        n_done, estimate = epochs(weights, aim, limit, control.seconds(SECONDS_A_CALL))
+        n_iter += n_done
         control.check()
-        over = control.over(n_iter, lambda: certify(problem, alpha, n_threads))
+        over = control.over(n_iter, certify)
         if estimate > aim and n_iter < max_iter and not over:
             continue
-        certificate = certify(problem, alpha, n_threads)
+        certificate = certify()
         if certificate.gap <= target or n_iter >= max_iter or over:
-            return Solution(certificate, alpha, n_iter, target, "dual")
+            return certificate, n_iter, target
         # The estimate was too rosy: rows shrunk away came back, or rounding. Aim lower, look at all rows again,
         # and after a second failure stop trusting float32.
         failures += 1
         aim *= 0.5
-        if failures == 2 and weights.dtype == np.float32:
-            weights = np.empty(problem.shape)
-        state.unshrink(len(visited))
-        _refresh(weights, certificate.weights)
+        weights = certificate.weights.astype(np.float64 if failures >= 2 else weights.dtype)
+        if again is not None:
+            again()
+
+
+def start_weights(problem, tol, *n_outputs):
+    """Weights of zero, in float32 if that will do."""
+    narrow = problem.rows.dtype == np.float32 and tol >= FLOAT32_TOL
+    return np.zeros((*n_outputs, *problem.shape), dtype=np.float32 if narrow else np.float64)
 
 
 def start_duals(problem, alpha):
@@ -71,7 +90,3 @@ def start_duals(problem, alpha):
     if alpha is None:
         return np.zeros(problem.n_rows)
     return np.clip(alpha, 0.0, problem.loss.upper(problem.cost))
-
-
-def _refresh(weights, exact):
-    weights[...] = exact

@@ -1,7 +1,7 @@
 """The Hessians of the second-order solvers: how they are formed, and how their systems are solved.
 
-Rows that belong to one tile each make an arrow: one matrix a tile, and a border of the blocks that tiles share. Rows
-with codes c over several tiles make one matrix a pair of tiles: row r adds curvature_r c_rs c_rt (x_r, bias) (x_r,
+Rows that belong to one tile each make an arrow: one matrix per tile, and a border of the blocks that tiles share. Rows
+with codes c over several tiles make one matrix per pair of tiles: row r adds curvature_r c_rs c_rt (x_r, bias) (x_r,
 bias)^T to that of (s, t), and the system is a dense one, for few tiles of few features.
 """
 
@@ -19,17 +19,49 @@ def n_pairs_of(n_tiles: int) -> int:
     return n_tiles * (n_tiles + 1) // 2
 
 
-def crossed_hessians(rows, tile, code, index, curvature, n_tiles, n_threads, check=None):
-    """The matrices of the pairs (s <= t), those of s = 0 first.
+def tile_hessians(problem, curvature, n_threads):
+    """One matrix sum_r curvature_r code_r^2 (x_r, bias)(x_r, bias)^T per tile.
+
+    Rows (or pairs of row and tile, if rows have several) are kept sorted by tile, so that one sweep finds the active
+    ones.
+    """
+    n_tiles, size = problem.coupling.n_tiles, problem.shape[1]
+    design, order, bounds, row, square = problem.once("sorted", lambda: _by_tile(problem))
+    if row is not None:
+        curvature = curvature[row] if square is None else curvature[row] * square
+    members, offsets = np.empty(len(curvature), np.int32), np.empty(n_tiles + 1, np.int64)
+    n_active = _core.active_members(curvature, order, bounds, members, offsets)
+    out = np.empty((n_tiles, size, size))
+    _core.tile_hessians(
+        problem.rows.core, design or problem.design, members[:n_active], offsets, curvature, out, n_threads
+    )
+    return out
+
+
+def _by_tile(problem):
+    """(design, order, bounds, row, square); the last two are of sorted pairs of row and tile, if rows have several."""
+    rows, tile, n_tiles = problem.rows, problem.tile, problem.coupling.n_tiles
+    bounds = np.zeros(n_tiles + 1, dtype=np.int64)
+    np.cumsum(np.bincount(tile.ravel(), minlength=n_tiles), out=bounds[1:])
+    order = None if n_tiles == 1 else np.argsort(tile.ravel(), kind="stable").astype(np.int32)
+    if problem.one_tile_a_row:
+        return None, order, bounds, None, None
+    order = np.arange(tile.size, dtype=np.int32) if order is None else order
+    row = order // np.int32(tile.shape[1])
+    square = None if problem.weight is None else np.square(problem.weight.ravel()[order])
+    place = row if problem.index is None else problem.index[row]
+    return _core.Design(rows.core, tile.ravel()[order][:, None], None, place, n_tiles), None, bounds, row, square
+
+
+def crossed_hessians(problem, curvature, n_threads, check=None):
+    """The matrices of the pairs of tiles (s <= t), those of s = 0 first.
 
     Parameters
     ----------
-    rows : Rows
-    tile, code, index
-        As in `Problem`.
+    problem : Problem
     curvature : ndarray of shape (n_rows,)
         Not negative.
-    n_tiles, n_threads : int
+    n_threads : int
     check : callable, optional
         Called now and then; may raise.
 
@@ -37,6 +69,9 @@ def crossed_hessians(rows, tile, code, index, curvature, n_tiles, n_threads, che
     -------
     ndarray of shape (n_tiles (n_tiles + 1) / 2, n_features + 1, n_features + 1)
     """
+    rows, tile, code, index, n_tiles = (
+        problem.rows, problem.tile, problem.weight, problem.index, problem.coupling.n_tiles,
+    )  # fmt: skip
     left, right = np.triu_indices(tile.shape[1])
     n_pairs, size = n_pairs_of(n_tiles), rows.n_features + 1
     out, part = np.zeros((n_pairs, size, size)), np.empty((n_pairs, size, size))
@@ -77,7 +112,7 @@ def crossed_solve(hessians, coupling, residual):
 def arrow_solve(hessians, coupling, residual):
     r"""The Newton direction: solve (I + B S B^T) p = -residual.
 
-    S holds one matrix a tile, and B maps tiles to blocks as the coupling does. With
+    S holds one matrix per tile, and B maps tiles to blocks as the coupling does. With
     :math:`M_k = (I + \text{own}^2 S_k)^{-1}`, eliminating a tile's own block leaves
     :math:`U_{ks} U_{kt} (I - M_k) / \text{own}^2` on the shared blocks (s, t).
     """

@@ -11,26 +11,38 @@ rows where the clipping is idle enter the Hessian, which makes an iteration chea
 point method, and any dual point is a start, which an interior point method cannot use.
 
 The Hessian, for tiles :math:`W_k = \text{own}\,V_k + \sum_s U_{ks} V_s`, is an arrow: one (d+1) x (d+1) block
-a tile and a border of shared blocks, eliminated by its Schur complement. Where rows belong to several tiles, which
-then must not share anything, there is a block for each pair of tiles, and one dense system.
+per tile and a border of shared blocks, eliminated by its Schur complement. If rows belong to several tiles, which
+then must not share anything, there is a block for each pair of tiles, and one dense system. If these matrices are too
+large to travel, conjugate gradients take products instead.
+
+The method is written once, as a generator that yields questions and is sent sums over rows (`svmosaic.solvers.share`).
+Rows in memory are one partition, whose share answers at once; `solve_partitions` carries the questions to partitions
+elsewhere. Both run the same steps. What differs is what a question costs, so there are three fast paths for rows in
+memory, behind the same questions: margins follow the weights by addition, line searches ask for one length after
+another instead of many at once, and the start is the answer for a sample of the rows.
 """
 
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.losses import typical_threshold
-from svmosaic.solvers.certificates import Certificate, dual, margins, primal, weights_of
+from svmosaic.couplings import Coupling
+from svmosaic.losses import Loss, unit_of
+from svmosaic.solvers.certificates import Certificate, half_square, margins, weights_of
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import start_duals
-from svmosaic.solvers.hessians import arrow_solve, crossed_hessians, crossed_solve
+from svmosaic.solvers.hessians import arrow_solve, crossed_solve, n_pairs_of
 from svmosaic.solvers.problem import Problem
+from svmosaic.solvers.share import Evaluate, Matrices, Move, Product, Share, Slopes, Unit, threshold_sums
 from svmosaic.solvers.solution import Solution
 
 # First proximal step in units of the costs and of the typical threshold: at V = 0 the response of a row of that
 # threshold, c/2, is strictly inside its box.
-FIRST_STEP = 0.5
+# From given duals, a step later.
+FIRST_STEPS = {False: 0.5, True: 4.0}
 # Growth of the proximal step: larger means fewer but harder inner problems; 4 to 10 measured alike.
 STEP_GROWTH = 8.0
 # From so many rows on, the start is the answer for one row in eight, to a coarse tolerance: it saves half of the steps.
@@ -50,104 +62,110 @@ BRACKET_TOL, SHORTEST, PATIENCE = 1e-3, 1e-16, 8
 LARGEST_STEP = 1e12
 # Margins follow the weights by addition; every so many steps they are computed anew, so that rounding does not pile up.
 MARGINS_ANEW = 8
+# Step lengths whose slopes are asked for at once if questions travel: fine around 1, where most steps end, coarse
+# elsewhere.
+LENGTHS = tuple(
+    np.concatenate([2.0 ** np.arange(-14, -4), 2.0 ** np.arange(-4, 1.01, 0.5), 2.0 ** np.arange(2, 6)]).tolist()
+)
+# Numbers in the Hessian's matrices up to which they are formed and sent (32 MB per problem and partition).
+LARGEST_HESSIAN = 4_000_000
+# Conjugate gradients solve for the direction to this share of the residual, in so many products at most.
+CG_TOL, CG_ITER = 0.1, 40
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the method knows of a problem whose rows may be anywhere.
+
+    Attributes
+    ----------
+    job : what questions are asked about, where several problems are solved at once
+    coupling : Coupling
+    loss : Loss
+    n_features : int
+    one_tile : bool
+        Whether each row belongs to one tile, so that the Hessian is an arrow.
+    travels : bool
+        Whether questions travel to partitions elsewhere; else one share in memory answers and remembers.
+    """
+
+    job: Any
+    coupling: Coupling
+    loss: Loss
+    n_features: int
+    one_tile: bool
+    travels: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the block weights."""
+        return self.coupling.n_blocks, self.n_features + 1
+
+    @property
+    def form(self) -> str | None:
+        """The whole Hessian if it is small enough, else the tiles' own matrices, else nothing."""
+        n_tiles, largest = self.coupling.n_tiles, LARGEST_HESSIAN if self.travels else np.inf
+        if not self.one_tile and self.coupling.n_shared == 0 and n_pairs_of(n_tiles) * self.shape[1] ** 2 <= largest:
+            return "pairs"
+        return "tiles" if n_tiles * self.shape[1] ** 2 <= largest else None
 
 
 def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=None, **_) -> Solution:
     """Solve by (proximal) Newton steps to a duality gap of tol * P(0); parameters as `solve_dual_descent`."""
     if not (problem.one_tile_a_row or problem.coupling.n_shared == 0):
         raise ValueError("solver='newton' needs rows of one tile each, or tiles that share nothing; use solver='dual'")
-    with np.errstate(over="ignore", invalid="ignore"):  # told below, where X is to blame
-        solution = _descend(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control or alone())
+    control = control or alone()
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below, if X is to blame
+        solution = _solve_in_memory(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control)
     if not solution.converged:
         _ = problem.curvature  # ValueError where it overflows
     return solution
 
 
-def _descend(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
-    cost, threshold = problem.cost, problem.threshold
-    unit = typical_threshold(cost, threshold)
-    largest_step = LARGEST_STEP / unit
-    target = tol * problem.primal_at_zero
-    hessian = _Arrow(problem) if problem.one_tile_a_row else _Crossed(problem, control)
-    start = _start(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control)
-    weights, margin, center, step = start
-    response, curvature, change, kept = (np.empty(problem.n_rows) for _ in range(4))
-    best = None
-    n_iter = 0
-    reach = 0.0
-    summed = False  # whether the margins are sums of changes
+def _solve_in_memory(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
+    """One share answers every question."""
+    options = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads, "control": control}
+    weights, margin, center, step = _start(problem, alpha, **options)
+    share = Share(problem, center, n_threads, known=(weights, margin), check=control.check)
+    setting = Setting(None, problem.coupling, problem.loss, problem.rows.n_features, problem.one_tile_a_row, False)
+    kept = np.empty(problem.n_rows)
+    steps = newton_steps(
+        setting, weights, step, tol=tol, max_iter=max_iter, control=control,
+        keep=lambda move: np.copyto(kept, share.response),
+    )  # fmt: skip
+    question = next(steps)
     while True:
-        _core.respond(center, cost, threshold, margin, reach, response, curvature, n_threads, step)
-        implied = weights_of(problem, response, n_threads)
-        certificate = Certificate(weights, primal(problem, weights, margin), dual(problem, implied, response))
-        if best is None or certificate.gap < best.gap:
-            np.copyto(kept, response)
-            best = Solution(certificate, kept, n_iter, target, "newton")
-            if best.converged and summed:  # the certificate of what is handed out is not to rest on rounded sums
-                _core.margins(problem.rows.core, problem.design, problem.sign, weights, margin, n_threads)
-                best, summed = None, False
-                continue
-        over = control.over(n_iter, lambda now=certificate: now)
-        if best.converged or n_iter >= max_iter or over:
-            return best
-        residual = weights - implied
-        if center is not None and step < largest_step:
-            proximal = _core.proximal(center, cost, response, step)
-            # The second term: an error of the inner problem far below the gap asked for is as good as none.
-            if np.vdot(residual, residual) <= INNER_TOL * proximal + 1e-3 * target:
-                step *= STEP_GROWTH
-                np.copyto(center, response)
-                continue
-        direction = hessian.direction(curvature, residual, n_threads)
-        if not np.isfinite(direction).all():  # the Hessian overflows float64
-            return best
-        _core.margins(problem.rows.core, problem.design, problem.sign, direction, change, n_threads)
-        along, square = float(np.vdot(weights, direction)), float(np.vdot(direction, direction))
-        pull = partial(_core.pull, center, cost, threshold, margin, change, n_threads=n_threads, scale=step)
-        length = _line_search(along, square, pull, SLOPE_TOL[problem.loss.power])
-        n_iter += 1
-        control.check()
-        reach = adapt_reach(reach, length, unit)
-        if length > 0.0:
-            weights = weights + length * direction
-            summed = n_iter % MARGINS_ANEW != 0
-            if not summed:
-                _core.margins(problem.rows.core, problem.design, problem.sign, weights, margin, n_threads)
-            else:
-                change *= length
-                margin += change
-        elif center is None or step >= largest_step:  # no progress left in float64
-            return best
-        else:
-            step *= STEP_GROWTH
-            np.copyto(center, response)
+        if question.move is not None:  # to the response of the last question
+            np.copyto(center, share.response)
+        try:
+            question = steps.send(question.of(share))
+        except StopIteration as stop:
+            best, n_iter, target = stop.value
+            return Solution(best, kept, n_iter, target, "newton")
 
 
 def _start(problem, alpha, **options):
-    """Weights, margins, duals and proximal step (a multiple of the costs) to begin with.
+    """Weights, margins, duals and proximal step to begin with.
 
     From given duals; else, if rows are many, from the answer for a part of them; else from zero. Losses with p = 2 need
-    no duals: their steps are 2 * cost around zero, once and for all.
+    no duals.
     """
-    n_threads, cost, threshold = options["n_threads"], problem.cost, problem.threshold
-    smooth, unit = problem.loss.smooth_step, typical_threshold(cost, threshold)
+    n_threads, cost, smooth = options["n_threads"], problem.cost, problem.loss.smooth_step is not None
     if alpha is None and problem.n_rows >= SAMPLED_FROM and problem.n_rows >= 10 * SAMPLED_SHARE * problem.n_weights:
         options |= {"tol": max(options["tol"], SAMPLE_TOL), "control": options["control"].unwatched()}
         weights = solve_newton(_sampled(problem), **options).weights
         margin = margins(problem, weights, n_threads)
-        if smooth is not None:
-            return weights, margin, None, smooth
-        center, unused = 0.5 * cost, np.empty(problem.n_rows)
         guess, step = SAMPLE_STEPS_ALONE if problem.coupling.n_tiles == 1 else SAMPLE_STEPS_COUPLED
-        _core.respond(center, cost, threshold, margin, 0.0, center, unused, n_threads, guess / unit)
-        return weights, margin, center, step / unit
+        if smooth:
+            return weights, margin, None, step
+        center, unused, guess = 0.5 * cost, np.empty(problem.n_rows), guess / unit_of(threshold_sums(problem))
+        _core.respond(center, cost, problem.threshold, margin, 0.0, center, unused, n_threads, guess)
+        return weights, margin, center, step
     alpha = start_duals(problem, alpha)
     warm = bool(alpha.any())
     weights = weights_of(problem, alpha, n_threads) if warm else np.zeros(problem.shape)
     margin = margins(problem, weights, n_threads) if warm else np.zeros(problem.n_rows)
-    if smooth is not None:
-        return weights, margin, None, smooth
-    return weights, margin, alpha, (FIRST_STEP * STEP_GROWTH if warm else FIRST_STEP) / unit
+    return weights, margin, None if smooth else alpha, FIRST_STEPS[warm]
 
 
 def _sampled(problem) -> Problem:
@@ -158,6 +176,85 @@ def _sampled(problem) -> Problem:
     )  # only the start depends on it
     pick += np.arange(0, SAMPLED_SHARE * n_groups, SAMPLED_SHARE, dtype=np.int32)
     return problem.part(pick, SAMPLED_SHARE)
+
+
+def newton_steps(setting, weights, step, *, tol, max_iter, control, keep):
+    """The steps of one problem: yields questions, is sent sums over rows.
+
+    Parameters
+    ----------
+    setting : Setting
+    weights : ndarray
+        Block weights to begin with.
+    step : float
+        The first proximal step, in units of the costs and of the typical threshold. Losses with p = 2 do without: their
+        steps are 2 * cost around zero, once and for all.
+    tol : float
+    max_iter : int
+    control : TaskControl
+    keep : callable
+        `keep(move)` is called when the last answer is the best so far; `move` leads to its duals.
+
+    Returns
+    -------
+    (Certificate, int, float)
+        The best certificate, the number of steps made to it, and the gap asked for.
+    """
+    job, coupling, form = setting.job, setting.coupling, setting.form
+    smooth = setting.loss.smooth_step is not None
+    unit = 1.0 if setting.loss.plain else unit_of((yield Unit(job)))
+    step = setting.loss.smooth_step if smooth else step / unit
+    best = move = along = None
+    n_iter, reach, anew, summed = 0, 0.0, False, False
+    while True:
+        sums, implied, matrices = yield Evaluate(job, weights, step, reach, form, along, anew, move)
+        move, anew = None, False
+        _, at_zero, loss, dual_value, proximal = sums
+        target = tol * float(at_zero)
+        certificate = Certificate(weights, half_square(weights) + float(loss), float(dual_value) - half_square(implied))
+        if best is None or certificate.gap < best[0].gap:
+            if certificate.gap <= target and summed:
+                # The certificate of what is handed out is not to rest on rounded sums.
+                anew, summed = True, False
+                continue
+            best = certificate, n_iter, target
+            keep(Move(job, weights, step))
+        over = control.over(n_iter, lambda now=certificate: now)
+        if best[0].gap <= target or n_iter >= max_iter or over:
+            return best
+        residual = weights - implied
+        grows = not smooth and step < LARGEST_STEP / unit
+        # The second term: an error of the inner problem far below the gap asked for is as good as none.
+        if grows and np.vdot(residual, residual) <= INNER_TOL * proximal + 1e-3 * target:
+            move = Move(job, weights, step)
+            step *= STEP_GROWTH
+            continue
+        if matrices is None:
+            matrices = yield Matrices(job, form)
+        if form == "pairs":
+            direction = crossed_solve(matrices, coupling, residual)
+        elif form == "tiles" and setting.one_tile:
+            direction = arrow_solve(matrices, coupling, residual)
+        else:
+            direction = yield from _conjugate(setting, weights, step, reach, residual, matrices if form else None)
+        if not np.isfinite(direction).all():  # the Hessian overflows float64
+            return best
+        length = yield from line_search(
+            float(np.vdot(weights, direction)), float(np.vdot(direction, direction)),
+            partial(Slopes, job, weights, step, direction), SLOPE_TOL[setting.loss.power], setting.travels,
+        )  # fmt: skip
+        n_iter += 1
+        control.check()
+        reach = adapt_reach(reach, length, unit)
+        if length > 0.0:
+            summed = not setting.travels and n_iter % MARGINS_ANEW != 0
+            along = (weights, direction, length) if summed else None
+            weights = weights + length * direction
+        elif not grows:  # no progress left in float64
+            return best
+        else:
+            move = Move(job, weights, step)
+            step *= STEP_GROWTH
 
 
 def adapt_reach(reach, length, unit) -> float:
@@ -173,75 +270,70 @@ def adapt_reach(reach, length, unit) -> float:
     return reach
 
 
-def _line_search(along, square, pull, tol) -> float:
-    """Where the increasing slope along + t * square - pull(step=t) of the objective is nearly zero."""
-    start = along - pull(step=0.0)
+def line_search(along, square, ask, tol, travels):
+    """Where the slope along + t * square - pull(t), which rises with t, is nearly zero; 0 if it does not fall at first.
+
+    Yields `ask(lengths)` and is sent the pulls there: one length after another, or, if questions travel, many at once,
+    between which it interpolates.
+    """
+    lengths = LENGTHS if travels else (1.0,)
+    pulls = yield ask((0.0, *lengths))
+    start = along - float(pulls[0])
+    slopes = [along + t * square - float(pull) for t, pull in zip(lengths, pulls[1:], strict=True)]
     if not start < 0:
         return 0.0
-    low, slope_low, high, slope_high = 0.0, start, None, None
-    t = 1.0
-    for n_tried in range(60):
-        s = along + t * square - pull(step=t)
-        if abs(s) <= tol * -start:
+    enough = tol * -start
+    small = [(t != 1.0, abs(s), t) for t, s in zip(lengths, slopes, strict=True) if abs(s) <= enough]
+    if small:  # the whole step if it will do, else the best
+        return min(small)[2]
+    n_low = next((k for k, s in enumerate(slopes) if not s < 0), len(slopes))
+    low, slope_low = (lengths[n_low - 1], slopes[n_low - 1]) if n_low > 0 else (0.0, start)
+    high, slope_high = (lengths[n_low], slopes[n_low]) if n_low < len(slopes) else (None, None)
+    for n_tried in range(1, 60):
+        if high is None:
+            t = 2.0 * low
+        elif high < SHORTEST or high - low <= BRACKET_TOL * low:
+            break
+        elif low == 0.0 and n_tried > PATIENCE:
+            t = 0.01 * high
+        else:
+            # Secant, kept away from the ends of the bracket if it can be tried.
+            t = low - slope_low * (high - low) / (slope_high - slope_low)
+            t = t if travels else min(max(t, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+        if travels:
+            return low if high is None else t
+        s = along + t * square - float((yield ask((t,)))[0])
+        if abs(s) <= enough:
             return t
         if s < 0:
             low, slope_low = t, s
         else:
             high, slope_high = t, s
-        if high is None:
-            t *= 2.0
-        elif high < SHORTEST or high - low <= BRACKET_TOL * low:
-            break
-        elif low == 0.0 and n_tried >= PATIENCE:
-            t = 0.01 * high
-        else:
-            # Secant, kept away from the ends of the bracket.
-            t = low - slope_low * (high - low) / (slope_high - slope_low)
-            t = min(max(t, low + 0.1 * (high - low)), high - 0.1 * (high - low))
     return low
 
 
-class _Arrow:
-    """Of rows that belong to one tile each: they are kept sorted by tile, so that one sweep finds the active ones."""
+def _conjugate(setting, weights, step, reach, residual, hessians):
+    """The Newton direction by conjugate gradients, preconditioned by the tiles' own matrices if there are any."""
 
-    def __init__(self, problem):
-        self.problem = problem
-        n_tiles, size = problem.coupling.n_tiles, problem.shape[1]
-        self.matrices = np.empty((n_tiles, size, size))
-        self.members = np.empty(problem.n_rows, dtype=np.int32)
-        self.offsets = np.zeros(n_tiles + 1, dtype=np.int64)
-        if n_tiles == 1:
-            self.order, self.bounds = None, np.array([0, problem.n_rows], dtype=np.int64)
-        else:
-            self.order = np.argsort(problem.tile[:, 0], kind="stable").astype(np.int32)
-            self.bounds = np.zeros(n_tiles + 1, dtype=np.int64)
-            np.cumsum(np.bincount(problem.tile[:, 0], minlength=n_tiles), out=self.bounds[1:])
+    def precondition(r):
+        return r if hessians is None else -arrow_solve(hessians, setting.coupling, r)
 
-    def active(self, curvature):
-        """Rows with some curvature, those of the first tile first, and where each tile's begin and end."""
-        n_active = _core.active_members(curvature, self.order, self.bounds, self.members, self.offsets)
-        return self.members[:n_active], self.offsets
-
-    def direction(self, curvature, residual, n_threads):
-        """Newton's direction, from the rows with some curvature."""
-        problem = self.problem
-        members, offsets = self.active(curvature)
-        _core.tile_hessians(
-            problem.rows.core, problem.design, members, offsets, curvature, self.matrices, n_threads
-        )  # fmt: skip
-        return arrow_solve(self.matrices, problem.coupling, residual)
-
-
-class _Crossed:
-    """Of rows that belong to several tiles, which share no block."""
-
-    def __init__(self, problem, control):
-        self.problem, self.control = problem, control
-
-    def direction(self, curvature, residual, n_threads):
-        """Newton's direction, from the rows with some curvature."""
-        p = self.problem
-        matrices = crossed_hessians(
-            p.rows, p.tile, p.weight, p.index, curvature, p.coupling.n_tiles, n_threads, self.control.check
-        )  # fmt: skip
-        return crossed_solve(matrices, p.coupling, residual)
+    direction = np.zeros_like(residual)
+    rest = -residual
+    scaled = precondition(rest)
+    search, size = scaled, float(np.vdot(rest, scaled))
+    enough = CG_TOL * np.linalg.norm(residual)
+    for _ in range(CG_ITER):
+        bent = search + (yield Product(setting.job, weights, step, reach, search))
+        curvature = float(np.vdot(search, bent))
+        if not (np.isfinite(curvature) and curvature > 0):
+            break
+        length = size / curvature
+        direction = direction + length * search
+        rest = rest - length * bent
+        if np.linalg.norm(rest) <= enough:
+            break
+        scaled = precondition(rest)
+        size, before = float(np.vdot(rest, scaled)), size
+        search = scaled + (size / before) * search
+    return direction

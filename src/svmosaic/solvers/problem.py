@@ -12,6 +12,23 @@ from svmosaic.rows import Rows
 
 
 @dataclass(frozen=True)
+class Sight:
+    """What the blocks of a problem see of a row, if some see less than all of it.
+
+    Attributes
+    ----------
+    n_full : int
+        The first so many blocks see whole rows.
+    rest : {"straight", "bias"}
+        What the others see: the straight terms of piecewise-linear features (of other rows: all), and the bias; or the
+        bias alone. Their other weights stay zero.
+    """
+
+    n_full: int
+    rest: str
+
+
+@dataclass(frozen=True)
 class Problem:
     r"""A linear SVM over blocks of weights.
 
@@ -30,6 +47,7 @@ class Problem:
     loss : Loss, or its name
     index : ndarray of int32, the data row of each problem row, or None for the identity
     threshold : ndarray of float64, one per row, of either sign; None for all ones
+    sight : Sight, or None if all blocks see whole rows
     """
 
     rows: Rows
@@ -41,6 +59,7 @@ class Problem:
     loss: Loss = HINGE
     index: np.ndarray | None = None
     threshold: np.ndarray | None = None
+    sight: Sight | None = None
     _shared: dict = field(default_factory=lambda: {"lock": threading.Lock()}, repr=False)
 
     def __post_init__(self):
@@ -55,20 +74,21 @@ class Problem:
         """The problem of some of the rows, their costs multiplied."""
         return Problem(
             self.rows, self.tile[here], at(self.weight, here), self.coupling, self.sign[here], scale * self.cost[here],
-            self.loss, here if self.index is None else self.index[here], at(self.threshold, here),
+            self.loss, here if self.index is None else self.index[here], at(self.threshold, here), self.sight,
         )  # fmt: skip
 
     @property
     def design(self):
         """The block design in the core."""
-        return self._once("design", self._build_design)
+        return self.once("design", self._build_design)
 
     @property
     def curvature(self):
         """|x_r|^2 |coef_r|^2 of each problem row; ValueError where one overflows."""
-        return self._once("curvature", self._build_curvature)
+        return self.once("curvature", self._build_curvature)
 
-    def _once(self, name, build):
+    def once(self, name, build):
+        """What `build` returns, built once for all targets of these rows and codes; it must not call `once` itself."""
         # Classes share what is built here and may ask for it on several threads at once: one builds, the others wait.
         with self._shared["lock"]:
             if name not in self._shared:
@@ -77,14 +97,19 @@ class Problem:
 
     def _build_design(self):
         block, coef = self.coupling.blocks(self.tile, self.weight)
-        return _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks)
+        sight = () if self.sight is None else (self.sight.n_full, self.sight.rest)
+        return _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks, *sight)
 
     def _build_curvature(self):
-        norms = self.rows.squared_norms
-        curvature = norms if self.index is None else norms[self.index]
-        _, coef = self.coupling.blocks(self.tile, self.weight)
-        if coef is not None:
-            curvature = curvature * np.einsum("ra,ra->r", coef, coef)
+        block, coef = self.coupling.blocks(self.tile, self.weight)
+        norms = at(self.rows.squared_norms, self.index)
+        if self.sight is not None:
+            share = np.ones(block.shape) if coef is None else coef**2
+            full = block < self.sight.n_full
+            seen = at(self.rows.squared_norms_of(self.sight.rest), self.index)
+            curvature = norms * np.where(full, share, 0.0).sum(axis=1) + seen * np.where(full, 0.0, share).sum(axis=1)
+        else:
+            curvature = norms if coef is None else norms * np.einsum("ra,ra->r", coef, coef)
         if not np.isfinite(curvature.max(initial=0.0)):
             raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
         return curvature
@@ -136,7 +161,7 @@ class Problem:
         return self.tile.shape[1] == 1 and self.weight is None
 
 
-def problems_of(rows, codes, coupling, loss, targets: list[Targets]) -> list[Problem]:
+def problems_of(rows, codes, coupling, loss, targets: list[Targets], sight=None) -> list[Problem]:
     """One problem per target, such as an output; what is built of rows and codes is shared.
 
     Parameters
@@ -146,14 +171,15 @@ def problems_of(rows, codes, coupling, loss, targets: list[Targets]) -> list[Pro
     coupling : Coupling
     loss : Loss
     targets : list of Targets, with the same index
+    sight : Sight, optional
     """
     first, (tile, weight) = targets[0], codes
     if first.index is not None:
         tile, weight = tile[first.index], at(weight, first.index)
-    problem = Problem(rows, tile, weight, coupling, first.sign, first.cost, loss, first.index, first.threshold)
+    problem = Problem(rows, tile, weight, coupling, first.sign, first.cost, loss, first.index, first.threshold, sight)
     return [problem.with_target(target.sign, target.cost, target.threshold) for target in targets]
 
 
 def at(values, here):
-    """Some of the values, where there are any."""
-    return None if values is None else values[here]
+    """Some of the values, if there are any; all of them if `here` is None."""
+    return values if values is None or here is None else values[here]

@@ -174,7 +174,7 @@ def _newton_cost(problem) -> float:
         width = problem.tile.shape[1]
         hessian = n_pairs_of(width) * (_HESSIAN * size**2 + _PAIR)
         cholesky = _CHOLESKY * problem.n_weights**3 / 3
-    if not possible:
+    if not possible or problem.sight is not None:
         return np.inf
     step = problem.n_rows * (3 * _READ * width * _stored_per_row(problem) + hessian / 3 + _JUMP)
     return _TYPICAL_STEPS[problem.loss.power] * (step + cholesky + _CALL)

@@ -10,6 +10,7 @@ import numpy as np
 from svmosaic.export.c.curves import curves
 from svmosaic.export.c.densities import log_joint
 from svmosaic.export.c.tables import array, number
+from svmosaic.gates.trees import rounded_down
 
 
 def _single_cell(target, arguments, rows):
@@ -95,6 +96,7 @@ def _n_tiles(form) -> int:
         "SoftmaxGate": lambda: len(made_of[5]),
         "GaussianGate": lambda: len(made_of[1]),
         "SplitTreeGate": lambda: len(made_of[0]) + 1,
+        "RuleGate": lambda: made_of[4],
         "ProjectedGate": lambda: _n_tiles(made_of[1]),
         "CurvedGate": lambda: _n_tiles(made_of[7]),
         "ScaledGate": lambda: _n_tiles(made_of[2]),
@@ -132,6 +134,15 @@ def _split_tree(target, arguments, rows):
     )
 
 
+def _rules(target, arguments, rows):
+    feature, threshold, left, roots, _, _ = arguments
+    tables = [
+        array("asked", feature, "int"), array("threshold", rounded_down(threshold, np.float32)),
+        array("left", left, "int"), array("root", roots, "int"),
+    ]  # fmt: skip
+    return f"#define WIDTH {len(roots)}\n\n" + "\n".join(tables) + _RULES
+
+
 GATES = {
     "SingleCell": _single_cell,
     "DistanceGate": _distance,
@@ -140,6 +151,7 @@ GATES = {
     "SoftmaxGate": _softmax_tree,
     "GaussianGate": _gaussian,
     "SplitTreeGate": _split_tree,
+    "RuleGate": _rules,
     "ScaledGate": _scaled,
     "SeveralGates": _several,
 }
@@ -368,5 +380,17 @@ static void choose(const float *x, int *tile, double *weight) {
   }
   tile[0] = (int)(node - (TILES - 1));
   weight[0] = 1;
+}
+"""
+
+_RULES = """
+/* The right child of a node stands after the left one; a leaf asks for -1 and names its tile. */
+static void choose(const float *x, int *tile, double *weight) {
+  for (int t = 0; t < WIDTH; ++t) {
+    int node = root[t];
+    while (asked[node] >= 0) node = left[node] + (x[asked[node]] > threshold[node]);
+    tile[t] = left[node];
+    weight[t] = 1;
+  }
 }
 """

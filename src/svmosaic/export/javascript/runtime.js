@@ -241,6 +241,15 @@ const GATES = {
     while (node < inner) node = 2 * node + (dot(gate.splits, node * step, x) + gate.splits[node * step + x.length] > 0 ? 2 : 1);
     return { tile: [node - inner], weight: [1] };
   },
+
+  RuleGate(gate, x) {
+    const tile = Array.from(gate.roots, (root) => {
+      let node = root;
+      while (gate.feature[node] >= 0) node = gate.left[node] + (x[gate.feature[node]] > gate.threshold[node] ? 1 : 0);
+      return gate.left[node];
+    });
+    return { tile, weight: tile.map(() => 1) };
+  },
 };
 
 const CODINGS = {

@@ -17,6 +17,7 @@ FIELDS = {
     "SoftmaxGate": ("plane", "offset", "origin", "logPrior", "parent", "leaf", "inside"),
     "GaussianGate": ("covariance", "means", "factors", "logWeight"),
     "SplitTreeGate": ("splits",),
+    "RuleGate": ("feature", "threshold", "left", "roots", "nTiles", "nFeatures"),
     "ScaledGate": ("center", "factor", "inner"),
 }
 
@@ -83,6 +84,7 @@ def _n_tiles(gate) -> int:
         "SoftmaxGate": lambda: len(gate["leaf"]),
         "GaussianGate": lambda: len(gate["means"]),
         "SplitTreeGate": lambda: len(gate["splits"]) + 1,
+        "RuleGate": lambda: gate["nTiles"],
         "ScaledGate": lambda: _n_tiles(gate["inner"]),
         "SeveralGates": lambda: sum(_n_tiles(inner) for inner in gate["gates"]),
     }

@@ -6,6 +6,7 @@ from onnx import numpy_helper
 from svmosaic.export.onnx.densities import log_joint
 from svmosaic.export.onnx.preparation import write_affine, write_ramps
 from svmosaic.export.preparation import Affine
+from svmosaic.gates.trees import rounded_down
 from svmosaic.maps.ramps import Ramps
 
 
@@ -182,6 +183,37 @@ def _split_tree(target, arguments, rows):
     return graph.cast(graph.add("Greater", agreed, graph.constant(np.abs(asked).sum(axis=0) - 0.5)), np.float64)
 
 
+def _rules(target, arguments, rows):
+    """Ones in the columns of the leaves of each row, tree by tree."""
+    feature, threshold, left, roots, _, _ = arguments
+    graph = target.graph
+    inside = []
+    for begin, end in zip(roots, [*roots[1:], len(feature)], strict=True):
+        nodes, asked = rule_paths(feature, left, begin, end)
+        values = graph.add("Gather", rows, graph.integers(feature[nodes]), axis=1)
+        cuts = graph.constant(rounded_down(threshold[nodes], graph.dtype), graph.dtype)
+        right = graph.cast(graph.add("Greater", values, cuts), np.float64)
+        turned = graph.add("Sub", graph.add("Mul", right, graph.constant(2.0)), graph.constant(1.0))
+        agreed = graph.add("MatMul", turned, graph.constant(asked))
+        reached = graph.add("Greater", agreed, graph.constant(np.abs(asked).sum(axis=0) - 0.5))
+        inside.append(graph.cast(reached, np.float64))
+    return graph.concat(inside)
+
+
+def rule_paths(feature, left, begin, end):
+    """The inner nodes of a tree, and what each of its leaves asks of them: 1 right, -1 left, 0 nothing."""
+    nodes = [node for node in range(begin, end) if feature[node] >= 0]
+    place = {node: k for k, node in enumerate(nodes)}
+    leaves = sorted((left[node], node) for node in range(begin, end) if feature[node] < 0)
+    parent = {left[node] + side: (node, side) for node in nodes for side in (0, 1)}
+    asked = np.zeros((len(nodes), len(leaves)))
+    for column, (_, node) in enumerate(leaves):
+        while node in parent:
+            node, side = parent[node]
+            asked[place[node], column] = 2 * side - 1
+    return np.array(nodes), asked
+
+
 def paths(n_leaves):
     """What each leaf asks of the inner nodes, of shape (n_leaves - 1, n_leaves): 1 right, -1 left, 0 nothing."""
     asked = np.zeros((n_leaves - 1, n_leaves))
@@ -202,6 +234,7 @@ GATES = {
     "SoftmaxGate": _softmax_tree,
     "GaussianGate": _gaussian,
     "SplitTreeGate": _split_tree,
+    "RuleGate": _rules,
     "ScaledGate": _scaled,
     "SeveralGates": _several,
 }

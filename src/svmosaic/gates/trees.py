@@ -1,0 +1,208 @@
+"""Regions that are rules: the leaves of axis-aligned decision trees."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmosaic.gates._packed import PackedGate
+
+
+@dataclass(frozen=True)
+class Condition:
+    """lower < feature <= upper; an end that is infinite says nothing.
+
+    Attributes
+    ----------
+    feature : int
+    lower, upper : float
+    """
+
+    feature: int
+    lower: float = -np.inf
+    upper: float = np.inf
+
+    def text(self, names) -> str:
+        """The condition in words, with the name of its column."""
+        name = names[self.feature]
+        if np.isinf(self.lower):
+            return f"{name} <= {_number(self.upper)}"
+        if np.isinf(self.upper):
+            return f"{name} > {_number(self.lower)}"
+        return f"{_number(self.lower)} < {name} <= {_number(self.upper)}"
+
+
+def _number(value) -> str:
+    return f"{value:,.6g}"
+
+
+@dataclass(frozen=True, eq=False)
+class TreeGate(PackedGate):
+    """One leaf per tree and row, each a tile of weight one.
+
+    A row goes to the left child of a node if its feature is at most the threshold, else to the right child, which
+    stands after the left one. Children come after their parent, inside their tree. A leaf has the feature -1, and names
+    its tile where other nodes name their left child.
+
+    Attributes
+    ----------
+    feature, left : ndarray of int32, shape (n_nodes,)
+    threshold : ndarray of float64, shape (n_nodes,)
+    roots : ndarray of int32, shape (n_trees,)
+        Where each tree begins; the first one at node 0.
+    n_features : int
+    """
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    roots: np.ndarray
+    n_features: int
+
+    @classmethod
+    def from_trees(cls, trees, n_features) -> "TreeGate":
+        """The gate of fitted trees of scikit-learn.
+
+        Parameters
+        ----------
+        trees : sequence of fitted decision trees (anything with scikit-learn's `tree_`)
+        n_features : int
+        """
+        feature, threshold, left, roots = [], [], [], []
+        n_tiles = 0
+        for tree in trees:
+            roots.append(len(feature))
+            n_tiles = _append(tree.tree_, feature, threshold, left, n_tiles)
+        return cls(
+            np.array(feature, dtype=np.int32), np.array(threshold, dtype=np.float64), np.array(left, dtype=np.int32),
+            np.array(roots, dtype=np.int32), int(n_features),
+        )  # fmt: skip
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.roots)
+
+    @property
+    def n_tiles(self) -> int:
+        return int((self.feature < 0).sum())
+
+    @property
+    def width(self) -> int:
+        return self.n_trees
+
+    @property
+    def n_choices(self) -> int:
+        """Tiles that a row belongs to for sure, one of each of so many groups: trees."""
+        return self.n_trees
+
+    @property
+    def tree_of_tile(self):
+        """The tree of each tile."""
+        leaves = np.flatnonzero(self.feature < 0)
+        trees = np.searchsorted(self.roots, leaves, side="right") - 1
+        return trees[np.argsort(self.left[leaves], kind="stable")]
+
+    def code(self, X, n_jobs=None):
+        """Tiles of each row, of shape (n_samples, n_trees), and None for weights of one."""
+        return super().code(X, n_jobs)[0], None
+
+    def core_arguments(self):
+        """The name of the gate's class in the core, and what it is made of."""
+        return "RuleGate", self.feature, self.threshold, self.left, self.roots, self.n_tiles, self.n_features
+
+    def rules(self) -> list[list[Condition]]:
+        """The conditions of each tile, in the order of the features' first use on the way down; exact."""
+        found: list[list[Condition]] = [[] for _ in range(self.n_tiles)]
+        for root in self.roots:
+            stack: list[tuple[int, dict[int, Condition]]] = [(int(root), {})]
+            while stack:
+                node, known = stack.pop()
+                f = int(self.feature[node])
+                if f < 0:
+                    found[self.left[node]] = list(known.values())
+                    continue
+                before, cut = known.get(f, Condition(f)), float(self.threshold[node])
+                child = int(self.left[node])
+                stack.append((child, known | {f: Condition(f, before.lower, min(before.upper, cut))}))
+                stack.append((child + 1, known | {f: Condition(f, max(before.lower, cut), before.upper)}))
+        return found
+
+
+def _append(tree, feature, threshold, left, n_tiles) -> int:
+    """Add the nodes of a tree, level by level so that siblings stand side by side; returns the tiles so far."""
+    base = len(feature)
+    order = [0]  # of scikit-learn's nodes; ours are their places in this list
+    for node in order:
+        is_leaf = tree.children_left[node] < 0
+        feature.append(-1 if is_leaf else int(tree.feature[node]))
+        threshold.append(0.0 if is_leaf else float(tree.threshold[node]))
+        if is_leaf:
+            left.append(-1)
+        else:
+            left.append(base + len(order))
+            order += [int(tree.children_left[node]), int(tree.children_right[node])]
+    for leaf in _leaves_from_left(feature, left, base):
+        left[leaf] = n_tiles
+        n_tiles += 1
+    return n_tiles
+
+
+def _leaves_from_left(feature, left, root):
+    """Leaves as one reads a drawn tree."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if feature[node] < 0:
+            yield node
+        else:
+            stack += [left[node] + 1, left[node]]
+
+
+def rounded_down(threshold, dtype):
+    """Thresholds as rows of this precision meet them: no number of that kind is on another side of them."""
+    rounded = threshold.astype(dtype)
+    below = np.nextafter(rounded, np.array(-np.inf, dtype=dtype))
+    return np.where(rounded > threshold, below, rounded)
+
+
+def describe_rule(conditions, names) -> str:
+    """A rule in words: its conditions joined by "and"; "all rows" if there is none."""
+    return " and ".join(condition.text(names) for condition in conditions) or "all rows"
+
+
+def grow_trees(X, y, *, n_trees, max_leaves, min_rows_per_leaf, sample_weight, rng, regression=False, n_jobs=None):
+    """Trees for a gate: one grown on all rows, or several on bootstrap samples, as a random forest grows them.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+    y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        Labels, or numbers for regression.
+    n_trees, max_leaves, min_rows_per_leaf : int
+    sample_weight : ndarray of shape (n_samples,) or None
+    rng : RandomState
+    regression : bool
+    n_jobs : int, optional
+        Threads over trees; the trees do not depend on it.
+
+    Returns
+    -------
+    list of fitted scikit-learn trees
+        Without those that found nothing to split: a region of all rows adds nothing to the global tile.
+    """
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor  # here: they take a while to import
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    options = {
+        "max_leaf_nodes": max_leaves, "min_samples_leaf": min_rows_per_leaf, "random_state": rng.randint(2**31 - 1)
+    }  # fmt: skip
+    if max_leaves < 2:
+        return []
+    if n_trees == 1:
+        tree = (DecisionTreeRegressor if regression else DecisionTreeClassifier)(**options)
+        trees = [tree.fit(X, y, sample_weight=sample_weight)]
+    else:
+        forest = (RandomForestRegressor if regression else RandomForestClassifier)(n_trees, n_jobs=n_jobs, **options)
+        if regression:
+            forest.set_params(max_features=1 / 3)  # of all features, every tree would ask the same questions first
+        trees = forest.fit(X, y, sample_weight=sample_weight).estimators_
+    return [tree for tree in trees if tree.tree_.node_count > 1]

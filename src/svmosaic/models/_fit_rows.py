@@ -1,0 +1,34 @@
+"""Fits to rows that something else holds."""
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from svmosaic.models._all_or_nothing import all_or_nothing
+
+
+class FitRowsMixin:
+    """`fit_rows`, for estimators whose `_fit_rows(rows, rng, progress)` only asks questions of its rows."""
+
+    @all_or_nothing
+    def fit_rows(self, rows, progress):
+        """Fit to rows that are not arrays, such as partitions; `svmosaic.partitions.fit` calls it.
+
+        Parameters
+        ----------
+        rows : FitRows
+            Answers the questions of `svmosaic.models._composed_fit.FitRows`.
+        progress : Progress
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self.n_features_in_ = rows.n_features
+        if rows.feature_names is not None:
+            self.feature_names_in_ = np.array(rows.feature_names, dtype=object)
+        rng = check_random_state(self.random_state)
+        if self._pieces is not None:
+            rows.bend(self._pieces, rng)
+        self._fit_rows(rows, rng, progress)
+        return self

@@ -1,0 +1,200 @@
+"""What Newton's method asks of rows: the questions, and a partition's share in the answers.
+
+Objective, gradient, Hessian, slopes and dual value are sums over rows, hence over partitions. A question is answered by
+the `Share` of each partition, and the answers are added up. Rows in memory are the case of one share that lives as long
+as the solve: it remembers margins and responses, so that a question about the weights of the last one costs no pass
+over the rows, and one about a point along the last direction only an addition.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from svmosaic import _core
+from svmosaic.solvers.certificates import dual_sum, loss_sum, margins, weights_of
+from svmosaic.solvers.hessians import crossed_hessians, tile_hessians
+
+
+def threshold_sums(problem):
+    """The total of the positive thresholds, and their number, weighted by cost."""
+    if problem.threshold is None:
+        return np.ones(2)
+    counted = np.where(problem.threshold > 0, problem.cost, 0.0)
+    return np.array([np.dot(counted, problem.threshold), counted.sum()])
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The sums of which the typical threshold is the ratio."""
+
+    job: Any
+    move: None = None
+
+    def of(self, share):
+        return threshold_sums(share.problem)
+
+
+@dataclass(frozen=True)
+class Move:
+    """The duals around which steps are taken become the responses at these weights."""
+
+    job: Any
+    weights: np.ndarray
+    step: float
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Loss, dual, gradient and curvature at these weights; `move` is to be done before.
+
+    Attributes
+    ----------
+    job : names the problem, where there are several
+    weights : ndarray of shape (n_blocks, n_features + 1)
+    step : float, the size of the proximal step in units of the costs
+    reach : float, how near to its kink a row counts as curved
+    form : {"tiles", "pairs", None}
+        The curvature: one matrix per tile, one per pair of tiles, or left out.
+    along : (ndarray, ndarray, float) or None
+        Weights, direction and length of which these weights are the sum, for a share that remembers.
+    anew : bool
+        Whether margins are to be computed from the rows, even if they are known.
+    move : Move or None
+    """
+
+    job: Any
+    weights: np.ndarray
+    step: float
+    reach: float
+    form: str | None
+    along: tuple | None = None
+    anew: bool = False
+    move: Move | None = None
+
+    def of(self, share):
+        """(rows, loss at zero, loss, dual value but for the weights, proximal term), V(response), matrices."""
+        share.respond(self.weights, self.step, self.reach, self.along, self.anew)
+        problem, response = share.problem, share.response
+        proximal = 0.0
+        if share.center is not None:
+            proximal = _core.proximal(share.center, problem.cost, response, self.step)
+        sums = [
+            problem.rows.n_rows,
+            problem.primal_at_zero,
+            loss_sum(problem, share.margin),
+            dual_sum(problem, response),
+            proximal,
+        ]
+        # Matrices are formed at once if asking again would mean another journey.
+        matrices = None if share.remembers else share.matrices(self.form)
+        return np.array(sums), weights_of(problem, response, share.n_threads), matrices
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """The curvature at the weights of the last `Evaluate`, of a share that remembers them."""
+
+    job: Any
+    form: str
+    move: None = None
+
+    def of(self, share):
+        return share.matrices(self.form)
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """What the losses add to the slope along a direction, at these lengths."""
+
+    job: Any
+    weights: np.ndarray
+    step: float
+    direction: np.ndarray
+    lengths: tuple[float, ...]
+    move: None = None
+
+    def of(self, share):
+        problem = share.problem
+        margin, change = share.margins(self.weights), share.changes(self.direction)
+        pull = [
+            _core.pull(share.center, problem.cost, problem.threshold, margin, change, t, share.n_threads, self.step)
+            for t in self.lengths
+        ]
+        return np.array(pull)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The losses' Hessian at these weights times a vector."""
+
+    job: Any
+    weights: np.ndarray
+    step: float
+    reach: float
+    vector: np.ndarray
+    move: None = None
+
+    def of(self, share):
+        share.respond(self.weights, self.step, self.reach)
+        change = margins(share.problem, self.vector, share.n_threads)
+        return weights_of(share.problem, share.curvature * change, share.n_threads)
+
+
+class Share:
+    """The rows of one partition in a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    center : ndarray or None
+        The duals around which proximal steps are taken; None if the loss needs none.
+    n_threads : int
+    known : (ndarray, ndarray), optional
+        Weights, and their margins, which are changed in place: the share is to answer all questions of a solve.
+    check : callable, optional
+        Called now and then; may raise.
+    """
+
+    def __init__(self, problem, center, n_threads=1, known=None, check=None):
+        self.problem, self.center, self.n_threads = problem, center, n_threads
+        self.remembers, self.check = known is not None, check
+        self.margin, self.change, self.response, self.curvature = (np.empty(problem.n_rows) for _ in range(4))
+        self._at = self._along = None
+        if known is not None:
+            self._at, self.margin = known
+
+    def margins(self, weights, along=None, anew=False):
+        """The margins at these weights."""
+        if weights is not self._at or anew:
+            if not anew and along is not None and along[0] is self._at and along[1] is self._along:
+                self.change *= along[2]
+                self.margin += self.change
+            else:
+                margins(self.problem, weights, self.n_threads, self.margin)
+            self._at, self._along = weights, None
+        return self.margin
+
+    def changes(self, direction):
+        """How the margins change along the direction."""
+        if direction is not self._along:
+            margins(self.problem, direction, self.n_threads, self.change)
+            self._along = direction
+        return self.change
+
+    def respond(self, weights, step, reach=0.0, along=None, anew=False):
+        """The duals that answer the margins; fills the curvature of rows whose duals are free to move."""
+        problem, margin = self.problem, self.margins(weights, along, anew)
+        _core.respond(
+            self.center, problem.cost, problem.threshold, margin, reach, self.response, self.curvature, self.n_threads,
+            step,
+        )  # fmt: skip
+        return self.response
+
+    def matrices(self, form):
+        """The curvature as one matrix per tile, or per pair of tiles; something to add up if there is none."""
+        if form is None:
+            return np.zeros(1)
+        if form == "tiles":
+            return tile_hessians(self.problem, self.curvature, self.n_threads)
+        return crossed_hessians(self.problem, self.curvature, self.n_threads, self.check)
