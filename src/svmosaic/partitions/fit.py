@@ -28,10 +28,10 @@ from svmosaic.partitions.solve import solve_partitions
 
 # The estimators that can be fitted, and the values that their parameters must have for it.
 NEEDS: dict[type, dict] = {
-    LinearSVC: {"pieces": None},
-    KMeansSVC: {"pieces": None, "coupling": None},
-    ClusteredSVC: {"pieces": None},
-    LocallyLinearSVC: {"pieces": None, "feature_map": None, "multi_class": "ovr", "penalize_intercept": True},
+    LinearSVC: {},
+    KMeansSVC: {"coupling": None},
+    ClusteredSVC: {},
+    LocallyLinearSVC: {"feature_map": None, "multi_class": "ovr", "penalize_intercept": True},
     MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
 }
 SUPPORTED = tuple(NEEDS)
