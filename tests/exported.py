@@ -21,7 +21,8 @@ from svmosaic import (
     MultiTaskMixtureSVC,
     TreeSVC,
 )
-from svmosaic.gates import CODINGS, DistanceGate, ProjectedGate
+from svmosaic.gates import CODINGS, CurvedGate, DistanceGate, ProjectedGate
+from svmosaic.maps.ramps import Ramps
 from svmosaic.mosaic import LINKS, Mosaic
 
 GRID = "on a grid, where distances tie"
@@ -167,13 +168,23 @@ def scale_of(model, X):
         # Votes of large margins are settled; those of small ones feel the rounding of the margin.
         settled = (np.abs(seen @ coef.T + intercept) > 20 + 1e-5 * reach[:, None]).all(axis=1)
         reach = np.where(settled, 1.0, reach)
-    if isinstance(mosaic.gate, ProjectedGate):
+    if isinstance(mosaic.gate, (ProjectedGate, CurvedGate)):
         # The projection is rounded to float32, and the softmax behind it feels that the more, the farther the row.
         inner = mosaic.gate.inner
-        rounding = 1e-6 * (np.abs(X.astype(float)) @ np.abs(mosaic.gate.projection).T).sum(axis=1)
+        seen, projection = projected(mosaic.gate, X)
+        rounding = 1e-6 * (np.abs(seen) @ np.abs(projection).T).sum(axis=1)
         logit = 2 * inner.scale * np.ptp(inner.centers, axis=0).max() * rounding
         reach = reach * (1.0 + np.minimum(logit, 1.0) / 1e-5)
     return np.maximum(1.0, reach * spread)
+
+
+def projected(gate, X):
+    """What a gate projects, and the projection."""
+    if isinstance(gate, ProjectedGate):
+        return X.astype(float), gate.projection
+    ramps = Ramps.of(gate.projection, gate.center, gate.scale, gate.column, gate.start, gate.knot)
+    values = (X.astype(float)[:, ramps.column] - ramps.center) * ramps.factor
+    return np.clip(values, ramps.low, ramps.high), ramps.coef
 
 
 def choice_is_clear(model, X):
@@ -182,9 +193,10 @@ def choice_is_clear(model, X):
     if gate.width == gate.n_tiles:
         return np.ones(len(X), dtype=bool)
     X, error = X.astype(float), 0.0
-    if isinstance(gate, ProjectedGate):
-        error = 1e-6 * np.abs(X) @ np.abs(gate.projection).T
-        X, gate = X @ gate.projection.T, gate.inner
+    if isinstance(gate, (ProjectedGate, CurvedGate)):
+        seen, projection = projected(gate, X)
+        error = 1e-6 * np.abs(seen) @ np.abs(projection).T
+        X, gate = seen @ projection.T, gate.inner
     z = X - gate.centers.mean(axis=0)
     c = gate.centers - gate.centers.mean(axis=0)
     terms = z[:, None, :] * c - c**2 / 2

@@ -31,16 +31,18 @@ SETTINGS = {
     "BoostedLinearSVC": [TIGHT | {"n_estimators": 5}],
     "LinearSVC": [TIGHT, TIGHT | {"pieces": 4}],
     "KMeansSVC": [TIGHT, TIGHT | {"pieces": 4}],
-    "ClusteredSVC": [TIGHT],
+    "ClusteredSVC": [TIGHT, TIGHT | {"pieces": 4}],
     "LocallyLinearSVC": [
         SMALL,
         SMALL | {"solver": "sgd", "max_iter": 20},
         SMALL | {"multi_class": "crammer_singer", "loss": "hinge"},
+        SMALL | {"pieces": 4},
     ],
     "LocalCodingSVC": [SMALL],
     "LearnedGateSVC": [
         {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20},
         {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20, "n_gates": 2, "loss": "log_loss", "dropout": 0.1},
+        {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20, "pieces": 4},
     ],
     "NeighborsSVC": [{"n_neighbors": 10}],
     # Only one with fixed parts: scikit-learn's gamma="scale" looks at the rows without their weights.
@@ -51,10 +53,14 @@ SETTINGS = {
             "weight": 0.5,
         }
     ],
-    "MixtureSVC": [{"n_experts": 4}, {"n_experts": 4, "max_iter": 5, "calibration": "posterior"}],
+    "MixtureSVC": [
+        {"n_experts": 4},
+        {"n_experts": 4, "max_iter": 5, "calibration": "posterior"},
+        {"n_experts": 4, "pieces": 4},
+    ],
     "MosaicClassifier": [{"time_budget": None, "max_tiles": 4}],
-    "HierarchicalMixtureSVC": [{"branching": (2, 2)}],
-    "MultiTaskMixtureSVC": [{"n_experts": 3}],
+    "HierarchicalMixtureSVC": [{"branching": (2, 2)}, {"branching": (2, 2), "pieces": 4}],
+    "MultiTaskMixtureSVC": [{"n_experts": 3}, {"n_experts": 3, "pieces": 4}],
 }
 # Checks that may fail, each with its reason.
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")

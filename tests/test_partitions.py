@@ -291,8 +291,6 @@ def test_add():
         (LinearSVC(solver="dual"), ValueError, "solver must be 'auto', got 'dual'"),
         (LocallyLinearSVC(multi_class="crammer_singer", loss="hinge"), ValueError, "multi_class='ovr'"),
         (KMeansSVC(coupling=ClusteredTasks()), ValueError, "coupling=None"),
-        (LinearSVC(pieces=8), ValueError, "pieces=None"),
-        (LocallyLinearSVC(pieces=[np.arange(3.0)] * 6), ValueError, "pieces=None"),
         (MultiTaskMixtureSVC(calibration="sigmoid"), ValueError, "calibration=None"),
         (ClusteredSVC(clusterer=KMeans()), ValueError, "fit it to a sample"),
         (LocallyLinearSVC(anchors="elsewhere"), ValueError, "got 'elsewhere'"),

@@ -16,7 +16,7 @@ from svmosaic.losses import LOSSES
 from svmosaic.maps import EncodedRows, Pieces, pieces
 from svmosaic.solvers import Problem, Rows, solve
 from svmosaic.solvers.certificates import margins, weights_of
-from svmosaic.solvers.hessians import crossed_hessians
+from svmosaic.solvers.hessians import tile_hessians
 
 DTYPES = [np.float32, np.float64]
 
@@ -106,7 +106,7 @@ def test_encoded_rows_are_the_expanded_rows(storage, dtype):
     alpha = rng.uniform(size=len(X))
     assert_allclose(weights_of(problem, alpha)[0], augmented.T @ alpha, rtol=10 * tolerance, atol=100 * tolerance)
     assert_allclose(problem.rows.squared_norms, (augmented**2).sum(axis=1), rtol=10 * tolerance)
-    hessian = crossed_hessians(problem.rows, tile, None, None, alpha, 1, 1)[0]
+    hessian = tile_hessians(problem, alpha, 1)[0]
     assert_allclose(hessian, (augmented.T * alpha) @ augmented, rtol=10 * tolerance, atol=100 * tolerance)
 
 

@@ -32,7 +32,7 @@ NEEDS: dict[type, dict] = {
     KMeansSVC: {"coupling": None},
     ClusteredSVC: {},
     LocallyLinearSVC: {"feature_map": None, "multi_class": "ovr", "penalize_intercept": True},
-    MultiTaskMixtureSVC: {"pieces": None, "early_stopping": False, "calibration": None},
+    MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
 }
 SUPPORTED = tuple(NEEDS)
 # Held-out scores that calibration is fitted to, at most about so many.

@@ -39,7 +39,8 @@ class PartitionedEMRows:
 
     def __init__(self, rows, *, options, gate_options, rng, deadline):
         self.partitions, self.place = rows.partitions, rows.place
-        self.n_rows, self.n_features, self.n_outputs = rows.n_rows, rows.n_features, rows.target.n_outputs
+        self.n_rows, self.n_seen, self.n_outputs = rows.n_rows, rows.n_seen, rows.target.n_outputs
+        self.feature_map = rows.feature_map
         self.options, self.deadline, self.n_threads = options, deadline, rows.partitions.n_threads
         self.mass = self.cells = self.sums = None
         self.solved = False
@@ -62,7 +63,9 @@ class PartitionedEMRows:
         return np.diagonal(whole)[:-1], whole[:-1, -1]
 
     def mean_square(self) -> float:
-        """The mean squared norm of the rows."""
+        """The mean squared norm of the rows as the experts see them."""
+        if self.feature_map is not None:
+            return float(self.partitions.total(weighted_squares)) / self.mass.sum()
         return float(self._second_moments()[0].sum())
 
     def mean_variance(self) -> float:
@@ -97,7 +100,7 @@ class PartitionedEMRows:
             start = self.partitions.total(implied_weights, jobs, self.n_threads)
         left = None if self.deadline is None else max(0.0, self.deadline - perf_counter())
         solutions = solve_partitions(
-            self.partitions, jobs, n_features=self.n_features, n_rows=self.n_rows, one_tile=True, start=start,
+            self.partitions, jobs, n_features=self.n_seen, n_rows=self.n_rows, one_tile=True, start=start,
             keep_duals=True, control=Control(left), tol=self.options.tol, max_iter=self.options.max_iter,
         )  # fmt: skip
         self.solved = True
@@ -109,6 +112,11 @@ class PartitionedEMRows:
 
 
 # ---- on one partition -----------------------------------------------------------------------------------------------
+
+
+def weighted_squares(part):
+    """The weighted sum of the squared norms of the rows that the experts see."""
+    return np.dot(part.weight, Rows(part.tile_rows, 0.0).squared_norms)
 
 
 def cell_moments(part, gate):
@@ -132,7 +140,7 @@ def share_out(part, mixture, label_weight, drop, n_threads):
     n_outputs = part.extra["n_outputs"]
     signs = np.stack([signs_of(part.label, c, n_outputs) for c in range(n_outputs)], axis=1)
     value, shares = responsibilities(
-        Rows(part.X, part.bias), part.X, signs, part.weight, mixture, label_weight, drop, n_threads
+        Rows(part.tile_rows, part.bias), part.X, signs, part.weight, mixture, label_weight, drop, n_threads
     )
     return replace(part, extra={**part.extra, "shares": shares, "value": value})
 

@@ -100,11 +100,6 @@ class Part:
         """The rows as the tiles see them."""
         return self._once("tile_rows", lambda: self.X if self.feature_map is None else self.feature_map.rows(self.X)[1])
 
-    @property
-    def rows(self) -> Rows:
-        """The same with the constant of the intercepts, as the core reads them."""
-        return self._once("rows", lambda: Rows(self.tile_rows, self.bias))
-
     def without_rows(self) -> "Part":
         return replace(self, X=None, built={})
 
@@ -116,10 +111,9 @@ class Part:
         """The share of this partition in the problem of a job."""
         key = job.coupling.own, job.coupling.shared.tobytes()
         if key not in self.built:
+            rows = self._once("rows", lambda: Rows(self.tile_rows, self.bias))
             unused = np.ones(len(self.tile), dtype=np.int8)
-            self.built[key] = Problem(
-                self.rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index
-            )
+            self.built[key] = Problem(rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index)
         label = self.label if self.index is None else self.label[self.index]
         cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
         target = job.loss.rows(signs_of(label, job.output, job.n_outputs), cost)
