@@ -90,10 +90,6 @@ class ComposedClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassifie
         """How often it solves for the tiles of all outputs."""
         return 1
 
-    def _fit_gate(self, rows, rng):
-        """A gate, fitted to rows that answer the questions of `FitRows`."""
-        raise NotImplementedError
-
     def _couple(self, n_tiles) -> Coupling:
         """How so many tiles share strength."""
         return Coupling.independent(n_tiles)
