@@ -21,7 +21,7 @@ from svmosaic import (
     MultiTaskMixtureSVC,
     TreeSVC,
 )
-from svmosaic.gates import CODINGS, CurvedGate, DistanceGate, ProjectedGate
+from svmosaic.gates import CODINGS, CurvedGate, DistanceGate, ProjectedGate, SeveralGates, SingleCell, TreeGate
 from svmosaic.maps.ramps import Ramps
 from svmosaic.mosaic import LINKS, Mosaic
 
@@ -192,6 +192,8 @@ def choice_is_clear(model, X):
     gate = model.mosaic_.gate
     if gate.width == gate.n_tiles:
         return np.ones(len(X), dtype=bool)
+    if isinstance(gate, SeveralGates) and all(isinstance(part, (SingleCell, TreeGate)) for part in gate.gates):
+        return np.ones(len(X), dtype=bool)  # comparisons are exact
     X, error = X.astype(float), 0.0
     if isinstance(gate, (ProjectedGate, CurvedGate)):
         seen, projection = projected(gate, X)

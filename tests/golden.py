@@ -48,6 +48,7 @@ from svmosaic import (
     MosaicClassifier,
     MultiTaskMixtureSVC,
     NeighborsSVC,
+    TreeSVC,
     mixture_to_svm,
     outofcore,
     svm_to_mixture,
@@ -267,6 +268,9 @@ MODELS = {
     "BoostedLinearSVC": (BoostedLinearSVC(5, **EXACT), (*ALL[:3], "two-float32")),
     "BoostedLinearSVC-stopped": (
         BoostedLinearSVC(5, early_stopping=True, n_iter_no_change=1, calibration="sigmoid", **EXACT), ("two",)),
+    "TreeSVC": (TreeSVC(3, max_leaves=4, min_rows_per_leaf=5, tol=1e-9, max_iter=100_000, random_state=0), ALL),
+    "TreeSVC-linear": (
+        TreeSVC(1, max_leaves=4, tiles="linear", pieces=None, tol=1e-9, max_iter=100_000, random_state=0), ("two",)),
     "MosaicClassifier": (MosaicClassifier(time_budget=None, max_tiles=4, random_state=0), ALL),
     "MosaicClassifier-isotonic": (
         MosaicClassifier(time_budget=None, max_tiles=4, calibration="isotonic", random_state=0), ("two",)),

@@ -36,6 +36,7 @@ from svmosaic import (
     MosaicClassifier,
     MultiTaskMixtureSVC,
     NeighborsSVC,
+    TreeSVC,
     mixture_to_svm,
     svm_to_mixture,
 )
@@ -52,7 +53,8 @@ MODELS = {
     "LocallyLinearSVC-feature_map": LocallyLinearSVC(feature_map=Nystroem(n_components=3, random_state=0), **LOCAL),
     "LocalCodingSVC": LocalCodingSVC(**LOCAL),
     "LearnedGateSVC": LearnedGateSVC(**LEARNED),
-    "LearnedGateSVC-tree": LearnedGateSVC(gate="tree", polish=True, calibration="temperature", **LEARNED),
+    "LearnedGateSVC-polish": LearnedGateSVC(polish=True, calibration="temperature", **LEARNED),
+    "TreeSVC": TreeSVC(2, max_leaves=3, random_state=0),
     "MixtureSVC": MixtureSVC(2, max_iter=2, calibration="posterior", random_state=0),
     "HierarchicalMixtureSVC": HierarchicalMixtureSVC((2, 2), max_iter=2, random_state=0),
     "MultiTaskMixtureSVC": MultiTaskMixtureSVC(2, covariance_floor=1e-2, max_iter=2, random_state=0),

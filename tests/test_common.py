@@ -65,6 +65,7 @@ SETTINGS = {
 # Checks that may fail, each with its reason.
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 SAMPLED = "centres come from k-means++, whose draws differ between a weighted row and copies of it"
+BOOTSTRAP = "trees are grown on bootstrap samples, whose draws differ between a weighted row and copies of it"
 DRAWN = "the rows held out are drawn, and a weighted row is drawn once, copies of it one by one"
 STOCHASTIC = "one step on a row of weight k is not k steps on copies of it"
 NEIGHBOURS = "copies of a row take the places of other neighbours"
@@ -75,6 +76,7 @@ EXPECTED = {
     "HierarchicalMixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "MosaicClassifier": dict.fromkeys(WEIGHTS, DRAWN),
     "MultiTaskMixtureSVC": {WEIGHTS[0]: SAMPLED},  # dense rows only
+    "TreeSVC": dict.fromkeys(WEIGHTS, BOOTSTRAP),
     "LearnedGateSVC": dict.fromkeys(WEIGHTS, STOCHASTIC),
     "NeighborsSVC": dict.fromkeys(WEIGHTS, NEIGHBOURS)
     | {"check_non_transformer_estimators_n_iter": "fit does not iterate: max_iter is for the SVM of each query"},
@@ -179,7 +181,7 @@ def test_weights_are_copies_once_the_anchors_are_fixed(estimator, storage):
 )
 def test_weights_are_copies_once_the_mixtures_start_alike(model, monkeypatch):
     X, y = make_xor(150, random_state=0)
-    for place in ("svmosaic.models._mixture_classifier", "svmosaic.gates.hierarchical"):
+    for place in ("svmosaic.models._composed_fit", "svmosaic.gates.hierarchical"):
         monkeypatch.setattr(f"{place}.place_centers", lambda rows, n, **options: X[5 : 5 + n])
     # Few steps: EM makes rounding errors grow.
     model.set_params(inner_tol=1e-10, inner_max_iter=100_000, max_iter=4, tol=0, random_state=0)

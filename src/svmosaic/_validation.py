@@ -7,6 +7,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -243,5 +244,6 @@ def warn_if_far(estimator, X, limit):
         warnings.warn(
             f"{name}: the rows lie {distance / spread:.3g} times their spread away from the origin. "
             "That is too far to learn from them reliably: center or standardize the features.",
+            ConvergenceWarning,
             stacklevel=5,
         )
