@@ -127,7 +127,7 @@ def test_without_calibration_there_is_no_predict_proba():
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError) as error:
         _ = model.predict_proba
-    assert "calibration='temperature'" in f"{error.value} {error.value.__cause__}"
+    assert 'calibration="temperature"' in f"{error.value} {error.value.__cause__}"
     model.set_params(calibration="sigmoid")
     with pytest.raises(NotFittedError, match="without calibration"):
         model.predict_proba(X)

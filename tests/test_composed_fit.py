@@ -128,7 +128,7 @@ def test_samples_seen_are_those_of_fit_not_of_its_folds():
 
 
 def test_only_composed_models_have_a_path_to_compose():
-    for name in ("_fit_gate", "_couple", "_solving", "_fit_map", "fit_rows"):
+    for name in ("_fit_gate", "_couple", "_solving", "fit_rows"):
         assert not hasattr(BaseMosaicClassifier, name)
 
 

@@ -38,7 +38,7 @@ def partitioned(n_parts):
     counts = np.array([np.bincount(LABEL[p], minlength=3) for p in parts])
     held.gather(describe)
     held.advance(prepare, CLASSES, np.ones(3), X.dtype, each=list(np.cumsum(counts, axis=0) - counts))
-    return PartitionedRows(held, Survey(N, D, X.dtype, CLASSES, counts.sum(axis=0), None))
+    return PartitionedRows(held, Survey(N, D, X.dtype, CLASSES, counts.sum(axis=0), None, np.ones(3)))
 
 
 def started(rows):

@@ -34,6 +34,7 @@ from svmosaic import (
     MosaicClassifier,
     MultiTaskMixtureSVC,
     NeighborsSVC,
+    TreeSVC,
 )
 from svmosaic.export import files
 from svmosaic.export.files import ModelFileError, save
@@ -43,6 +44,7 @@ X = X.astype(np.float32)
 NAMES = np.array(["one", "two", "three"], dtype=object)[y]
 
 ESTIMATORS = [
+    TreeSVC(2, max_leaves=4, random_state=0),
     LinearSVC(random_state=0),
     KMeansSVC(4, tol=1e-2, random_state=np.random.RandomState(0)),
     ClusteredSVC(4, tol=1e-2, clusterer=KMeans(4, random_state=0), calibration="isotonic", random_state=0),

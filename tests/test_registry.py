@@ -1,15 +1,14 @@
 """One list of types: files, exporters and displays know the same ones, and every gate keeps its protocol."""
 
-import io
-import json
-import zipfile
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 
 import numpy as np
+import old_files
 import pytest
 from fused_gates import KINDS, random_gate
-from numpy.testing import assert_array_equal
+from sklearn.tree import DecisionTreeClassifier
 
 import svmosaic
 import svmosaic.gates
@@ -20,7 +19,7 @@ from svmosaic.display._fitted import anchors_of
 from svmosaic.export.c.target import CTarget
 from svmosaic.export.javascript.target import JavaScriptTarget
 from svmosaic.export.onnx.target import OnnxTarget
-from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, ProjectedGate, SingleCell, SplitTreeGate
+from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, ProjectedGate, SingleCell, SplitTreeGate, TreeGate
 from svmosaic.mosaic import LINKS, Mosaic
 
 TARGETS = [OnnxTarget, CTarget, JavaScriptTarget]
@@ -34,6 +33,11 @@ def gates():
     found["splits"] = SplitTreeGate(rng.standard_normal((3, 6)))
     found["projected splits"] = ProjectedGate(rng.standard_normal((3, 5)), SplitTreeGate(rng.standard_normal((3, 4))))
     found["single"] = SingleCell()
+    X = rng.standard_normal((60, 5))
+    y = X[:, 0] > 0
+    tree = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y)
+    found["rules"] = TreeGate.from_trees([tree], X.shape[1])
+    found["curved"] = LearnedGateSVC(4, max_iter=1, pieces=3, random_state=0).fit(X, y).mosaic_.gate
     return found
 
 
@@ -101,10 +105,10 @@ def test_every_target_knows_every_gate_link_and_calibration(target):
 
 
 def test_a_projected_tree_has_no_anchors_but_a_report():
-    X, y = make_xor(random_state=0)
-    model = LearnedGateSVC(4, gate="tree", n_components=2, max_iter=2, random_state=0).fit(X, y)
+    model = svmosaic.load(Path(__file__).parent / "files" / "first_edition" / "LearnedGateSVC-tree.svmosaic")
+    assert isinstance(model.mosaic_.gate.inner, SplitTreeGate)
     assert anchors_of(model.mosaic_) is None
-    region_report(model, X, y)
+    region_report(model, *old_files.rows())
 
 
 def test_a_model_without_tiles_says_why_in_pictures_too():
@@ -116,25 +120,3 @@ def test_a_model_without_tiles_says_why_in_pictures_too():
 def test_unknown_kinds_are_refused():
     with pytest.raises(ValueError, match="kind must be one of gate, map, calibration, model, part, got 'thing'"):
         registry.register("thing")
-
-
-def test_a_file_with_the_old_name_of_the_tree_of_splits_is_read(tmp_path):
-    X, y = make_xor(random_state=0)
-    model = LearnedGateSVC(4, gate="tree", n_components=2, max_iter=2, random_state=0).fit(X, y)
-    model.save(tmp_path / "new")
-    with zipfile.ZipFile(tmp_path / "new") as archive:
-        entries = {name: archive.read(name) for name in archive.namelist()}
-    before = entries["schema.json"]
-    entries["schema.json"] = before.replace(b"svmosaic.gates.split_tree", b"svmosaic.gates.tree").replace(
-        b'"SplitTreeGate"', b'"TreeGate"'
-    )
-    assert entries["schema.json"] != before
-    json.loads(entries["schema.json"])
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, data in entries.items():
-            archive.writestr(name, data)
-    (tmp_path / "old").write_bytes(content.getvalue())
-    again = svmosaic.load(tmp_path / "old")
-    assert type(again.mosaic_.gate.inner) is SplitTreeGate
-    assert_array_equal(again.decision_function(X), model.decision_function(X))

@@ -10,13 +10,15 @@ class ImportanceMixin:
     def feature_importances_(self):
         """Mean absolute weight of each feature over tiles and outputs, of shape (n_features,).
 
-        Tiles count by the training rows that they are home to. Standardize the features if these are to be compared.
+        Of a feature with a curve (`pieces`), the largest minus the smallest value of the curve takes the place of the
+        weight. Tiles count by the training rows that they are home to. Standardize the features if these are to be
+        compared.
         Where `coef_` has three dimensions, scikit-learn's selectors need to be pointed here:
         ``RFE(KMeansSVC(), importance_getter="feature_importances_")``.
         """
         if not hasattr(self, "mosaic_"):
             raise AttributeError(f"this {type(self).__name__} has no feature_importances_ before it is fitted")
-        coef = self.mosaic_.coef
+        coef = self.mosaic_.features.strengths(self.mosaic_.coef)
         if coef.shape[2] != self.n_features_in_:
             raise AttributeError(
                 f"the tiles of this {type(self).__name__} see {coef.shape[2]} mapped features instead of the "
