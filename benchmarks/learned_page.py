@@ -1,4 +1,4 @@
-"""Put the stored results of bench_learned.py into docs/learned_gates.md, and draw its curves into docs/images.
+"""Put the stored results of bench_learned.py and bench_gpu.py into docs/learned_gates.md, and draw its curves.
 
 python benchmarks/learned_page.py
 """
@@ -6,6 +6,7 @@ python benchmarks/learned_page.py
 from statistics import mean
 
 from measured import HERE, Page, stored
+from measured import table as markdown
 
 IMAGES = HERE.parent / "docs" / "images"
 # What is asked for: set, model, tiles, least accuracy in %.
@@ -22,7 +23,7 @@ BIG = "LightGBM, 500 trees, 127 leaves"
 STYLE = {"learnt": ("#0072B2", "o"), "learnt, tree": ("#000000", "s"), "fixed": ("#E69F00", "^")}
 
 
-def parts(report):
+def parts(report, _):
     sets = [name for name in ("ijcnn1", "letter", "satimage", "mnist", "covtype") if name in report]
     for name in sets:
         yield table(name, report[name])
@@ -144,7 +145,32 @@ def draw(name, records):
     plt.close(figure)
 
 
-PAGE = Page("learned_gates.md", ("learned",), parts)
+def on_a_gpu(_, report):
+    """Seconds on an accelerator, by task; the time to compile apart."""
+    machine = next(iter(report.values()))["machine"]
+    yield f"{machine['device']}, JAX {machine['jax']} (`benchmarks/bench_gpu.py`), settings fixed beforehand, one run:"
+    rows = []
+    for name, part in report.items():
+        if name == "scaling":
+            continue
+        (run,) = part["records"]
+        rows.append(
+            (name, f"{run['rows']:,}", run["features"], run["tiles"], run["epochs"], run["accuracy"],
+             run["train_seconds"], run["compile_seconds"], run["transfer_seconds"])
+        )  # fmt: skip
+    columns = "task, rows, features, tiles, epochs, test accuracy %, training s, compiling s, transfer s"
+    yield markdown(columns.split(", "), rows)
+    large = report["ten million rows"]["records"][0]
+    yield (
+        f"Predicting {large['rows']:,} rows takes {large['predict_from_host_seconds']} s from the host's memory and "
+        f"{large['predict_from_device_seconds']} s if the rows are on the device. One epoch of 256 tiles over 50 "
+        "features:"
+    )
+    scaling = report["scaling"]["records"]
+    yield markdown(("rows", "seconds per epoch"), [(f"{r['rows']:,}", r["epoch_seconds"]) for r in scaling])
+
+
+PAGE = Page("learned_gates.md", ("learned", "gpu"), {"runs": parts, "gpu": on_a_gpu})
 
 if __name__ == "__main__":
     PAGE.write()
