@@ -1,5 +1,6 @@
 """The table that a model is trained on, in memory: its columns, its classes, rows to fit to and rows to judge by."""
 
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 
 import numpy as np
@@ -13,7 +14,7 @@ from svmosaic.tabular.numbers_as_text import NumbersAsText
 from svmosaic.tabular.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
 
 
-class TrainingTable:
+class TrainingTable(ABC):
     """What `train` and `tune` know of their table, whether its rows are in memory or read in chunks.
 
     Attributes
@@ -96,9 +97,9 @@ class TrainingTable:
             raise TableError("no rows to judge by: pass --test-size 0, or --test FILE")
         return {"rows": n_rows, "accuracy": right[0] / n_rows, "linear_svm": right[1] / n_rows}
 
+    @abstractmethod
     def held_out(self):
         """(rows, labels) held out, some at a time."""
-        raise NotImplementedError
 
     def test_chunks(self, rows=50_000):
         """Rows of the --test file, some at a time."""

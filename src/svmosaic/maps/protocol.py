@@ -1,5 +1,6 @@
 """What a feature map answers: the one list that mosaics, predictors, explanations, displays and exporters rely on."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
@@ -77,7 +78,7 @@ class FeatureMap(Protocol):
 PackedCurves = tuple[tuple[np.ndarray, ...], bool]
 
 
-class PlainMap:
+class PlainMap(ABC):
     """What maps share whose features are explained one by one: tiles are linear in what `rows` returns."""
 
     pieces = None
@@ -96,9 +97,9 @@ class PlainMap:
         """Absolute weights."""
         return np.abs(coef)
 
+    @abstractmethod
     def rows(self, X):
         """Rows for the gate and rows for the tiles."""
-        raise NotImplementedError
 
 
 def dense(rows):
