@@ -149,6 +149,10 @@ def on_a_gpu(_, report):
     """Seconds on an accelerator, by task; the time to compile apart."""
     machine = next(iter(report.values()))["machine"]
     yield f"{machine['device']}, JAX {machine['jax']} (`benchmarks/bench_gpu.py`), settings fixed beforehand, one run:"
+    yield (
+        "The script runs the learner itself. On covertype it expands the rows by hat functions at plain quantiles (the "
+        'features in the table); `LearnedGateSVC` refuses `pieces` with `device="gpu"`.'
+    )
     rows = []
     for name, part in report.items():
         if name == "scaling":

@@ -36,8 +36,7 @@ class TreeSVC(ComposedClassifier):
     Parameters
     ----------
     n_trees : int, default=32
-        1 gives the model that can be read, many the more accurate one. A single tree is grown on all rows, several on
-        bootstrap samples of them.
+        1 gives the model that can be read. A single tree is grown on all rows, several on bootstrap samples of them.
     max_leaves : int, default=32
         Leaves per tree at most. 1 leaves the global tile alone.
     tiles : {"constant", "linear"}, default="constant"
