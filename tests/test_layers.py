@@ -23,6 +23,7 @@ ROOMS = [
     "densities",
     "models",
     "learner",
+    "interpretation",
     "export",
     "curves explain calibration blending mosaic predictor",
     "maps",
