@@ -1,6 +1,6 @@
 """Why a row was classified so, and what each tile is about. The model is piecewise linear, so the account is exact."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -100,6 +100,23 @@ class Explanation:
         self._check_linear("intercept")
         return np.einsum("ia,iac->ic", self.weight, self.tile_intercept)
 
+    def grouped(self, names, source, value) -> "Explanation":
+        """The same with features that were made of one column added up.
+
+        Parameters
+        ----------
+        names : list of str
+            Of the columns.
+        source : ndarray of int, shape (n_features,)
+            The index of the column that each feature was made of.
+        value : ndarray of shape (n_rows, n_columns)
+            The columns as they are to be shown.
+        """
+        parts = np.zeros((*self.tile_contributions.shape[:-1], len(names)))
+        for f, column in enumerate(source):
+            parts[..., column] += self.tile_contributions[..., f]
+        return replace(self, tile_contributions=parts, feature_names=list(names), value=value)
+
     def _check_linear(self, name):
         if self.link != "identity":
             raise AttributeError(
@@ -150,6 +167,8 @@ class Explanation:
             lines.extend((i, self.output_names[c], tile, *line) for line in here)
         names = ("row", "output", "tile", "feature", "value", "contribution")
         columns = {name: np.array(values) for name, values in zip(names, zip(*lines, strict=True), strict=True)}
+        if self.value.dtype == object:  # numbers and text, each as it is
+            columns["value"] = np.array([line[4] for line in lines], dtype=object)
         if self.link == "identity":
             del columns["tile"]
         return Table(columns)
@@ -258,7 +277,7 @@ def deviations(parts, group, n_groups):
     return member @ np.abs(parts - mean[group])
 
 
-def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Table:
+def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=None) -> Table:
     """One line per tile, from its counts and weights.
 
     Parameters
@@ -272,12 +291,17 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Tabl
         Of the features as the tiles see them.
     top : int, default=3
         Features named per tile.
+    groups : (list of str, ndarray of int), optional
+        Names of columns, and the column that each feature was made of: columns are then named instead of features.
     """
     names = names_of(mosaic, feature_names)
     importance = _importances(mosaic, counts)
-    # With one output a weight has a sign, for or against the second class; a curve has none.
-    signed = mosaic.coef.shape[1] == 1 and mosaic.features.pieces is None
+    # With one output a weight has a sign, for or against the second class; a curve and a group of columns have none.
+    signed = mosaic.coef.shape[1] == 1 and mosaic.features.pieces is None and groups is None
     shown = np.copysign(importance, mosaic.coef[:, 0]) if signed else importance
+    if groups is not None:
+        names, source = groups
+        shown = importance = np.stack([np.bincount(source, line, len(names)) for line in importance])
     strongest = []
     for k in range(mosaic.n_tiles):
         order = np.argsort(-importance[k], kind="stable")[:top]

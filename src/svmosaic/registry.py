@@ -87,6 +87,8 @@ _TYPES = {
         "svmosaic.densities.one_vs_rest.OneVsRestMachine",
         "svmosaic.learner.gate_learner.GateLearner",
         "svmosaic.mosaic.Mosaic",
+        "svmosaic.tabular.columns.Column",
+        "svmosaic.tabular.table_preparation.TablePreparation",
         "svmosaic.tabular.trained_model.TrainedModel",
     ),
 }

@@ -71,7 +71,9 @@ class Subject:
         self.mosaic = mosaic_of(self.estimator)
         self.head: Any = head_of(self.estimator)
         prepared = self.entered if steps is None or len(steps) == 1 else pipeline[:-1].transform(self.entered)
-        self.X = validate(self.estimator, prepared, reset=False)
+        # An estimator that prepares tables itself makes matrices of them.
+        as_rows = getattr(self.estimator, "_rows", None)
+        self.X = validate(self.estimator, prepared, reset=False) if as_rows is None else as_rows(prepared)
         self.preparation, self.whole = self._read(pipeline, feature_names)
         self.columns = [
             Column(name, kind == "text", np.flatnonzero(self.preparation.source == j))
@@ -79,6 +81,9 @@ class Subject:
         ]
 
     def _read(self, pipeline, feature_names) -> tuple[Preparation, bool]:
+        table = getattr(self.estimator, "_table", None)
+        if table is not None:
+            return table.plain(), True
         features = self.mosaic.features
         before = pipeline[:-1] if hasattr(pipeline, "steps") and len(pipeline.steps) > 1 else None
         if features.portable:
@@ -112,7 +117,9 @@ class Subject:
         """A column as it is in the table: float64 with NaN where a number is missing, or texts."""
         if not self.whole:
             return self._features_as_columns[:, j]
-        X, column = self.entered, self.columns[j]
+        X, column = self._shown, self.columns[j]
+        if self.preparation.kinds[j] not in ("number", "text"):
+            return np.asarray(self.X[:, column.features[0]], dtype=np.float64)  # a date, by its first part
         if hasattr(X, "iloc"):
             found = X.iloc[:, j].to_numpy()
         elif sparse.issparse(X):
@@ -129,6 +136,12 @@ class Subject:
             texts[np.isin(texts, self.preparation.missing_texts)] = ""
         texts[texts == ""] = self.missing_text(j)
         return texts
+
+    @cached_property
+    def _shown(self):
+        """The rows as they enter the model, with its columns in their order."""
+        table = getattr(self.estimator, "_table", None)
+        return self.entered if table is None else table.shown(self.entered)
 
     @cached_property
     def _features_as_columns(self):
