@@ -22,16 +22,44 @@ def measure(model, X, y) -> dict:
     """
     pipeline = getattr(model, "pipeline", model)
     rows = X if pipeline is model else model.rows(X)
-    predicted = pipeline.predict(rows)
-    classes = getattr(pipeline, "classes_", None)
+    return quality_of(getattr(pipeline, "classes_", None), y, answers_of(pipeline, rows))
+
+
+def answers_of(model, X) -> dict:
+    """What a fitted model says of rows: "predicted", and "scores" and "probabilities" if it has them.
+
+    Parameters
+    ----------
+    model : fitted classifier or regressor, or pipeline
+    X : rows as they enter the model
+    """
+    answers = {"predicted": model.predict(X)}
+    if hasattr(model, "decision_function"):
+        answers["scores"] = model.decision_function(X)
+    if hasattr(model, "predict_proba"):
+        answers["probabilities"] = model.predict_proba(X)
+    return answers
+
+
+def quality_of(classes, y, answers) -> dict:
+    """The quality of answers.
+
+    Parameters
+    ----------
+    classes : ndarray or None
+        Sorted; None for regression.
+    y : ndarray of shape (n_rows,)
+        Rows of a class that the model does not know count as wrong, and for nothing else.
+    answers : dict of ndarray
+        As `answers_of` gives them.
+    """
     if classes is None:
-        return regression_quality(np.asarray(y, dtype=np.float64), predicted)
-    label, found = np.searchsorted(classes, y), np.searchsorted(classes, predicted)
-    scores = pipeline.decision_function(rows) if hasattr(pipeline, "decision_function") else None
-    calibrated = hasattr(pipeline, "predict_proba")
-    return classification_quality(
-        label, found, len(classes), scores, pipeline.predict_proba(rows) if calibrated else None
-    )
+        return regression_quality(np.asarray(y, dtype=np.float64), answers["predicted"])
+    known = np.isin(y, classes)
+    label, found = (np.searchsorted(classes, values[known]) for values in (np.asarray(y), answers["predicted"]))
+    more = [answers[name][known] if name in answers else None for name in ("scores", "probabilities")]
+    quality = classification_quality(label, found, len(classes), *more)
+    return quality | {"accuracy": quality["accuracy"] * float(known.mean())}
 
 
 def classification_quality(label, found, n_classes, scores=None, probabilities=None) -> dict:
