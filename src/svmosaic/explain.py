@@ -1,6 +1,7 @@
 """Why a row was classified so, and what each tile is about. The model is piecewise linear, so the account is exact."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -59,11 +60,13 @@ class Explanation:
         :math:`w_f x_f` of each tile, x scaled if the model scales; with pieces, the value of the feature's curve.
     tile_intercept : ndarray of shape (n_rows, width, n_outputs)
     decision : ndarray of shape (n_rows, n_outputs)
-        What `decision_function` says.
+        What `decision_function` says; of a regressor, what `predict` says. Everything here is then in the units of y.
     link : {"identity", "vote", "posterior"}
     output_names : list of str
         The class that a positive score speaks for.
     feature_names : list of str
+    offset : ndarray of shape (n_outputs,) or float
+        What is added to every score and belongs to no tile: of a regressor, the mean of y. It counts as intercept.
     """
 
     tile: np.ndarray
@@ -75,6 +78,7 @@ class Explanation:
     link: str
     output_names: list
     feature_names: list
+    offset: Any = 0.0
 
     @property
     def margins(self):
@@ -96,7 +100,7 @@ class Explanation:
     def intercept(self):
         """What belongs to no feature, of shape (n_rows, n_outputs); identity link only."""
         self._check_linear("intercept")
-        return np.einsum("ia,iac->ic", self.weight, self.tile_intercept)
+        return np.einsum("ia,iac->ic", self.weight, self.tile_intercept) + self.offset
 
     def _check_linear(self, name):
         if self.link != "identity":
@@ -165,7 +169,7 @@ def explain(mosaic, X, head: Head, feature_names=None, n_jobs=None) -> Explanati
     mosaic : Mosaic
     X : validated ndarray or CSR matrix
     head : Head
-        Names the outputs.
+        Names the outputs, and has their units.
     feature_names : list of str, optional
         Of the columns of X.
     n_jobs : int, optional
@@ -173,16 +177,19 @@ def explain(mosaic, X, head: Head, feature_names=None, n_jobs=None) -> Explanati
     gate_rows, _ = mosaic.features.rows(X)
     tile, weight = mosaic.gate.code(gate_rows, n_jobs)
     weight = np.ones(tile.shape) if weight is None else weight
+    decision = head.values(mosaic.decision_function(X, n_jobs))
+    mosaic = mosaic.in_units(head)
     return Explanation(
         tile=tile,
         weight=weight,
         value=mosaic.features.values(X),
         tile_contributions=mosaic.features.contributions(mosaic.coef[tile], X),
         tile_intercept=mosaic.intercept[tile],
-        decision=mosaic.decision_function(X, n_jobs),
+        decision=decision,
         link=mosaic.link,
         output_names=head.output_names,
         feature_names=names_of(mosaic, feature_names),
+        offset=head.offset,
     )
 
 
@@ -224,7 +231,7 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Tabl
     top : int, default=3
         Features named per tile.
     """
-    names = names_of(mosaic, feature_names)
+    names, mosaic = names_of(mosaic, feature_names), mosaic.in_units(head)
     strengths = mosaic.features.strengths(mosaic.coef)
     strength = np.linalg.norm(strengths, axis=1)
     strongest = []
