@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import validate_rows
 from svmosaic.curves import curves_of
-from svmosaic.explain import count_regions, explain, regions_table
+from svmosaic.explain import Table, count_regions, explain, regions_table
 from svmosaic.heads import head_of
 from svmosaic.maps import Pieces, check_pieces
 from svmosaic.models._export import ExportMixin
@@ -21,7 +21,7 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
     def _scores(self, X):
         """Scores of shape (n_samples, n_outputs)."""
         check_is_fitted(self)
-        X = validate_rows(self, X)
+        X = self._rows(X)
         blocks = row_blocks(X.shape[0], self.mosaic_.n_bytes / 8)
         if len(blocks) == 1:
             return self.mosaic_.decision_function(X, self.n_jobs)
@@ -52,8 +52,7 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
             `features(top)` and `tiles()` are its tables, `to_frame(top)` the former for pandas.
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        return explain(self.mosaic_, validate_rows(self, X), head_of(self), names, self.n_jobs)
+        return explain(self.mosaic_, self._rows(X), head_of(self), self._row_names, self.n_jobs)
 
     @property
     def regions_(self):
@@ -61,13 +60,14 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
 
         A row counts for the tile that its gate gives most weight to; with several gates once for each gate, which a
         column names. Columns: rows; of a classifier the most frequent class, accuracy and the share of each class, of a
-        regressor the mean of y, its standard deviation and the mean absolute error; and the features with the largest
-        weights (standardize the features if these are to be compared). `to_frame()` gives a pandas DataFrame.
+        regressor the mean of y, its standard deviation and the mean absolute error; and the features whose
+        contributions vary most within the region (the mean absolute deviation from their mean; with one output and
+        straight tiles, with the sign of the weight). `to_frame()` gives a pandas DataFrame,
+        `svmosaic.interpretation.describe_regions` the regions in words.
         """
         if not hasattr(self, "region_counts_"):
             raise AttributeError(f"this {type(self).__name__} has no counts of its training rows: fit it first")
-        names = getattr(self, "feature_names_in_", None)
-        return regions_table(self.mosaic_, self.region_counts_, head_of(self), names)
+        return regions_table(self.mosaic_, self.region_counts_, head_of(self), self._row_names, groups=self._groups)
 
     @property
     def curves_(self):
@@ -82,26 +82,46 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
             raise AttributeError(f"this {type(self).__name__} has no curves: fit it first")
         head, counts = head_of(self), getattr(self, "region_counts_", None)
         rows = None if counts is None else head.region_columns(counts)["rows"]
-        return curves_of(self.mosaic_.in_units(head), rows, head.output_names, getattr(self, "feature_names_in_", None))
+        return curves_of(self.mosaic_.in_units(head), rows, head.output_names, self._row_names)
 
     def summarise_regions(self, X, y):
-        """The same as `regions_`, of other rows.
+        """The same as `regions_`, of other rows, and each region in words.
+
+        Regions are described by the conditions on columns that tell their rows best from all others ("rule"), with the
+        share of their rows that these cover ("covers") and the share of the rows fulfilling them that is the region's
+        ("pure").
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or, of a regressor with several targets, (n_samples, n_targets)
         """
+        from svmosaic.interpretation.regions import words_of_tiles
+
         check_is_fitted(self)
-        X = validate_rows(self, X)
+        given, X = X, self._rows(X)
         truth = head_of(self).truth(y)
         if len(truth) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(truth)}")
         gate_rows, tile_rows = self.mosaic_.features.rows(X)
         codes = self.mosaic_.gate.code(gate_rows, self.n_jobs)
         counts = self._count_regions(tile_rows, truth, codes)
-        names = getattr(self, "feature_names_in_", None)
-        return regions_table(self.mosaic_, counts, head_of(self), names)
+        table = regions_table(self.mosaic_, counts, head_of(self), self._row_names, groups=self._groups)
+        return Table({**table.columns, **words_of_tiles(self, given, self.mosaic_.n_tiles)})
+
+    def _rows(self, X):
+        """Rows to predict, as the mosaic takes them."""
+        return validate_rows(self, X)
+
+    @property
+    def _row_names(self):
+        """Names of the columns of these rows, or None."""
+        return getattr(self, "feature_names_in_", None)
+
+    @property
+    def _groups(self):
+        """Names of the user's columns, and which of them each column of the rows is made of; None if it is itself."""
+        return None
 
     def _fit_map(self, X, target, rng):
         """The fitted feature map, or None."""
@@ -120,7 +140,7 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
     def _count_regions(self, tile_rows, truth, codes):
         """Counts for `regions_`: one pass of scoring."""
         found = head_of(self).found(self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs))
-        return count_regions(self.mosaic_, head_of(self), codes, truth, found)
+        return count_regions(self.mosaic_, head_of(self), codes, truth, found, tile_rows)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from svmosaic._validation import check_choice, check_real, validate_rows, warn_if_far
+from svmosaic._validation import check_choice, check_real, warn_if_far
 from svmosaic.couplings import Coupling
 from svmosaic.learner import defaults
 from svmosaic.learner.devices import DEVICES, MANY_ROWS, device_scores, engine_of, find_device
@@ -172,7 +172,7 @@ class LearningMixin(CallbackSupportMixin):
         check_is_fitted(self)
         on_cpu = sparse.issparse(X) or _num_samples(X) < MANY_ROWS or self.mosaic_.feature_map is not None
         device = None if on_cpu else find_device(self.device)
-        return super()._scores(X) if device is None else device_scores(self.mosaic_, validate_rows(self, X), device)
+        return super()._scores(X) if device is None else device_scores(self.mosaic_, self._rows(X), device)
 
     def _check_parameters(self):
         check_choice("loss", self.loss, self._losses)

@@ -16,9 +16,10 @@ from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._model_search import Search, folds_of
 from svmosaic.models._progress import Progress
+from svmosaic.models._table_input import TableInputMixin, prepare_training
 
 
-class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
+class MosaicClassifier(TableInputMixin, CallbackSupportMixin, BaseMosaicClassifier):
     r"""Mosaic of linear SVMs that chooses its model, its number of tiles and its scaling: the one to try first.
 
     Rows are scaled by the model itself: pass them as they are measured. Linear, clustered, locally linear and
@@ -47,6 +48,12 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         How `predict_proba` turns scores into probabilities, fitted to the scores of held-out rows. "temperature": one
         number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class. "isotonic": a step function a class,
         for large sets. With any, `predict` is the most probable class. None: no `predict_proba`.
+    categorical : list of str, optional
+        Columns of a table to take as categories whatever they hold.
+    ordered : dict of str to list, or list of str, optional
+        Columns of a table whose categories have an order, from the lowest to the highest.
+    drop : list of str, optional
+        Columns of a table to leave out.
     n_jobs : int or None, default=None
         Threads within each fit, and in prediction. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -76,8 +83,10 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         From scores to probabilities.
     regions_ : Table
         Rows, classes, accuracy and strongest features of each tile, on the training data.
+    preparation_ : TablePreparation or None
+        From the columns of a table to the rows that `best_estimator_` takes; None if X was a matrix of numbers.
     n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+    feature_names_in_ : ndarray, if X had names
 
     Examples
     --------
@@ -100,6 +109,9 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         class_weight=None,
         validation_fraction=0.2,
         calibration=None,
+        categorical=None,
+        ordered=None,
+        drop=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -110,6 +122,9 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         self.class_weight = class_weight
         self.validation_fraction = validation_fraction
         self.calibration = calibration
+        self.categorical = categorical
+        self.ordered = ordered
+        self.drop = drop
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -121,7 +136,7 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or frame of pandas, Polars or PyArrow
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
             Weighs the rows in the losses and in the held-out score.
@@ -132,8 +147,12 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         """
         self._check_parameters()
         scorer = self._scorer()
-        X, target = validate_training(self, X, y, sample_weight, self.class_weight)
         rng = check_random_state(self.random_state)
+        prepared, X = prepare_training(
+            X, y, "classification", categorical=self.categorical, ordered=self.ordered, drop=self.drop, random_state=rng
+        )
+        X, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        self._remember_table(prepared)
         if self.calibration is not None:
             counts = np.bincount(target.label, minlength=len(target.classes))
             require_rows(self.calibration, target.classes, counts)
@@ -178,7 +197,7 @@ class MosaicClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         self.mosaic_ = model.mosaic_ = replace(model.mosaic_, feature_map=feature_map)
         model.calibration_ = self.calibration_
         if hasattr(self, "feature_names_in_"):
-            model.feature_names_in_ = self.feature_names_in_
+            model.feature_names_in_ = np.array(self._row_names, dtype=object)
         self.best_estimator_ = model
 
     def _check_parameters(self):
