@@ -25,7 +25,7 @@ import numpy as np
 import scipy
 import sklearn
 from scipy import sparse
-from sklearn.base import clone, is_regressor
+from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.multiclass import OneVsRestClassifier
@@ -158,7 +158,7 @@ def in_batches(n_batches):
         model, size = clone(model), -(-N_ROWS // n_batches)
         for start in range(0, N_ROWS, size):
             batch = rows.batch(start, start + size)
-            classes = {} if is_regressor(model) else {"classes": np.unique(rows.y)}
+            classes = {} if isinstance(model, RegressorMixin) else {"classes": np.unique(rows.y)}
             model.partial_fit(batch.X, batch.y, **classes, **batch.weights)
         return model
 
@@ -372,7 +372,7 @@ def result(case) -> dict:
 
 def scores_of(model, X) -> dict:
     """Scores (of a regressor, predictions), labels and, if there are any, probabilities."""
-    if is_regressor(model):
+    if isinstance(model, RegressorMixin):
         return {"scores": model.predict(X).tolist(), "labels": ""}
     found = {"scores": model.decision_function(X).tolist(), "labels": " ".join(map(str, model.predict(X)))}
     if hasattr(model, "predict_proba"):

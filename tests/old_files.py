@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_regressor
+from sklearn.base import RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
@@ -105,7 +105,7 @@ def answers(model, queries) -> dict:
     """What a model says of rows, or of a table if `svmosaic train` made it."""
     trained = hasattr(model, "pipeline")
     X = pd.DataFrame(queries["table"]) if trained else np.array(queries["rows"])
-    if is_regressor(model):
+    if isinstance(model, RegressorMixin):
         return {"class": type(model).__name__, "scores": model.predict(X).tolist(), "labels": []}
     scores = model.pipeline.decision_function(model.rows(X)) if trained else model.decision_function(X)
     found = {"class": type(model).__name__, "scores": scores.tolist(), "labels": model.predict(X).tolist()}
@@ -129,7 +129,9 @@ def write(folder):
     folder = Path(folder).absolute()
     folder.mkdir()
     X, y = rows()
-    models = {name: model.fit(X, values(X) if is_regressor(model) else y) for name, model in MODELS.items()}
+    models = {
+        name: model.fit(X, values(X) if isinstance(model, RegressorMixin) else y) for name, model in MODELS.items()
+    }
     models["ConvertedMixture"] = svm_to_mixture(SVC(gamma=0.1).fit(X, y == "ape"))
     models["ConvertedSVM"] = mixture_to_svm(models["GaussianMixtureClassifier"])
     for name, model in models.items():

@@ -119,7 +119,7 @@ def test_values_that_are_none(estimator):
         for given in (y, np.stack([X[:, 1], y], axis=1)):
             with pytest.raises(ValueError, match=f"Input y {words}.* Leave the rows without a known y out"):
                 estimator().fit(X, given)
-    with pytest.raises(ValueError, match=r"y must hold numbers for .* 'only'.* use a classifier"):
+    with pytest.raises(ValueError, match=r"y must hold numbers for .*, got 'only'; .* use a classifier"):
         estimator().fit(X, np.full(len(X), "only"))
     with pytest.raises(ValueError, match=r"y must hold real numbers for"):
         estimator().fit(X, X[:, 0] + 1j)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from everything import ESTIMATORS
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import is_regressor
+from sklearn.base import RegressorMixin
 
 import svmosaic
 from svmosaic.export.files import save
@@ -55,7 +55,7 @@ def test_an_old_model_can_do_what_a_new_one_can(path):
     X = np.array(queries["rows"])
     if hasattr(model, "predictor"):
         predictor = model.predictor()
-        scores = predictor.predict(X) if is_regressor(model) else predictor.decision_function(X)
+        scores = predictor.predict(X) if isinstance(model, RegressorMixin) else predictor.decision_function(X)
         assert_allclose(scores, expected["scores"], rtol=1e-6, atol=1e-6)
     if hasattr(model, "explain"):
         model.explain(pd.DataFrame(queries["table"]) if expected["class"] == "TrainedModel" else X)
@@ -65,8 +65,8 @@ def test_an_old_model_can_do_what_a_new_one_can(path):
         with pytest.raises(ValueError, match="can no longer be learned: fit a new model"):
             model.partial_fit(X, expected["labels"])
     elif hasattr(model, "partial_fit"):
-        model.partial_fit(X, old_files.values(X) if is_regressor(model) else expected["labels"])
-    if is_regressor(model):
+        model.partial_fit(X, old_files.values(X) if isinstance(model, RegressorMixin) else expected["labels"])
+    if isinstance(model, RegressorMixin):
         X, _ = old_files.rows()
         assert model.fit(X, old_files.values(X)).score(X, old_files.values(X)) > 0
     elif hasattr(model, "fit"):

@@ -222,7 +222,9 @@ def _numbers(estimator, y):
     try:
         y = np.asarray(y).astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"y must hold numbers for {name} ({error}); for labels use a classifier") from error
+        text = next((value for value in np.ravel(y).tolist() if isinstance(value, str)), None)
+        shown = f"got {text!r}" if text is not None else str(error)
+        raise ValueError(f"y must hold numbers for {name}, {shown}; for labels use a classifier") from error
     if y.ndim > 2:
         raise ValueError(f"y must have one or two dimensions, got shape {y.shape}")
     return y

@@ -9,7 +9,7 @@ from svmosaic._validation import check_choice, check_real
 from svmosaic.explain import Table
 from svmosaic.gates import SeveralGates, SingleCell, TreeGate
 from svmosaic.gates.trees import describe_rule, grow_trees
-from svmosaic.heads import head_of
+from svmosaic.heads import flattened, head_of
 from svmosaic.solvers import Sight
 
 TILES = {"constant": "bias", "linear": "straight"}
@@ -85,8 +85,7 @@ class TreesMixin:
         if trees is None:
             X, truth, weight = rows.labeled_sample(GROWING_ROWS, rng)
             if self._regression:  # normalized: a tree for several targets should not follow that of the largest numbers
-                truth = rows.target.head.targets(truth)
-                truth = truth[:, 0] if truth.shape[1] == 1 else truth
+                truth = flattened(rows.target.head.targets(truth))
             trees = grow_trees(
                 X, truth, n_trees=self.n_trees, max_leaves=self.max_leaves, min_rows_per_leaf=self.min_rows_per_leaf,
                 sample_weight=weight, rng=rng, regression=self._regression, n_jobs=self.n_jobs,
