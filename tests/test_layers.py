@@ -22,6 +22,7 @@ ROOMS = [
     "partitions",
     "densities",
     "models",
+    "search",
     "learner",
     "export",
     "curves explain calibration blending mosaic predictor",

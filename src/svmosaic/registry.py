@@ -87,6 +87,7 @@ _TYPES = {
         "svmosaic.densities.one_vs_rest.OneVsRestMachine",
         "svmosaic.learner.gate_learner.GateLearner",
         "svmosaic.mosaic.Mosaic",
+        "svmosaic.search.leaderboard.Leaderboard",
         "svmosaic.tabular.trained_model.TrainedModel",
     ),
 }
