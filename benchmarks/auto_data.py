@@ -77,7 +77,9 @@ def read_csv(path, label, left_out=()) -> Table:
     """A table with a header; a column is one of numbers if all its fields are numbers or empty."""
     with open(path, newline="") as file:
         names, *rows = csv.reader(file)
-    columns = {name: np.array(values, dtype=object) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    columns = {
+        name: np.array(values, dtype=object) for name, values in zip(names, zip(*rows, strict=True), strict=True)
+    }
     y = columns.pop(label)
     for name, values in list(columns.items()):
         if name in left_out:

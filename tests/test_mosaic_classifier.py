@@ -248,7 +248,9 @@ def test_scores_of_probabilities(metric, function, noisy):
 
 def test_tf_idf_rows_are_left_as_they_are_and_counts_scaled_by_their_largest_value():
     rng = np.random.RandomState(0)
-    counts = sparse.random_array((300, 2000), density=0.01, format="csr", rng=rng, data_sampler=lambda size: 1 + rng.poisson(1, size))
+    counts = sparse.random_array(
+        (300, 2000), density=0.01, format="csr", rng=rng, data_sampler=lambda size: 1 + rng.poisson(1, size)
+    )
     y = (counts[:, :1000].sum(axis=1) > counts[:, 1000:].sum(axis=1)).astype(int)
     norms = np.sqrt(counts.multiply(counts).sum(axis=1))
     tf_idf = sparse.csr_array(sparse.diags_array(1 / norms) @ counts)

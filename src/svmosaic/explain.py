@@ -1,11 +1,13 @@
 """Why a row was classified so, and what each tile is about. The model is piecewise linear, so the account is exact."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from svmosaic.gates import SeveralGates
-from svmosaic.heads import Head
+from svmosaic.heads import Head, home_tiles
+from svmosaic.maps.protocol import dense
 from svmosaic.mosaic import linked
 
 
@@ -98,6 +100,23 @@ class Explanation:
         self._check_linear("intercept")
         return np.einsum("ia,iac->ic", self.weight, self.tile_intercept)
 
+    def grouped(self, names, source, value) -> "Explanation":
+        """The same with features that were made of one column added up.
+
+        Parameters
+        ----------
+        names : list of str
+            Of the columns.
+        source : ndarray of int, shape (n_features,)
+            The index of the column that each feature was made of.
+        value : ndarray of shape (n_rows, n_columns)
+            The columns as they are to be shown.
+        """
+        parts = np.zeros((*self.tile_contributions.shape[:-1], len(names)))
+        for f, column in enumerate(source):
+            parts[..., column] += self.tile_contributions[..., f]
+        return replace(self, tile_contributions=parts, feature_names=list(names), value=value)
+
     def _check_linear(self, name):
         if self.link != "identity":
             raise AttributeError(
@@ -148,6 +167,8 @@ class Explanation:
             lines.extend((i, self.output_names[c], tile, *line) for line in here)
         names = ("row", "output", "tile", "feature", "value", "contribution")
         columns = {name: np.array(values) for name, values in zip(names, zip(*lines, strict=True), strict=True)}
+        if self.value.dtype == object:  # numbers and text, each as it is
+            columns["value"] = np.array([line[4] for line in lines], dtype=object)
         if self.link == "identity":
             del columns["tile"]
         return Table(columns)
@@ -191,7 +212,11 @@ def names_of(mosaic, feature_names):
     return mosaic.features.names(feature_names, mosaic.coef.shape[2])
 
 
-def count_regions(mosaic, head: Head, codes, target, found) -> dict:
+# Numbers that the importances of a fit are computed from, and rows: a sample is enough to rank features.
+MOST_NUMBERS, MOST_ROWS = 1_000_000, 10_000
+
+
+def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
     """Sums over the rows of each tile; with several gates a row counts once for each of them.
 
     Parameters
@@ -202,14 +227,57 @@ def count_regions(mosaic, head: Head, codes, target, found) -> dict:
     codes : (tile, weight), as the gate gives them
     target, found : ndarray
         What is known of the rows, and what the model says of them; see `Head.region_counts`.
+    rows : ndarray, CSR matrix or EncodedRows, optional
+        The rows as the tiles see them, for "spread": the sum over the rows of each tile of the absolute deviations of
+        the features' contributions from their means, of shape (n_tiles, n_columns).
     """
-    gate = mosaic.gate
-    parts = gate.split(codes) if isinstance(gate, SeveralGates) else [codes]
+    tile, weight = codes
+    gate, weight = mosaic.gate, np.ones(tile.shape) if weight is None else weight
+    parts = gate.split((tile, weight)) if isinstance(gate, SeveralGates) else [(tile, weight)]
     counts = [head.region_counts(part, mosaic.n_tiles, target, found) for part in parts]
-    return {name: sum(part[name] for part in counts) for name in counts[0]}
+    sums = {name: sum(part[name] for part in counts) for name in counts[0]}
+    if rows is not None:
+        sums["spread"] = sum(_spread(mosaic, home_tiles(part), rows) for part in parts)
+    return sums
 
 
-def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Table:
+def _spread(mosaic, home, rows):
+    """Sums of absolute deviations of contributions, tile by tile; of many rows, from an even sample of them."""
+    n_rows = len(home)
+    n_sample = min(n_rows, MOST_ROWS, max(50, MOST_NUMBERS // mosaic.coef.shape[2]))
+    sample = np.linspace(0, n_rows - 1, n_sample).astype(np.intp) if n_rows else np.zeros(0, dtype=np.intp)
+    rows, at = rows[sample], home[sample]
+    inputs = getattr(rows, "inputs", rows)
+    pieces = mosaic.features.pieces
+    total = 0.0
+    for c in range(mosaic.coef.shape[1]):
+        coef = mosaic.coef[at, c]
+        parts = coef * dense(inputs) if pieces is None else pieces.contributions(coef, inputs)
+        total = total + deviations(parts, at, mosaic.n_tiles)
+    share = np.bincount(home, minlength=mosaic.n_tiles) / np.maximum(np.bincount(at, minlength=mosaic.n_tiles), 1)
+    return (total * share[:, None] / mosaic.coef.shape[1]).astype(np.float32)
+
+
+def deviations(parts, group, n_groups):
+    """Sums over the rows of each group of |parts - mean of the group|.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_rows, n_columns)
+    group : ndarray of int, shape (n_rows,)
+    n_groups : int
+
+    Returns
+    -------
+    ndarray of shape (n_groups, n_columns)
+    """
+    n_rows = len(group)
+    member = sparse.csr_array((np.ones(n_rows), (group, np.arange(n_rows))), shape=(n_groups, n_rows))
+    mean = (member @ parts) / np.maximum(member.sum(axis=1), 1.0)[:, None]
+    return member @ np.abs(parts - mean[group])
+
+
+def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=None) -> Table:
     """One line per tile, from its counts and weights.
 
     Parameters
@@ -223,17 +291,21 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Tabl
         Of the features as the tiles see them.
     top : int, default=3
         Features named per tile.
+    groups : (list of str, ndarray of int), optional
+        Names of columns, and the column that each feature was made of: columns are then named instead of features.
     """
     names = names_of(mosaic, feature_names)
-    strengths = mosaic.features.strengths(mosaic.coef)
-    strength = np.linalg.norm(strengths, axis=1)
+    importance = _importances(mosaic, counts)
+    # With one output a weight has a sign, for or against the second class; a curve and a group of columns have none.
+    signed = mosaic.coef.shape[1] == 1 and mosaic.features.pieces is None and groups is None
+    shown = np.copysign(importance, mosaic.coef[:, 0]) if signed else importance
+    if groups is not None:
+        names, source = groups
+        shown = importance = np.stack([np.bincount(source, line, len(names)) for line in importance])
     strongest = []
     for k in range(mosaic.n_tiles):
-        order = np.argsort(-strength[k], kind="stable")[:top]
-        # With one output a weight has a sign, for or against the second class; the spread of a curve has none.
-        signed = mosaic.coef.shape[1] == 1 and mosaic.features.pieces is None
-        shown, sign = (mosaic.coef[k, 0], "+") if signed else (strength[k], "")
-        strongest.append(", ".join(f"{names[f]} ({shown[f]:{sign}.3g})" for f in order))
+        order = np.argsort(-importance[k], kind="stable")[:top]
+        strongest.append(", ".join(f"{names[f]} ({shown[k, f]:{'+' if signed else ''}.3g})" for f in order))
     return Table(
         {
             "tile": np.arange(mosaic.n_tiles),
@@ -242,3 +314,11 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3) -> Tabl
             "strongest features": np.array(strongest),
         }
     )
+
+
+def _importances(mosaic, counts):
+    """Mean absolute deviation of each column's contribution in each tile; of old model files, its weight."""
+    if "spread" not in counts:
+        return np.linalg.norm(mosaic.features.strengths(mosaic.coef), axis=1)
+    rows = counts["rows"] if "rows" in counts else counts["classes"].sum(axis=1)
+    return counts["spread"] / np.maximum(rows, 1)[:, None]

@@ -88,6 +88,8 @@ _TYPES = {
         "svmosaic.learner.gate_learner.GateLearner",
         "svmosaic.mosaic.Mosaic",
         "svmosaic.search.leaderboard.Leaderboard",
+        "svmosaic.tabular.columns.Column",
+        "svmosaic.tabular.table_preparation.TablePreparation",
         "svmosaic.tabular.trained_model.TrainedModel",
     ),
 }

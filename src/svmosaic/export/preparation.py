@@ -54,8 +54,8 @@ class Preparation:
     ----------
     names : list of str
         Of the columns.
-    kinds : list of {"number", "text"}
-        Of the columns.
+    kinds : list of {"number", "text", "date"}
+        Of the columns. A date is given as its days since 1970-01-01, a number with a fraction for the time of day.
     source : ndarray of int, shape (n_features,)
         The column that each feature comes from.
     category : list of (str or None)
@@ -66,6 +66,11 @@ class Preparation:
         Over the features, one after another.
     missing_texts : list of str or None
         If given, text is stripped of `BLANKS`, and counts as missing if it is then one of these.
+    part : list of (str or None)
+        "missing" for a feature that is 1 if the value is missing, else 0; "days", "month", "day", "weekday" or "hour"
+        for a part of a date.
+    tables : dict of int to (dict of str to float, float)
+        Features that are looked up for the text of the column, and what they are for text that is not in the table.
     """
 
     names: list
@@ -75,6 +80,8 @@ class Preparation:
     missing: dict = field(default_factory=dict)
     steps: list = field(default_factory=list)
     missing_texts: list | None = None
+    part: list = field(default_factory=list)
+    tables: dict = field(default_factory=dict)
 
     @property
     def n_columns(self) -> int:

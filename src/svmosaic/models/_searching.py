@@ -1,7 +1,6 @@
 """What `MosaicClassifier` and `MosaicRegressor` share: the search, and what it leaves behind."""
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from svmosaic._validation import check_real
 from svmosaic.models._families import NAMES
@@ -24,7 +23,7 @@ class SearchMixin:
         if isinstance(families, str) or not len(families) or not set(families) <= set(FAMILIES):
             raise ValueError(f"families must be a sequence of {', '.join(map(repr, FAMILIES))}, got {self.families!r}")
 
-    def _search(self, X, y, judge, build, given) -> Found:
+    def _search(self, X, y, judge, build, rng, given) -> Found:
         """Search, fit what was chosen to all rows, and report what was tried.
 
         Parameters
@@ -32,10 +31,10 @@ class SearchMixin:
         X, y : validated rows, and what estimators are fitted to
         judge : Judge
         build : callable
+        rng : RandomState
         given : tuple
             What was given to `fit`, for the callbacks.
         """
-        rng = check_random_state(self.random_state)
         progress = Progress(self, None, *given)
         search = Search(
             X, y, judge, build, folds_of(judge.target, self.validation_fraction, rng), most_tiles=self.max_tiles,
@@ -49,7 +48,9 @@ class SearchMixin:
         self.leaderboard_ = Leaderboard(_line(type(self).__name__, trial) for trial in search.ranked())
         self.best_score_, self.budget_bound_ = found.score, search.out_of_time
         self.stop_reason_ = search.stop_reason
-        self._say(f"stopped: {search.stop_reason}, after {search.clock.elapsed:.1f} s; held-out score {found.score:.4f}")
+        self._say(
+            f"stopped: {search.stop_reason}, after {search.clock.elapsed:.1f} s; held-out score {found.score:.4f}"
+        )
         return found
 
     def _keep(self, found):
@@ -60,7 +61,7 @@ class SearchMixin:
         self.held_out_ = None if found.rows is None else (found.rows, found.scores)
         for _, estimator in self.parts_:
             if hasattr(self, "feature_names_in_"):
-                estimator.feature_names_in_ = self.feature_names_in_
+                estimator.feature_names_in_ = np.array(self._row_names, dtype=object)
         if len(self.parts_) == 1 and hasattr(self, "calibration_"):
             self.best_estimator_.calibration_ = self.calibration_
 
@@ -77,14 +78,18 @@ class SearchMixin:
 def _line(task, trial) -> dict:
     """A trial as a line of the leaderboard."""
     done = not trial.failure
-    return {"model": NAMES[task][trial.candidate.family]} | trial.candidate.describe() | {
-        "rows": trial.n_rows,
-        "parts": trial.n_parts,
-        "score": trial.score if done else np.nan,
-        "std": trial.std,
-        "loss": trial.loss if done else np.nan,
-        "seconds": trial.seconds,
-        "failure": trial.failure,
-        "chosen": trial.weight > 0,
-        "weight": trial.weight,
-    }
+    return (
+        {"model": NAMES[task][trial.candidate.family]}
+        | trial.candidate.describe()
+        | {
+            "rows": trial.n_rows,
+            "parts": trial.n_parts,
+            "score": trial.score if done else np.nan,
+            "std": trial.std,
+            "loss": trial.loss if done else np.nan,
+            "seconds": trial.seconds,
+            "failure": trial.failure,
+            "chosen": trial.weight > 0,
+            "weight": trial.weight,
+        }
+    )

@@ -2,6 +2,7 @@
 
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import check_random_state
 
 from svmosaic._validation import check_choice, validate_training
 from svmosaic.calibration import METHODS, Temperature, fit_calibration, require_rows
@@ -9,10 +10,11 @@ from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
 from svmosaic.models._families import build_classifier
 from svmosaic.models._searching import SearchMixin
+from svmosaic.models._table_input import TableInputMixin, prepare_training
 from svmosaic.search.judge import ClassJudge
 
 
-class MosaicClassifier(SearchMixin, CallbackSupportMixin, BaseMosaicClassifier):
+class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMosaicClassifier):
     r"""Mosaic of linear classifiers that chooses its models, their tiles and their scaling: the one to try first.
 
     Rows are scaled by the model itself: pass them as they are measured. Linear, clustered, locally linear, learned-gate
@@ -49,6 +51,12 @@ class MosaicClassifier(SearchMixin, CallbackSupportMixin, BaseMosaicClassifier):
         How `predict_proba` turns scores into probabilities, fitted to the scores of held-out rows. "temperature": one
         number, `predict` stays as it is. "sigmoid": Platt's, two numbers per class. "isotonic": a step function per
         class, for large sets. With any, `predict` is the most probable class. None: no `predict_proba`.
+    categorical : list of str, optional
+        Columns of a table to take as categories whatever they hold.
+    ordered : dict of str to list, or list of str, optional
+        Columns of a table whose categories have an order, from the lowest to the highest.
+    drop : list of str, optional
+        Columns of a table to leave out.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it, unless the budget runs out.
     random_state : int, RandomState or None, default=None
@@ -87,6 +95,8 @@ class MosaicClassifier(SearchMixin, CallbackSupportMixin, BaseMosaicClassifier):
         (n_held_out, n_outputs), by models that had not seen them.
     regions_ : Table
         Rows, classes, accuracy and strongest features of each tile, on the training data.
+    preparation_ : TablePreparation or None
+        From the columns of a table to the rows that `best_estimator_` takes; None if X was a matrix of numbers.
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had names
 
@@ -114,6 +124,9 @@ class MosaicClassifier(SearchMixin, CallbackSupportMixin, BaseMosaicClassifier):
         families=None,
         validation_fraction=0.2,
         calibration="temperature",
+        categorical=None,
+        ordered=None,
+        drop=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -127,6 +140,9 @@ class MosaicClassifier(SearchMixin, CallbackSupportMixin, BaseMosaicClassifier):
         self.families = families
         self.validation_fraction = validation_fraction
         self.calibration = calibration
+        self.categorical = categorical
+        self.ordered = ordered
+        self.drop = drop
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -138,7 +154,7 @@ class MosaicClassifier(SearchMixin, CallbackSupportMixin, BaseMosaicClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or frame of pandas, Polars or PyArrow
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
             Weighs the rows in the losses, in the calibration and in the held-out score.
@@ -148,11 +164,16 @@ class MosaicClassifier(SearchMixin, CallbackSupportMixin, BaseMosaicClassifier):
         self
         """
         self._check_parameters()
-        rows, target = validate_training(self, X, y, sample_weight, self.class_weight)
+        rng = check_random_state(self.random_state)
+        prepared, rows = prepare_training(
+            X, y, "classification", categorical=self.categorical, ordered=self.ordered, drop=self.drop, random_state=rng
+        )
+        rows, target = validate_training(self, rows, y, sample_weight, self.class_weight)
+        self._remember_table(prepared)
         if self.calibration not in (None, "temperature"):
             require_rows(self.calibration, target.classes, np.bincount(target.label, minlength=len(target.classes)))
         judge = ClassJudge(rows, target, self.metric, self.pos_label)
-        found = self._search(rows, target.classes[target.label], judge, build_classifier, (X, y, sample_weight))
+        found = self._search(rows, target.classes[target.label], judge, build_classifier, rng, (X, y, sample_weight))
         self.classes_ = target.classes
         self.calibration_ = self._calibrated(found, target)
         self._keep(found)

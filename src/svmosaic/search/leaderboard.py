@@ -36,9 +36,7 @@ class Leaderboard(list):
     def _repr_html_(self):
         names, cells = self._cells(TOP)
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in cells
-        )
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
         rest = "".join(f"<p>{html.escape(text)}</p>" for text in self._rest(TOP))
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 

@@ -1,0 +1,153 @@
+"""Tables as they are: what lets `MosaicClassifier` and `MosaicRegressor` take frames and arrays of objects.
+
+The whole interface:
+
+- ``prepared, rows = prepare_training(X, y, task, **options)`` in `fit`. `prepared` is None if X is a matrix of numbers
+  (arrays, CSR, frames of complete numbers), which then goes on as it is; else a fitted `TablePreparation`, and `rows`
+  is a float64 array. Options are `categorical`, `ordered`, `drop` and `random_state`.
+- ``prepared.transform(X)`` for new rows, ``prepared.get_feature_names_out()``, and ``prepared.columns``, a dict from
+  the user's columns to the indices of their features in the rows.
+- `TableInputMixin`, in front of `BaseMosaicClassifier` or its like: `_remember_table(prepared)` in `fit`, once
+  rows are validated, and then prediction, `explain`, `regions_`, `predictor` and exports take the user's columns.
+"""
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from svmosaic.heads import head_of
+from svmosaic.models._importances import weighted_importances
+
+
+def prepare_training(X, y, task, *, categorical=None, ordered=None, drop=None, random_state=None):
+    """The preparation of a table, fitted, and its rows; None and X itself if X is a matrix of numbers.
+
+    Parameters
+    ----------
+    X : frame, array-like or sparse matrix
+    y : array-like of shape (n_samples,)
+    task : {"classification", "regression"}
+    categorical, ordered, drop, random_state
+        As for `TablePreparation`.
+    """
+    options = {"categorical": categorical, "ordered": ordered, "drop": drop}
+    if not any(options.values()) and is_matrix(X):
+        return None, X
+    if sparse.issparse(X):
+        named = next(name for name, value in options.items() if value)
+        raise ValueError(f"{named} is for tables with named columns, and X is a sparse matrix")
+    from svmosaic.tabular.table_preparation import TablePreparation
+
+    check_consistent_length(X, y)
+    prepared = TablePreparation(**options, task=task, random_state=random_state)
+    return prepared, prepared.fit_transform(X, y)
+
+
+def is_matrix(X) -> bool:
+    """Whether X is a matrix of numbers, to be validated as such, or a table to be prepared."""
+    from svmosaic.tabular.frames import is_complete_numbers, is_frame
+
+    if is_frame(X):
+        return is_complete_numbers(X)
+    if sparse.issparse(X) or not _holds_objects(X):
+        return True
+    try:
+        numbers = np.asarray(X, dtype=object).astype(np.float64)
+    except ValueError:
+        return np.ndim(np.asarray(X, dtype=object)) != 2
+    except TypeError:  # neither numbers nor text
+        return True
+    return numbers.ndim != 2 or not np.isnan(numbers).any()
+
+
+def _holds_objects(X) -> bool:
+    """Whether X is an array, or a list of lists, that may hold something else than numbers."""
+    if isinstance(X, np.ndarray):
+        return X.dtype.kind in "OU"
+    return isinstance(X, (list, tuple)) and any(
+        isinstance(v, str) or v is None for row in X if isinstance(row, (list, tuple)) for v in row
+    )
+
+
+class TableInputMixin:
+    """An estimator whose fitted mosaic may have a preparation in front of it.
+
+    Attributes
+    ----------
+    preparation_ : TablePreparation or None
+        None if the training rows were a matrix of numbers.
+    """
+
+    def _remember_table(self, prepared):
+        """Keep the preparation; the columns of the estimator are then those of the table."""
+        self.preparation_ = prepared
+        if prepared is not None:
+            self.n_features_in_, self.feature_names_in_ = prepared.n_features_in_, prepared.feature_names_in_
+
+    @property
+    def _table(self):
+        return getattr(self, "preparation_", None)  # files of earlier versions have none
+
+    def _rows(self, X):
+        return super()._rows(X) if self._table is None else self._table.transform(X)
+
+    @property
+    def _row_names(self):
+        return super()._row_names if self._table is None else list(self._table.get_feature_names_out())
+
+    @property
+    def _groups(self):
+        if self._table is None:
+            return None
+        return [column.name for column in self._table.columns_], self._table.source
+
+    @property
+    def feature_importances_(self):
+        """Mean absolute weight of each column over tiles and outputs, of shape (n_features_in_,).
+
+        If the model was fitted to a table, the weights of all features that are made of a column are added up.
+        """
+        if self._table is None:
+            return super().feature_importances_
+        coef = self.mosaic_.features.strengths(self.mosaic_.coef)
+        found = dict.fromkeys(self.feature_names_in_, 0.0)
+        weights = weighted_importances(coef, head_of(self).region_columns(self.region_counts_)["rows"])
+        for name, places in self._table.columns.items():
+            found[name] = float(weights[places].sum())
+        return np.array(list(found.values()))
+
+    def predictor(self):
+        """The fitted model packed for many small calls, without scikit-learn's checks.
+
+        Returns
+        -------
+        Predictor, or TablePredictor
+            The latter if the model was fitted to a table: it takes a row as a dict by column, and needs no pandas.
+        """
+        packed = super().predictor()
+        if self._table is None:
+            return packed
+        from svmosaic.tabular.table_predictor import TablePredictor
+
+        return TablePredictor(packed, self._table)
+
+    def explain(self, X):
+        """Take the scores of rows apart into tiles and columns, exactly.
+
+        Parameters
+        ----------
+        X : frame, array-like or sparse matrix of shape (n_samples, n_features)
+            A few rows: the result has a number for each row, tile that spoke, output and column.
+
+        Returns
+        -------
+        Explanation
+            `features(top)` and `tiles()` are its tables, `to_frame(top)` the former for pandas. If the model was fitted
+            to a table, its features are the columns of that, with all that is made of a column added up.
+        """
+        check_is_fitted(self)
+        account = super().explain(X)
+        if self._table is None:
+            return account
+        names, source = self._groups
+        return account.grouped(names, source, self._table.shown(X))

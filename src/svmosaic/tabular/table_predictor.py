@@ -1,0 +1,167 @@
+"""Predictors of models that were fitted to a table: one row as a dict, without pandas."""
+
+import numpy as np
+
+from svmosaic.export.calendar import part_of_date
+from svmosaic.tabular.columns import GONE, MISSING, VALUE
+from svmosaic.tabular.frames import NUMBER, TEXT, days_of, is_missing, number_of, text_of
+
+
+class RowPreparation:
+    """One row, given as a dict by column, as the array that a predictor takes.
+
+    Parameters
+    ----------
+    columns : list of Column
+    center, factor : ndarray or None
+        A scaling behind the features.
+    """
+
+    def __init__(self, columns, center=None, factor=None):
+        self.columns, self.center, self.factor = columns, center, factor
+        self.numbers, self.texts, self.dates, start = [], [], [], 0
+        for column in columns:
+            place = slice(start, start := start + len(column.features))
+            if column.kind == TEXT:
+                lines = dict(zip([*column.texts(), None], column.lines(), strict=True))
+                unknown = lines.pop(None)
+                self.texts.append((column.name, place, lines, unknown))
+            elif column.kind == NUMBER:
+                at = {form: place.start + f for f, (form, _) in enumerate(column.features)}
+                fill = next(
+                    (v for v, (form, _) in zip(column.fill, column.features, strict=True) if form == VALUE), 0.0
+                )
+                self.numbers.append((column.name, at.get(VALUE), at.get(GONE), fill))
+            else:
+                self.dates.append((column.name, place, column))
+        self.n_features = start
+
+    def __call__(self, row) -> np.ndarray:
+        """The features of a row."""
+        try:
+            return self._features(row)
+        except KeyError:
+            lacking = [column.name for column in self.columns if column.name not in row]
+            if not lacking:
+                raise
+            raise ValueError(f"the row lacks {', '.join(map(repr, lacking))}; pass None for a missing value") from None
+
+    def _features(self, row):
+        x = np.zeros(self.n_features)
+        for name, at, gone, fill in self.numbers:
+            value = row[name]
+            if type(value) is not float:
+                value = _number(value, name)
+            if value != value:
+                value = fill
+                if gone is not None:
+                    x[gone] = 1.0
+            if at is not None:
+                x[at] = value
+        for name, place, lines, unknown in self.texts:
+            value = row[name]
+            if type(value) is not str or not value:
+                value = MISSING if is_missing(value) else text_of(value)
+            x[place] = lines.get(value, unknown)
+        for name, place, column in self.dates:
+            x[place] = _date(row[name], name, column)
+        return x if self.center is None else (x - self.center) * self.factor
+
+
+def _number(value, name) -> float:
+    try:
+        value = number_of(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"column {name!r} must be a number, or None for a missing value, got {value!r}") from None
+    return value
+
+
+def _date(value, name, column):
+    try:
+        days = days_of(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"column {name!r} must be a date, text such as 2026-01-31 or None for a missing value, got {value!r}"
+        ) from None
+    if days != days:
+        return [1.0 if form == GONE else fill for (form, _), fill in zip(column.features, column.fill, strict=True)]
+    return [0.0 if form == GONE else part_of_date(form, days, np.floor) for form, _ in column.features]
+
+
+class TablePredictor:
+    """A predictor that takes a row as a dict by column, or several as a list of dicts or as a frame.
+
+    Columns that the model does not know are ignored, categories that it did not see count as documented for
+    `TablePreparation`. Nothing but numpy and the core is needed for dicts. Obtain one from `estimator.predictor()`.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Of rows of numbers.
+    preparation : TablePreparation
+    """
+
+    def __init__(self, predictor, preparation):
+        self.__setstate__((predictor, preparation.columns_, preparation.center_, preparation.factor_))
+
+    def __getstate__(self):
+        return self._predictor, self._prepare.columns, self._prepare.center, self._prepare.factor
+
+    def __setstate__(self, state):
+        self._predictor, *prepared = state
+        self._prepare = RowPreparation(*prepared)
+
+    @property
+    def classes(self):
+        """The classes, or None if `predict` answers with numbers."""
+        return self._predictor.classes
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that a row needs."""
+        return [column.name for column in self._prepare.columns]
+
+    def __call__(self, X):
+        """The same as `predict`."""
+        return self.predict(X)
+
+    def predict(self, X, n_threads=1):
+        """The answer for one row, or for each of several.
+
+        Parameters
+        ----------
+        X : dict by column, list of dicts, or frame
+            None, NaN and "" are missing values.
+        n_threads : int, default=1
+            For several rows.
+        """
+        return self._predictor.predict(self._rows(X), n_threads)
+
+    def decision_function(self, X, n_threads=1):
+        """Scores of one row, or of each of several.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        return self._predictor.decision_function(self._rows(X), n_threads)
+
+    def predict_proba(self, X, n_threads=1):
+        """Probabilities of the classes, for one row or for each of several.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        return self._predictor.predict_proba(self._rows(X), n_threads)
+
+    def _rows(self, X):
+        if isinstance(X, dict):
+            return self._prepare(X)
+        if isinstance(X, (list, tuple)):
+            return np.array([self._prepare(row) for row in X]).reshape(len(X), self._prepare.n_features)
+        from svmosaic.tabular.table_preparation import transform_columns
+
+        return transform_columns(X, self._prepare.columns, self._prepare.center, self._prepare.factor)

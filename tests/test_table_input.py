@@ -1,0 +1,285 @@
+"""Tables as they are: what models make of the columns of frames, at training and at prediction."""
+
+import datetime
+import pickle
+import timeit
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import TargetEncoder
+
+import svmosaic
+from svmosaic import MosaicClassifier
+from svmosaic.export.calendar import part_of_date
+from svmosaic.models._table_input import is_matrix, prepare_training
+from svmosaic.tabular.formats import TableError
+from svmosaic.tabular.table_preparation import TablePreparation
+
+QUICK = {"time_budget": None, "max_tiles": 4, "random_state": 0, "calibration": "sigmoid"}
+
+
+def mixed_table(n=400, seed=0):
+    """A frame with a column of every kind, and labels that depend on most of them."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 80, n).astype(float)
+    color = rng.choice(["red", "green", "blue"], n)
+    when = np.datetime64("2020-01-01") + rng.integers(0, 900, n).astype("timedelta64[D]")
+    city = np.array([f"city {k}" for k in rng.integers(0, 90, n)])
+    y = np.where((age > 45) ^ (color == "red") ^ (rng.random(n) < 0.05), "yes", "no")
+    age[rng.random(n) < 0.1] = np.nan
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "color": pd.Series(color).where(rng.random(n) > 0.1),
+            "flag": rng.random(n) < 0.3,
+            "when": when,
+            "size": pd.Categorical(rng.choice(["S", "M", "L"], n), categories=["S", "M", "L"], ordered=True),
+            "city": city,
+            "count": pd.array(rng.integers(0, 5, n), dtype="Int64"),
+            "same": 1,
+            "nothing": None,
+        }
+    )
+    frame.loc[3, "count"] = pd.NA
+    return frame, y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    frame, y = mixed_table()
+    return MosaicClassifier(**QUICK).fit(frame, y), frame, y
+
+
+def test_what_becomes_of_each_kind():
+    frame, y = mixed_table()
+    prepared = TablePreparation(random_state=0).fit(frame, y)
+    names = list(prepared.get_feature_names_out())
+    assert names[:2] == ["age", "age is missing"]
+    assert [n for n in names if n.startswith("color")] == [f"color_{c}" for c in ("(missing)", "blue", "green", "red")]
+    assert [n for n in names if n.startswith("when")] == ["when: days", "when: month", "when: day", "when: weekday"]
+    assert names.count("size") == names.count("city") == names.count("flag") == 1
+    assert {"count", "count is missing"} <= set(names)
+    assert prepared.dropped_ == {"same": "constant", "nothing": "constant"}
+    rows = prepared.transform(frame)
+    assert np.isfinite(rows).all()
+    known = frame["age"].dropna()
+    assert_allclose(rows[frame["age"].isna(), 0], known.median())
+    assert_array_equal(rows[:, 1], frame["age"].isna())
+    assert_array_equal(rows[:, names.index("size")], frame["size"].cat.codes)
+    assert_array_equal(rows[:, names.index("when: month")], frame["when"].dt.month)
+    assert_array_equal(rows[:, names.index("flag")], frame["flag"])
+    assert prepared.columns["age"] == [0, 1]
+    assert sorted(place for places in prepared.columns.values() for place in places) == list(range(len(names)))
+
+
+def test_calendar_is_that_of_the_standard_library():
+    days = np.arange(-200_000, 200_000, 37)
+    dates = [datetime.date.fromordinal(int(d) + 719_163) for d in days]
+    assert_array_equal(part_of_date("month", days.astype(float), np.floor), [d.month for d in dates])
+    assert_array_equal(part_of_date("day", days + 0.75, np.floor), [d.day for d in dates])
+    assert_array_equal(part_of_date("weekday", days.astype(float), np.floor), [d.weekday() for d in dates])
+    assert_allclose(part_of_date("hour", days + 0.75, np.floor), 18.0)
+
+
+def test_means_of_the_target_are_out_of_fold_in_training():
+    frame, y = mixed_table()
+    prepared, rows = prepare_training(frame[["city"]], y, "classification", random_state=0)
+    encoder = TargetEncoder(target_type="binary", cv=StratifiedKFold(5, shuffle=True, random_state=0))
+    expected = encoder.fit_transform(frame[["city"]].to_numpy(dtype=object), (y == "yes").astype(int))
+    assert_allclose(rows, expected)
+    assert_allclose(prepared.transform(frame), encoder.transform(frame[["city"]].to_numpy(dtype=object)))
+    assert_allclose(prepared.transform(pd.DataFrame({"city": ["elsewhere", None]})), (y == "yes").mean())
+    numbers = (frame["flag"] + np.arange(len(y)) / 100).to_numpy()
+    prepared, rows = prepare_training(frame[["city"]], numbers, "regression", random_state=0)
+    assert_allclose(
+        prepared.transform(frame),
+        TargetEncoder(target_type="continuous").fit(frame[["city"]], numbers).transform(frame[["city"]]),
+    )
+    classes = np.arange(len(y)) % 3
+    prepared, rows = prepare_training(frame[["city"]], classes, "classification", random_state=0)
+    assert list(prepared.get_feature_names_out()) == ["city_0", "city_1", "city_2"]
+    expected = TargetEncoder(target_type="multiclass").fit(frame[["city"]], classes).transform(frame[["city"]])
+    assert_allclose(prepared.transform(frame), expected)
+
+
+def test_all_kinds_of_frames_give_the_same_rows(fitted):
+    model, frame, _ = fitted
+    plain = frame.drop(columns=["nothing"])
+    polars = pl.from_pandas(plain)
+    arrow = pa.Table.from_pandas(plain, preserve_index=False)
+    objects = plain.astype(object)
+    expected = model.decision_function(frame)
+    for other in (polars, arrow, objects, frame.iloc[:, ::-1], frame.assign(more="x")):
+        assert_array_equal(model.decision_function(other), expected)
+    refit = MosaicClassifier(**QUICK).fit(polars, fitted[2])
+    assert_array_equal(refit.predict(arrow), refit.predict(frame))
+
+
+def test_columns_of_an_array_of_objects_go_by_place():
+    frame, y = mixed_table()
+    array = frame[["age", "color", "flag"]].to_numpy(dtype=object)
+    model = MosaicClassifier(**QUICK).fit(array, y)
+    assert model.n_features_in_ == 3
+    expected = MosaicClassifier(**QUICK).fit(frame[["age", "color", "flag"]], y).decision_function(frame)
+    assert_array_equal(model.decision_function(array), expected)
+    assert_array_equal(MosaicClassifier(**QUICK).fit(array.tolist(), y).predict(array), model.predict(array))
+    with pytest.raises(TableError, match="X has 2 columns, but the model was trained on 3"):
+        model.predict(array[:, :2])
+
+
+def test_missing_columns_are_named(fitted):
+    model, frame, _ = fitted
+    with pytest.raises(ValueError, match=r"X lacks the columns 'age', 'when'; the model was trained on the columns"):
+        model.predict(frame.drop(columns=["age", "when"]))
+    # What training left out is not asked for.
+    assert_array_equal(model.predict(frame.drop(columns=["same", "nothing"])), model.predict(frame))
+
+
+def test_new_categories_and_values_that_are_not_what_they_should_be(fitted):
+    model, frame, _ = fitted
+    row = frame.iloc[:1]
+    rows = model.preparation_.transform(row.assign(color="mauve"))
+    places = model.preparation_.columns["color"]
+    assert_array_equal(rows[0, places], 0.0)
+    rows = model.preparation_.transform(row.assign(color=None, age=None, when=None))
+    names = list(model.preparation_.get_feature_names_out())
+    assert rows[0, names.index("color_(missing)")] == rows[0, names.index("age is missing")] == 1
+    assert np.isfinite(rows).all()
+    for wrong, text in (
+        ({"age": "old"}, "column 'age' holds 'old', which is no number"),
+        ({"age": np.inf}, "column 'age' holds an infinite number in row 1"),
+        ({"when": "soon"}, "column 'when' holds 'soon', which is no date"),
+        ({"when": 3}, "column 'when' held dates in training, and now holds numbers"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            model.predict(row.assign(**wrong))
+    assert_array_equal(model.predict(row.assign(age="40")), model.predict(row.assign(age=40)))
+    assert_array_equal(
+        model.predict(row.assign(when="2021-03-04")), model.predict(row.assign(when=pd.Timestamp(2021, 3, 4)))
+    )
+
+
+def test_identifiers_are_left_out_with_a_warning():
+    frame, y = mixed_table()
+    frame = frame[["age", "color"]].assign(name=[f"person {k}" for k in range(len(y))])
+    with pytest.warns(UserWarning, match="column 'name' is left out: it holds 400 different texts in 400 rows"):
+        model = MosaicClassifier(**QUICK).fit(frame, y)
+    assert model.preparation_.dropped_ == {"name": "identifier"}
+    kept = TablePreparation(categorical=["name"], random_state=0).fit(frame, y)
+    assert "name" in kept.columns
+    assert "name" not in TablePreparation(drop=["name"]).fit(frame, y).columns
+
+
+def test_options_by_column():
+    frame, y = mixed_table()
+    frame = frame[["age", "color", "count", "size"]].assign(size=frame["size"].astype(str))
+    prepared = TablePreparation(categorical=["count"], ordered={"size": ["S", "M", "L"]}, drop=["age"]).fit(frame, y)
+    names = list(prepared.get_feature_names_out())
+    assert [n for n in names if n.startswith("count")] == ["count_(missing)", *(f"count_{k}" for k in range(5))]
+    rank = prepared.transform(frame)[:, names.index("size")]
+    assert_array_equal(rank, frame["size"].map({"S": 0, "M": 1, "L": 2}))
+    assert "age" not in prepared.columns
+    with pytest.raises(TableError, match="ordered says nothing of 'L' in the column 'size'"):
+        TablePreparation(ordered={"size": ["S", "M"]}).fit(frame, y)
+    with pytest.raises(TableError, match="drop names the column 'weight', which X does not have: age, color"):
+        TablePreparation(drop=["weight"]).fit(frame, y)
+    with pytest.raises(TableError, match=r"X has no column to learn from: 'same' \(constant\)"):
+        TablePreparation().fit(pd.DataFrame({"same": [1, 1]}), [0, 1])
+
+
+def test_text_that_is_dates_and_objects_that_are_numbers():
+    frame = pd.DataFrame(
+        {
+            "day": ["2020-01-31", "2020-02-01", None, "2021-07-04"],
+            "time": ["2020-01-31 06:00", "2020-02-01T12:30:15", "2020-02-02 18:00", None],
+            "odd": pd.Series([1, 2.5, None, True], dtype=object),
+            "not": ["2020-02-31", "2020-02-01", "2020-02-01", "2020-02-01"],
+        }
+    )
+    names = list(TablePreparation().fit(frame).get_feature_names_out())
+    assert {"day: days", "day: month", "day is missing", "time: hour", "odd", "not_2020-02-31"} <= set(names)
+    with pytest.raises(TableError, match="column 'bad' holds a list, which is no number, text or date: drop it"):
+        TablePreparation().fit(pd.DataFrame({"bad": [[1], [2]]}))
+
+
+def test_matrices_of_numbers_are_left_alone():
+    X = np.arange(12.0).reshape(4, 3)
+    for matrix in (X, X.tolist(), sparse.csr_array(X), pd.DataFrame(X), pl.DataFrame(X), X.astype(object)):
+        assert is_matrix(matrix)
+        prepared, same = prepare_training(matrix, [0, 1, 0, 1], "classification")
+        assert prepared is None
+        assert same is matrix
+    for table in (
+        pd.DataFrame(X).replace(0.0, np.nan),
+        pd.DataFrame({"a": ["x", "y"]}),
+        pa.table({"a": [1.0, 2.0]}),
+        np.array([["a", 1]], dtype=object),
+        [["a", 1.0]],
+        [[None, 1.0]],
+    ):
+        assert not is_matrix(table)
+    y = [0, 1, 0, 1]
+    model = MosaicClassifier(**(QUICK | {"calibration": None})).fit(pd.DataFrame(X, columns=list("abc")), y)
+    assert model.preparation_ is None
+    with pytest.raises(ValueError, match="drop is for tables with named columns, and X is a sparse matrix"):
+        MosaicClassifier(drop=["a"]).fit(sparse.csr_array(X), y)
+
+
+def test_explanations_and_regions_are_in_the_columns_of_the_table(fitted):
+    model, frame, _ = fitted
+    account = model.explain(frame[:5])
+    assert account.feature_names == [n for n in frame.columns if n not in ("same", "nothing")]
+    assert_allclose((account.contributions.sum(axis=2) + account.intercept)[:, 0], model.decision_function(frame[:5]))
+    table = account.features(top=3)
+    assert set(table["feature"]) <= {*frame.columns, "(others)", "(intercept)"}
+    shown = {
+        name: value for row, name, value in zip(table["row"], table["feature"], table["value"], strict=True) if row == 0
+    }
+    assert all(shown[n] == frame[n][0] for n in shown if n in ("color", "age"))
+    assert "_" not in "".join(model.regions_["strongest features"])
+    assert len(model.feature_importances_) == len(model.feature_names_in_) == frame.shape[1]
+    assert dict(zip(frame.columns, model.feature_importances_, strict=True))["same"] == 0
+    assert model.summarise_regions(frame, fitted[2])["rows"].sum() == len(frame)
+
+
+def test_save_load_pickle_and_clone(fitted, tmp_path):
+    model, frame, y = fitted
+    model.save(tmp_path / "model.svmosaic")
+    expected = model.decision_function(frame)
+    assert_array_equal(svmosaic.load(tmp_path / "model.svmosaic").decision_function(frame), expected)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(frame), expected)
+    assert_array_equal(clone(model).fit(frame, y).decision_function(frame), expected)
+
+
+def test_rows_as_dicts(fitted):
+    model, frame, _ = fitted
+    predictor = pickle.loads(pickle.dumps(model.predictor()))
+    rows = frame.to_dict("records")
+    assert_array_equal([predictor(row) for row in rows], model.predict(frame))
+    assert_array_equal(predictor(rows), model.predict(frame))
+    assert_allclose(predictor.predict_proba(frame), model.predict_proba(frame), atol=1e-12)
+    assert_allclose([predictor.decision_function(row) for row in rows], model.decision_function(frame), atol=1e-9)
+    assert set(predictor.columns) == set(frame.columns) - {"same", "nothing"}
+    row = rows[0] | {"age": "41", "color": "", "when": "2021-05-06", "count": None, "more": 1}
+    expected = model.predict_proba(pd.DataFrame([row]).assign(color=None))[0]
+    assert_allclose(predictor.predict_proba(row), expected, atol=1e-12)
+    with pytest.raises(ValueError, match="the row lacks 'age'; pass None for a missing value"):
+        predictor({name: value for name, value in row.items() if name != "age"})
+    with pytest.raises(ValueError, match="column 'age' must be a number, or None for a missing value, got 'old'"):
+        predictor(row | {"age": "old"})
+    with pytest.raises(ValueError, match="column 'when' must be a date, text such as 2026-01-31"):
+        predictor(row | {"when": "soon"})
+
+
+def test_a_dict_costs_microseconds(fitted):
+    """A few tens of them on an idle machine; the bound leaves room for a busy one."""
+    model, frame, _ = fitted
+    predictor, row = model.predictor(), frame.to_dict("records")[0]
+    assert min(timeit.repeat(lambda: predictor(row), number=100, repeat=20)) / 100 < 500e-6
