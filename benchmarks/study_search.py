@@ -52,7 +52,8 @@ def grid():
     ):  # fmt: skip
         yield replace(gate, tiles=tiles, gates=gates, neighbors=k, decay=decay, smooth=smooth)
     for tiles, gates, k, decay, smooth, dropout in (
-        (8, 1, 8, 0.1, False, 0.0), (8, 1, 8, 1.0, False, 0.0), (32, 1, 8, 0.1, False, 0.0), (32, 1, 8, 1.0, False, 0.0),
+        (8, 1, 8, 0.1, False, 0.0), (8, 1, 8, 1.0, False, 0.0), (32, 1, 8, 0.1, False, 0.0),
+        (32, 1, 8, 1.0, False, 0.0),
         (8, 4, 2, 0.1, True, 0.2), (8, 4, 2, 1.0, True, 0.2), (8, 8, 4, 0.1, True, 0.2), (16, 4, 4, 0.3, False, 0.2),
         (8, 4, 2, 3.0, False, 0.0),
     ):  # fmt: skip

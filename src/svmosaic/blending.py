@@ -99,7 +99,7 @@ def _parts(mosaics, weights):
 
 
 def _union(features) -> Pieces | None:
-    """The pieces, over rows as they are measured, that have all knots of these maps; None if there are only scalings."""
+    """The pieces over rows as they are measured that have all knots of these maps; None if all are scalings."""
     if not all(one.portable for one in features):
         raise ValueError("mosaics with different feature maps cannot be blended: only scalings and pieces can be")
     bent = [one for one in features if one.pieces is not None]
@@ -125,7 +125,7 @@ def _straight(features):
 
 
 def _knots(features) -> dict:
-    """The knots of each column with a curve, straight terms folded in, in the units of the rows as they are measured."""
+    """The knots of each column with a curve, straight terms folded in, in the units of rows as they are measured."""
     center, factor = features.affine or (None, np.ones(features.pieces.n_inputs))
     center = np.zeros(len(factor)) if center is None else center
     pairs = zip(features.pieces.column.tolist(), features.pieces.folded.knots, strict=True)

@@ -39,7 +39,7 @@ class SearchMixin:
         search = Search(
             X, y, judge, build, folds_of(judge.target, self.validation_fraction, rng), most_tiles=self.max_tiles,
             budget=self.time_budget, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs, say=self._say,
-            watch=lambda search: progress.step("trial", lambda: {"best_score_": search.best_score}),
+            watch=lambda search: progress.step("trial", None, best_score=search.best_score),
             families=self.families,
         )  # fmt: skip
         with progress.called_back(None):

@@ -76,11 +76,11 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         Held-out score of the model; nan if there were too few rows to hold any out, and the model is linear. Chosen as
         the best of many, it is a little too good to be expected of new rows.
     leaderboard_ : Leaderboard
-        A list of dicts, which prints as a table. All that was tried, the last round first, then best first: model, tiles
-        (of all gates), gates, pieces, C, scaling, details, rows (of the training part), parts (held out in turn), score,
-        std (over the parts, nan for a single one), loss (held-out log-loss, after a temperature), seconds (of all its
-        fits), failure (why it could not be fitted, or ""), chosen, weight (share in the model). Scores compare within a
-        round, that is for equal rows and parts. `pandas.DataFrame(leaderboard_)` gives a frame.
+        A list of dicts, which prints as a table. All that was tried, the last round first, then best first: model,
+        tiles (of all gates), gates, pieces, C, scaling, details, rows (of the training part), parts (held out in turn),
+        score, std (over the parts, nan for a single one), loss (held-out log-loss, after a temperature), seconds (of
+        all its fits), failure (why it could not be fitted, or ""), chosen, weight (share in the model). Scores compare
+        within a round, that is for equal rows and parts. `pandas.DataFrame(leaderboard_)` gives a frame.
     budget_bound_ : bool
         Whether anything was left out for want of time.
     stop_reason_ : str

@@ -110,7 +110,7 @@ class Search:
         per_row = X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1]
         self.clock = Clock(budget, max(1.0, per_row), judge.target.n_outputs)
         self.trials: list[Trial] = []
-        self.out_of_time = False
+        self.out_of_time = self.stopped = False
         self.stop_reason = "nothing left to try"
         self._parts: dict[tuple, tuple] = {}
         self._knots: dict[int, list] = {}
@@ -182,8 +182,8 @@ class Search:
             if self.trials and not self._affords(candidate, rung, rung.until):
                 self.out_of_time = True
                 continue
-            if self._attempt(candidate, level, rung) and any(not t.failure for t in self.trials):
-                self.stop_reason = "stopped by a callback"
+            self._attempt(candidate, level, rung)
+            if self.stopped:
                 return False
         return True
 
@@ -251,8 +251,9 @@ class Search:
                     break
                 continue
             before = self._best(level)
-            if self._worth_all_parts(change, rungs) and self._attempt(change, level, rung):
-                self.stop_reason = "stopped by a callback"
+            if self._worth_all_parts(change, rungs):
+                self._attempt(change, level, rung)
+            if self.stopped:
                 return
             after = self._best(level)
             stale = 0 if after[0] > before[0] or after[1] < before[1] * 0.999 else stale + 1
@@ -285,12 +286,12 @@ class Search:
             return True
         self._attempt(candidate, 0, rungs[0])
         trial = self.trials[-1]
-        return not trial.failure and trial.loss < (1 + CLEARLY_WORSE) * self._best(0)[1]
+        return not self.stopped and not trial.failure and trial.loss < (1 + CLEARLY_WORSE) * self._best(0)[1]
 
     # ---- one trial --------------------------------------------------------------------------------------
 
-    def _attempt(self, candidate, level, rung) -> bool:
-        """Fit a candidate with each part of a rung held out, and judge it; whether to stop."""
+    def _attempt(self, candidate, level, rung):
+        """Fit a candidate with each part of a rung held out, and judge it."""
         trial = Trial(candidate, level, rung.n_rows, rung.n_parts)
         self.trials.append(trial)
         try:
@@ -300,7 +301,8 @@ class Search:
         else:
             self._judge(trial, parts)
         self.say(self._line(trial))
-        return self.watch(self)
+        if self.watch(self) and any(not t.failure for t in self.trials):
+            self.stopped, self.stop_reason = True, "stopped by a callback"
 
     def _judge(self, trial, parts):
         trial.seconds = sum(seconds for _, _, seconds, _ in parts)
