@@ -533,7 +533,19 @@ def test_the_report_is_one_page_with_the_names_of_the_table(folder, tmp_path, ca
     assert answer(capsys)["html"] == str(out)
     page = out.read_text()
     assert f"of {name}.csv" in page
-    assert {"xor": '"w"', "mixed": "town_Bonn"}[name] in page
+    assert {"xor": '"w"', "mixed": '"town"'}[name] in page
+    held = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    model = open_model(folder / f"{name}.model")
+    assert held["quality"]["model"]["accuracy"] == model.facts["held_out"]["accuracy"]
+    assert held["quality"]["baseline"]["accuracy"] == model.facts["held_out"]["linear_svm"]
+    assert "rows that were held out" in held["quality_note"]
+    assert main(["inspect", folder / f"{name}.model", "--html", out, "--test", folder / f"{name}.csv", "--json"]) == 0
+    answer(capsys)
+    page, frame = out.read_text(), pd.read_csv(folder / f"{name}.csv")
+    tested = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    assert tested["quality"]["model"]["accuracy"] == np.mean(model.predict(frame) == frame[model.label])
+    assert tested["quality_note"] == f"Measured on {len(frame)} rows that the model was not trained on."
+    refused(capsys, ["inspect", folder / f"{name}.model", "--test", folder / f"{name}.csv"], "--test needs --html")
     refused(capsys, ["inspect", folder / f"{name}.model", "--html", tmp_path / "none" / "r.html"], "there is no folder")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 

@@ -88,9 +88,8 @@ def train(options, table, kind, parameters, started, *, seconds=None, extra=None
     scores = None
     if table.is_judged:
         with table.rows("train") as fit:
-            model = fit(kind(**for_judging(parameters)), "training", seconds)
-            common = common_parameters(LinearSVC, options) | {"calibration": None}
-            linear = fit(LinearSVC(**common), "a linear SVM beside it")
+            model = fit(kind(**parameters), "training", seconds)
+            linear = fit(LinearSVC(**common_parameters(LinearSVC, options)), "a linear SVM beside it")
         scores = table.judged(model, linear)
     with table.rows("all") as fit:
         pipeline = fit(kind(**parameters), "fitting to all rows", seconds)
