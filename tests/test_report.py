@@ -2,14 +2,13 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import sync_playwright
+from browser import opened, running_browser  # noqa: F401
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.kernel_approximation import RBFSampler
@@ -198,42 +197,6 @@ def test_no_matplotlib_is_needed():
 
 # ---- in a browser ----------------------------------------------------------------------------------------------------
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on the path")
-    with sync_playwright() as engine:
-        running = engine.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-@pytest.fixture
-def opened(browser, tmp_path):
-    """Opens a report from its file, without a network; any fault of its code fails the test."""
-    faults, contexts = [], []
-
-    def show(page_source, width=1280, **options):
-        path = tmp_path / "report.html"
-        path.write_text(page_source, encoding="utf-8")
-        context = browser.new_context(offline=True, viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-        page.on("request", lambda request: None if request.url.startswith("file:") else faults.append(request.url))
-        page.goto(path.as_uri())
-        return page
-
-    yield show
-    for context in contexts:
-        context.close()
-    assert faults == []
-
 
 def number(text):
     return float(text.replace("−", "-").replace(",", "").removesuffix(" %"))
@@ -258,7 +221,7 @@ def table():
     return model, simple, frame, y, region_report(model, frame, y, baseline=simple, seen=False, title="people")
 
 
-def test_every_number_on_the_page_is_that_of_python(table, opened):
+def test_every_number_on_the_page_is_that_of_python(table, opened):  # noqa: F811
     model, simple, frame, y, source = table
     page = opened(source)
     assert page.title() == "people"
@@ -298,7 +261,7 @@ def test_every_number_on_the_page_is_that_of_python(table, opened):
             assert value == pytest.approx(subject.contributions[row - 1, 0, j], rel=1e-3, abs=1e-9)
 
 
-def test_sliders_and_menus_change_the_prediction_to_what_python_says(table, opened):
+def test_sliders_and_menus_change_the_prediction_to_what_python_says(table, opened):  # noqa: F811
     model, _, frame, _, source = table
     page = opened(source)
     page.locator("#number").fill("5")
@@ -340,7 +303,7 @@ def test_sliders_and_menus_change_the_prediction_to_what_python_says(table, open
     assert page.locator("#row-title").inner_text() == "Row 5"
 
 
-def test_regions_curves_and_map_go_together(table, opened):
+def test_regions_curves_and_map_go_together(table, opened):  # noqa: F811
     page = opened(table[-1])
     data = data_of(table[-1])
     page.locator("#map-x").select_option(label="income")  # which is known of all rows
@@ -371,7 +334,7 @@ def test_regions_curves_and_map_go_together(table, opened):
     assert page.locator(".point.chosen").get_attribute("data-row") == "33"
 
 
-def test_rows_that_are_not_there_are_named(xor, opened):
+def test_rows_that_are_not_there_are_named(xor, opened):  # noqa: F811
     model, X, y = xor
     page = opened(region_report(model, X, y))
     page.locator("#number").fill("4000")
@@ -384,7 +347,7 @@ def test_rows_that_are_not_there_are_named(xor, opened):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_is_wide_enough(table, opened, scheme):
+def test_a_phone_is_wide_enough(table, opened, scheme):  # noqa: F811
     page = opened(table[-1], width=380, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     ground, ink = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("backgroundColor", "color"))
@@ -394,7 +357,7 @@ def test_a_phone_is_wide_enough(table, opened, scheme):
     assert not page.locator("#what-if").is_visible()
 
 
-def test_evil_names_are_shown_and_not_run(xor, opened):
+def test_evil_names_are_shown_and_not_run(xor, opened):  # noqa: F811
     model, X, y = xor
     page = opened(
         region_report(model, X, y, feature_names=[EVIL, "b"], class_names=[EVIL, "<img src=x>"], title="safe")
@@ -405,7 +368,7 @@ def test_evil_names_are_shown_and_not_run(xor, opened):
     assert EVIL in page.locator("#classes").inner_text()
 
 
-def test_many_classes_and_a_vote(opened):
+def test_many_classes_and_a_vote(opened):  # noqa: F811
     X, y = load_iris(return_X_y=True)
     page = opened(region_report(KMeansSVC(3, random_state=0).fit(X, y), X, y))
     model = KMeansSVC(3, random_state=0).fit(X, y)
@@ -417,7 +380,7 @@ def test_many_classes_and_a_vote(opened):
     assert page.locator("#predicted").inner_text() == str(model.predict(X)[0])
 
 
-def test_a_model_that_has_no_javascript_is_shown_without_what_if(opened):
+def test_a_model_that_has_no_javascript_is_shown_without_what_if(opened):  # noqa: F811
     X, y = make_xor(random_state=0)
     mapped = LocallyLinearSVC(5, feature_map=RBFSampler(n_components=9, random_state=0), tol=1e-2, random_state=0)
     page = opened(region_report(mapped.fit(X, y), X, y))
