@@ -18,12 +18,13 @@ def to_c(estimator, path, *, name=None):
     engine; what decides the weights of a gate once its tiles are chosen is accumulated in double.
 
     With a pipeline of imputers and scalers, or a trained model, they take the columns as they stand in the table, NaN
-    for a missing value. There is `NAME_explain` for models whose scores are sums over features; the header says why
+    for a missing value. `NAME_predict` of a regressor returns the value (of several targets, it writes the values), and
+    there are no classes. There is `NAME_explain` for models whose scores are sums over features; the header says why
     there is none for others.
 
     Parameters
     ----------
-    estimator : fitted classifier of this library, pipeline that ends in one, or TrainedModel
+    estimator : fitted estimator of this library, pipeline that ends in one, or TrainedModel
         Without a feature map, and without columns of text.
     path : str or path
         Of the C file; its header gets the suffix .h.
