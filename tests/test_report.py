@@ -12,7 +12,7 @@ from browser import opened, running_browser  # noqa: F401
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
+from sklearn.metrics import confusion_matrix, log_loss, mean_absolute_error, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from test_interpretation import people, pipeline
@@ -20,14 +20,17 @@ from test_interpretation import people, pipeline
 from svmosaic import (
     ClusteredSVC,
     KMeansSVC,
+    KMeansSVR,
     LearnedGateSVC,
     LinearSVC,
+    LinearSVR,
     LocallyLinearSVC,
     MixtureSVC,
     MosaicClassifier,
     MultiTaskMixtureSVC,
     NeighborsSVC,
     TreeSVC,
+    TreeSVR,
 )
 from svmosaic.datasets import make_xor
 from svmosaic.display import region_report, write_report
@@ -387,3 +390,73 @@ def test_a_model_that_has_no_javascript_is_shown_without_what_if(opened):  # noq
     assert "feature map RBFSampler cannot be written as JavaScript" in page.locator("#what-if-note").inner_text()
     assert waterfall(page)[-1][1] == pytest.approx(mapped.decision_function(X)[0], rel=1e-3)
     assert not page.locator("#reset").is_visible()
+
+
+# ---- numbers instead of classes --------------------------------------------------------------------------------------
+
+
+def prices(n=500):
+    frame, _ = people(n)
+    rng = np.random.default_rng(1)
+    y = frame["income"] / 100 + 50 * (frame["town"] == "Bern") + 20 * np.sin(frame["noise"]) + rng.normal(0, 5, n)
+    return frame, y.rename("price")
+
+
+@pytest.mark.parametrize(
+    "estimator", [KMeansSVR(4, pieces=6, random_state=0), TreeSVR(1, max_leaves=5, random_state=0)]
+)
+def test_a_regressor_is_shown_in_the_units_of_its_target(estimator, opened):  # noqa: F811
+    frame, y = prices()
+    model = pipeline(estimator).fit(frame[:400], y[:400])
+    simple = pipeline(LinearSVR(random_state=0)).fit(frame[:400], y[:400])
+    frame, y = frame[400:].reset_index(drop=True), y[400:]
+    source = region_report(model, frame, y, baseline=simple, seen=False)
+    data, predicted = data_of(source), model.predict(frame)
+    page = opened(source)
+    for column, one in enumerate((model, simple)):
+        expected = {"r2": one.score(frame, y), "mae": mean_absolute_error(y, one.predict(frame))}
+        expected["rmse"] = np.sqrt(np.mean((y - one.predict(frame)) ** 2))
+        for name, value in expected.items():
+            shown = texts(page, f'#measures-table tr[data-measure="{name}"] td')[column]
+            assert number(shown) == pytest.approx(value, rel=1e-3)
+    assert page.locator("#residuals circle").count() == 100
+    subject = Subject(model, frame)
+    for tile, region in data["region_of_tile"].items():
+        here = subject.home == int(tile)
+        assert data["regions"][region]["mean"] == pytest.approx(y[here.nonzero()[0] + 400].mean())
+        assert data["regions"][region]["error"] == pytest.approx(np.abs(y.to_numpy() - predicted)[here].mean())
+    total = subject.contributions[:, 0].sum(axis=1)
+    for row in (1, 60):
+        page.locator("#number").fill(str(row))
+        page.keyboard.press("Enter")
+        assert number(page.locator("#predicted").inner_text()) == pytest.approx(predicted[row - 1], rel=1e-3)
+        assert number(page.locator("#truth").inner_text()) == pytest.approx(y.iloc[row - 1], rel=1e-3)
+        lines = waterfall(page)
+        assert lines[0][1] == pytest.approx(predicted[row - 1] - total[row - 1], rel=1e-3)
+        assert lines[-1] == ("price", pytest.approx(predicted[row - 1], rel=1e-3))
+    changed = frame.iloc[[59]].copy()
+    page.locator("#column-1").select_option(label="Bern")
+    changed["town"] = "Bern"
+    page.locator("#column-0 + input").fill("31000")
+    changed["income"] = 31000.0
+    assert number(page.locator("#predicted").inner_text()) == pytest.approx(model.predict(changed)[0], rel=1e-3)
+    page.locator("#color").select_option("truth")
+    assert page.locator("#legend li").count() == 3
+
+
+def test_quantiles_are_an_interval(opened):  # noqa: F811
+    frame, y = prices()
+    estimator = KMeansSVR(3, loss="quantile", quantile=[0.1, 0.5, 0.9], tol=1e-2, random_state=0)
+    model = pipeline(estimator).fit(frame, y)
+    source = region_report(model, frame, y)
+    predicted = model.predict(frame)
+    found = data_of(source)["quality"]["model"]
+    assert found["mae"] == pytest.approx(np.abs(y - predicted[:, 1]).mean())
+    inside = (y >= predicted.min(axis=1)) & (y <= predicted.max(axis=1))
+    assert found["coverage"] == pytest.approx(inside.mean())
+    page = opened(source)
+    assert number(page.locator("#predicted").inner_text()) == pytest.approx(predicted[0, 1], rel=1e-3)
+    low, high = page.locator("#interval").inner_text().split(" to ")
+    assert [number(low), number(high)] == pytest.approx(predicted[0, [0, 2]], rel=1e-3)
+    page.locator("#output").select_option(label="quantile 0.9")
+    assert waterfall(page)[-1][1] == pytest.approx(predicted[0, 2], rel=1e-3)

@@ -26,7 +26,7 @@ const plural = (n, word) => n.toLocaleString("en") + " " + word + (n === 1 ? "" 
 const color = (k) => data.region_colors[k % data.region_colors.length];
 const classColor = (c) => data.palette[Math.min(c, data.palette.length - 1)];
 const sum = (values) => values.reduce((total, value) => total + value, 0);
-const unit = numbers ? data.label : "score";
+const unit = numbers ? data.label : "the score";
 function options(select, entries, chosen) {
   select.replaceChildren(...entries.map(([value, text]) => make("option", { value }, text)));
   if (chosen !== undefined) select.value = chosen;
@@ -252,8 +252,10 @@ function drawRow() {
   try { found = account(); } catch (error) { $("message").textContent = error.message; return; }
   state.account = found;
   const i = byRow.get(state.row), facts = make("dl", { class: "facts" });
-  const shown = numbers ? [found.label].flat().map(show).join(", ") : data.classes[data.js_classes.indexOf(found.label)];
+  const values = [found.label].flat(), middle = data.quantiles ? data.quantiles.length >> 1 : null;
+  const shown = numbers ? (data.quantiles ? show(values[middle]) : values.map(show).join(", ")) : data.classes[data.js_classes.indexOf(found.label)];
   fact(facts, "Predicted", make("span", { class: "big", id: "predicted" }, shown));
+  if (data.quantiles) fact(facts, `Quantiles ${data.quantiles[0]} to ${data.quantiles.at(-1)}`, make("span", { id: "interval" }, `${show(values[0])} to ${show(values.at(-1))}`));
   if (found.probabilities) fact(facts, "Probability", make("span", { id: "probability" }, probabilities(found.probabilities)));
   if (data.truth && !isChanged()) fact(facts, "Truth", make("span", { id: "truth" }, numbers ? show(data.rows.truth[i]) : data.classes[data.rows.truth[i]]));
   if (found.region !== null && data.regions.length > 1) {
@@ -272,7 +274,7 @@ function probabilities(shares) {
 function chosenOutput(found) {
   if (found.scores.length === 1) return 0;
   if (state.output !== null) return state.output;
-  return numbers ? 0 : Math.max(0, data.js_classes.indexOf(found.label));
+  return numbers ? (data.quantiles ? data.quantiles.length >> 1 : 0) : Math.max(0, data.js_classes.indexOf(found.label));
 }
 function outputChoice(box, found, c) {
   if (found.scores.length === 1) return;

@@ -69,7 +69,7 @@ def region_report(
     X : table, array or sparse matrix
         Rows to show and to measure on, as they enter the model; best such as the model was not trained on.
     y : array-like of shape (n_samples,), optional
-        Their classes or values.
+        Their classes or values; of a regressor, the name of a Series is shown.
     baseline : fitted model, optional
         A linear model of the same task, to be measured on the same rows.
     seen : bool, optional
@@ -111,7 +111,7 @@ def region_report(
     data = _data(subject, used, n_rows, None if truth is None else truth[used], max_regions, class_names)
     data |= _quality(model, X, y, baseline, seen, held_out)
     data["n_training"] = getattr(model, "facts", {}).get("rows")
-    data["label"] = str(getattr(model, "label", None) or "y")
+    data["label"] = str(getattr(model, "label", None) or getattr(y, "name", None) or "y")
     script, data["no_model"] = inline_model(subject)
     if script is None:
         data["rows"]["accounts"] = _accounts(subject, used, data)
@@ -142,7 +142,9 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
     classes = [str(c) for c in (head.classes if class_names is None else class_names)] if is_classifier else []
     if is_classifier and len(classes) != len(head.classes):
         raise ValueError(f"class_names must have {len(head.classes)} names, got {len(classes)}")
-    found = head.found(subject.scores)
+    found, quantiles = head.found(subject.scores), _quantiles(subject)
+    outputs = Classify(np.array(classes)).output_names if is_classifier else head.output_names
+    outputs = outputs if quantiles is None else [f"quantile {q:g}" for q in quantiles]
     return {
         "model": type(subject.estimator).__name__,
         "task": "classes" if is_classifier else "numbers",
@@ -151,12 +153,13 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
         "n_tiles": mosaic.n_tiles,
         "classes": classes,
         "js_classes": np.asarray(head.classes).tolist() if is_classifier else [],
-        "outputs": Classify(np.array(classes)).output_names if is_classifier else head.output_names,
+        "outputs": outputs,
         "palette": PALETTE,
         "region_colors": [*PALETTE, *MORE_COLORS],
         "truth": truth is not None,
         "bends": mosaic.features.pieces is not None,
-        "soft": getattr(mosaic.gate, "width", mosaic.n_tiles) > 1,
+        "soft": subject.is_soft,
+        "quantiles": quantiles,
         "exact": regions.exact,
         "columns": column_facts(subject),
         "importance": shortened(importance),
@@ -167,6 +170,13 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
         "rows": row_facts(subject, regions, used, truth, found),
         "projection": _projection(subject),
     }
+
+
+def _quantiles(subject):
+    """The quantiles that a regressor predicts side by side, or None."""
+    quantile = getattr(subject.estimator, "quantile", None)
+    several = np.ndim(quantile) == 1 and len(quantile) == subject.head.n_outputs > 1
+    return [float(q) for q in quantile] if several else None
 
 
 def _truth(subject, y, n_rows):

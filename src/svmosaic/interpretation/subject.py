@@ -172,7 +172,7 @@ class Subject:
 
     @cached_property
     def scale(self):
-        """What contributions are multiplied by to be in the units of the answer, per output."""
+        """What scores are multiplied by to be in the units of the answer, per output."""
         return np.atleast_1d(self.head.scale) if isinstance(self.head, Regress) else np.ones(self.head.n_outputs)
 
     @cached_property
@@ -201,6 +201,12 @@ class Subject:
         factors = np.concatenate([[f] * n_choices(g) for g, f in zip(gate.gates, gate.factors, strict=True)])
         several = np.bincount(owner) > 1
         return np.flatnonzero(owner == (np.where(several, factors, -np.inf).argmax() if several.any() else 0))
+
+    @cached_property
+    def is_soft(self) -> bool:
+        """Whether rows share several regions."""
+        tile, weight = self.codes
+        return bool(((weight != 0) & np.isin(tile, self.owned)).sum(axis=1).max(initial=0) > 1)
 
     @cached_property
     def n_gates(self) -> int:
@@ -237,7 +243,7 @@ class Subject:
                 at = (account.tile == self.home[rows][:, None]).argmax(axis=1)
                 found = account.tile_contributions[np.arange(len(at)), at]
             parts[rows] = found @ self.regroup
-        return parts * self.scale[:, None]
+        return parts
 
     @cached_property
     def regroup(self):
