@@ -460,3 +460,23 @@ def test_quantiles_are_an_interval(opened):  # noqa: F811
     assert [number(low), number(high)] == pytest.approx(predicted[0, [0, 2]], rel=1e-3)
     page.locator("#output").select_option(label="quantile 0.9")
     assert waterfall(page)[-1][1] == pytest.approx(predicted[0, 2], rel=1e-3)
+
+
+def test_intervals_of_the_model_are_shown(opened):  # noqa: F811
+    frame, y = prices()
+
+    class WithIntervals(KMeansSVR):
+        def predict_interval(self, X):
+            return self.predict(X)[:, None] + [-10.0, 12.0]
+
+    X = frame[["income", "noise"]].to_numpy()
+    model = WithIntervals(3, random_state=0).fit(X, y)
+    source = region_report(model, X, y)
+    found, ends = data_of(source)["quality"]["model"], model.predict_interval(X)
+    assert found["coverage"] == pytest.approx(np.mean((y >= ends[:, 0]) & (y <= ends[:, 1])))
+    assert found["width"] == pytest.approx(22.0)
+    page = opened(source)
+    low, high = page.locator("#interval").inner_text().split(" to ")
+    assert [number(low), number(high)] == pytest.approx(ends[0], rel=1e-3)
+    page.locator("#column-0 + input").fill("31000")
+    assert page.locator("#interval").count() == 0  # it is not computed in the page

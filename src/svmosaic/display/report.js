@@ -96,7 +96,7 @@ $("summary").textContent = `${data.model}: ${plural(data.n_tiles, "tile")}, ${pl
   (numbers ? `predicts ${data.label}` : plural(data.classes.length, "class")) + (data.n_training ? `; trained on ${plural(data.n_training, "row")}` : "") + ".";
 const MEASURES = { accuracy: ["Accuracy", percent], balanced_accuracy: ["Balanced accuracy", percent], auc: ["Area under the ROC curve", (v) => show(v)],
   log_loss: ["Log-loss", (v) => show(v)], r2: ["R²", (v) => show(v)], rmse: ["Root mean squared error", (v) => show(v)], mae: ["Mean absolute error", (v) => show(v)],
-  median_error: ["Median absolute error", (v) => show(v)], coverage: ["Rows within the interval", percent] };
+  median_error: ["Median absolute error", (v) => show(v)], coverage: ["Rows within the interval", percent], width: ["Mean width of the interval", (v) => show(v)] };
 function drawQuality() {
   $("quality-note").textContent = data.quality_note;
   const quality = data.quality;
@@ -256,6 +256,7 @@ function drawRow() {
   const shown = numbers ? (data.quantiles ? show(values[middle]) : values.map(show).join(", ")) : data.classes[data.js_classes.indexOf(found.label)];
   fact(facts, "Predicted", make("span", { class: "big", id: "predicted" }, shown));
   if (data.quantiles) fact(facts, `Quantiles ${data.quantiles[0]} to ${data.quantiles.at(-1)}`, make("span", { id: "interval" }, `${show(values[0])} to ${show(values.at(-1))}`));
+  if (data.rows.intervals && !isChanged()) fact(facts, "Interval", make("span", { id: "interval" }, data.rows.intervals[i].map(show).join(" to ")));
   if (found.probabilities) fact(facts, "Probability", make("span", { id: "probability" }, probabilities(found.probabilities)));
   if (data.truth && !isChanged()) fact(facts, "Truth", make("span", { id: "truth" }, numbers ? show(data.rows.truth[i]) : data.classes[data.rows.truth[i]]));
   if (found.region !== null && data.regions.length > 1) {

@@ -112,6 +112,9 @@ def region_report(
     data |= _quality(model, X, y, baseline, seen, held_out)
     data["n_training"] = getattr(model, "facts", {}).get("rows")
     data["label"] = str(getattr(model, "label", None) or getattr(y, "name", None) or "y")
+    if hasattr(model, "predict_interval"):
+        shown = take(X, used[shown_rows(subject)])
+        data["rows"]["intervals"] = shortened(model.predict_interval(shown), 6)
     script, data["no_model"] = inline_model(subject)
     if script is None:
         data["rows"]["accounts"] = _accounts(subject, used, data)
