@@ -5,16 +5,19 @@ import re
 import subprocess
 import sys
 
+import needs
 import numpy as np
 import pandas as pd
 import pytest
 from browser import opened, running_browser  # noqa: F401
 from scipy import sparse
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import confusion_matrix, log_loss, mean_absolute_error, roc_auc_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from test_interpretation import people, pipeline
 
 from svmosaic import (
@@ -32,7 +35,7 @@ from svmosaic import (
     TreeSVC,
     TreeSVR,
 )
-from svmosaic.datasets import make_xor
+from svmosaic.datasets import data_folder, make_xor
 from svmosaic.display import region_report, write_report
 from svmosaic.interpretation import importances
 from svmosaic.interpretation.subject import Subject
@@ -163,6 +166,23 @@ def test_a_hundred_tiles_of_784_features_stay_small():
         expected = decision[account["row"] - 1]
         np.testing.assert_allclose(np.add(parts, account["intercept"]), expected, atol=1e-4)
         np.testing.assert_allclose(account["scores"], expected, rtol=1e-4)
+
+
+@needs.data
+def test_a_report_of_adult_is_below_two_megabytes():
+    folder = data_folder() / "tables"
+    frame, test = (pd.read_csv(folder / f"adult_{part}.csv") for part in ("train", "test"))
+    y, y_test = frame.pop("income"), test.pop("income")
+    text = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
+    words = make_pipeline(SimpleImputer(strategy="constant", fill_value="(missing)"), OneHotEncoder())
+    steps = make_column_transformer((words, text), remainder=StandardScaler(), sparse_threshold=0)
+    model = make_pipeline(steps, TreeSVC(32, tiles="constant", tol=1e-2, random_state=0)).fit(frame, y)
+    page = region_report(model, test, y_test, seen=False)
+    assert len(page.encode()) < 2_000_000
+    data = data_of(page)
+    assert data["no_model"] is None
+    assert [column["name"] for column in data["columns"]] == list(frame.columns)
+    assert data["quality"]["model"]["accuracy"] == pytest.approx(model.score(test, y_test))
 
 
 def test_many_regions_are_merged_and_the_page_says_so():

@@ -28,7 +28,7 @@ from svmosaic.interpretation.subject import Subject
 
 # Rows that regions, importances and effects are computed from.
 USED_ROWS = 5000
-# Characters of the exported model: beyond the first, numbers are shortened; beyond the second, it is left out.
+# Characters of the exported model: beyond the first, weights have six digits; beyond the second, it is left out.
 LONG_MODEL, LONGEST_MODEL = 1_000_000, 4_000_000
 MORE_COLORS = ("#6A3D9A", "#8C510A", "#66C2A5", "#B2182B")  # so that twelve regions differ
 NOTES = {
@@ -245,12 +245,13 @@ def inline_model(subject):
     ----------
     subject : Subject
     """
+    exported = subject.model if subject.whole else subject.estimator
     try:
-        text = to_javascript(subject.model if subject.whole else subject.estimator)
+        text = to_javascript(exported)
+        if len(text) > LONG_MODEL:
+            text = to_javascript(exported, weight_digits=6)
     except JavaScriptExportError as error:
         return None, f"Values cannot be changed in this page: {error}."
-    if len(text) > LONG_MODEL:
-        text = re.sub(r"-?\d+\.\d{7,}(?:e-?\d+)?", lambda number: f"{float(number[0]):.7g}", text)
     if len(text) > LONGEST_MODEL:
         return None, "Values cannot be changed in this page: the model is too large for it."
     body = re.sub(r"^export ", "", text, flags=re.MULTILINE)
