@@ -26,7 +26,7 @@ const plural = (n, word) => n.toLocaleString("en") + " " + word + (n === 1 ? "" 
 const color = (k) => data.region_colors[k % data.region_colors.length];
 const classColor = (c) => data.palette[Math.min(c, data.palette.length - 1)];
 const sum = (values) => values.reduce((total, value) => total + value, 0);
-const unit = numbers ? data.label : "the score";
+const unit = numbers ? data.label : data.votes ? "the margin of a row's region" : "the score";
 function options(select, entries, chosen) {
   select.replaceChildren(...entries.map(([value, text]) => make("option", { value }, text)));
   if (chosen !== undefined) select.value = chosen;
@@ -162,7 +162,7 @@ function drawEffect() {
   if (!effect) return;
   const c = Number($("effect-output").value) || 0, region = $("effect-region").value, name = data.columns[effect.column].name;
   const chosen = region === "" ? effect.mean[c] : effect.regions[Number(region)][c];
-  const what = numbers ? `change of ${data.label}` : `change of the score of ${data.outputs[c]}`;
+  const what = numbers ? `change of ${data.label}` : `change of the ${data.votes ? "margin" : "score"} of ${data.outputs[c]}`;
   if (data.columns[effect.column].text) {
     const shown = effect.points.map((text, i) => ({ name: text, value: chosen[i] })).slice(0, 30);
     $("effect").replaceChildren(bars(shown, `Effect of ${name}`));

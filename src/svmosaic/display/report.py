@@ -12,19 +12,17 @@ from svmosaic.display._fitted import PALETTE
 from svmosaic.display._report_data import (
     column_facts,
     effect_facts,
-    evenly,
     region_facts,
     row_facts,
     shortened,
     shown_rows,
-    take,
 )
 from svmosaic.export.javascript import JavaScriptExportError, to_javascript
 from svmosaic.heads import Classify
 from svmosaic.interpretation.importance import overall_importances
 from svmosaic.interpretation.quality import measure
 from svmosaic.interpretation.regions import find_regions
-from svmosaic.interpretation.subject import Subject
+from svmosaic.interpretation.subject import Subject, some_rows, take
 
 # Rows that regions, importances and effects are computed from.
 USED_ROWS = 5000
@@ -101,11 +99,11 @@ def region_report(
     >>> "<title>xor</title>" in page
     True
     """
-    n_rows = len(X) if hasattr(X, "iloc") or not hasattr(X, "shape") else X.shape[0]
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    n_rows = X.shape[0]
     if n_rows == 0:
         raise ValueError("X has no rows to show")
-    X = X if hasattr(X, "shape") else np.asarray(X)
-    used = evenly(n_rows, USED_ROWS)
+    used = some_rows(model, X, USED_ROWS)
     subject = Subject(model, take(X, used), feature_names)
     truth = None if y is None else _truth(subject, y, n_rows)
     data = _data(subject, used, n_rows, None if truth is None else truth[used], max_regions, class_names)
@@ -160,6 +158,7 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
         "palette": PALETTE,
         "region_colors": [*PALETTE, *MORE_COLORS],
         "truth": truth is not None,
+        "votes": mosaic.link != "identity",
         "bends": mosaic.features.pieces is not None,
         "soft": subject.is_soft,
         "quantiles": quantiles,
