@@ -7,12 +7,13 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
+from exported import run_c
 from numpy.testing import assert_allclose, assert_array_equal
 from test_export_javascript import run_javascript, table
 
 from svmosaic.cli import main
 from svmosaic.datasets import data_folder
-from svmosaic.export.c import CExportError, to_c
+from svmosaic.export.c import to_c
 from svmosaic.export.javascript import to_javascript
 from svmosaic.export.onnx import to_onnx
 from svmosaic.export.onnx.preparation import input_names
@@ -148,11 +149,12 @@ def test_a_model_without_the_rule_takes_text_as_it_is(trained):
         model.missing_texts = rule
 
 
-def test_c_takes_no_text(trained, tmp_path):
-    with pytest.raises(
-        CExportError, match=r"columns of text \(label, 2nd, native country\): export it as ONNX or Java"
-    ):
-        to_c(trained[0], tmp_path / "m.c")
+def test_c_takes_text_by_its_number(trained, tmp_path):
+    model, raw, _ = trained
+    blank = raw[:200].assign(label=["", "  ", " ? ", "NA", "\t-"] * 40)
+    frame = pd.concat([raw, blank, raw[:50].assign(label="never seen")])
+    expected = model.pipeline.decision_function(model.rows(frame))
+    assert_allclose(run_c(to_c(model, tmp_path / "m.c")[0], frame, model.kinds), expected, atol=1e-4)
 
 
 def test_names_of_inputs():
