@@ -17,9 +17,7 @@ Settings are chosen on training rows; seconds are processor seconds of one threa
 """
 
 import argparse
-import os
 import warnings
-from pathlib import Path
 from time import perf_counter, process_time
 
 from common import print_table, run_child, write_results  # isort: skip; first: it sets the number of threads
@@ -30,8 +28,9 @@ from sklearn.base import clone
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
+from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn.svm import LinearSVC as Liblinear
+from table_data import adult, table
 
 from svmosaic import KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
 from svmosaic.datasets import load
@@ -43,33 +42,6 @@ SETS = ("diabetes", "german", "heart", "vehicle", "svmguide1", "pendigits", "sat
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------
-
-
-def tables_folder():
-    return Path(os.environ["SVMOSAIC_DATA"]) / "tables"
-
-
-def adult():
-    """(X, y) for training and for testing, and the number of columns that are not one-hot, which come first."""
-    import pandas
-
-    parts = [pandas.read_csv(tables_folder() / f"adult_{part}.csv") for part in ("train", "test")]
-    numbers = parts[0].drop(columns="income").select_dtypes("number").columns
-    texts = [part.drop(columns=[*numbers, "income"]).fillna("?").astype(str) for part in parts]
-    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(texts[0])
-    X = [
-        np.ascontiguousarray(np.hstack([part[numbers].to_numpy(float), encoder.transform(text)]))
-        for part, text in zip(parts, texts, strict=True)
-    ]
-    y = [(part["income"].str.strip() == ">50K").to_numpy().astype(int) for part in parts]
-    return (X[0], y[0]), (X[1], y[1]), len(numbers)
-
-
-def table(name, label):
-    import pandas
-
-    frame = pandas.read_csv(tables_folder() / f"{name}.csv")
-    return frame.drop(columns=label).to_numpy(float), np.unique(frame[label], return_inverse=True)[1]
 
 
 def skewed_rows(n, seed=0):
@@ -145,7 +117,7 @@ def run_adult(quick):
         X, y = skewed_rows(1500)
         Z, z = skewed_rows(1500, 1)
     else:
-        (X, y), (Z, z), _ = adult()
+        (X, y), (Z, z), *_ = adult()
     linear = [LinearSVC(C=C, loss="squared_hinge", random_state=0, pieces=KNOTS) for C in COSTS]
     best = chosen(linear, X, y, accuracy, 5)
     run = run_child(lambda: accuracy(clone(best).fit(X, y), Z, z), repeats=3)
@@ -197,7 +169,7 @@ def run_splines(quick):
         X, y = skewed_rows(3000)
         sets["skewed"] = X, y, 8
     else:
-        (X, y), _, n_numbers = adult()
+        (X, y), _, _, n_numbers = adult()
         sets["adult"] = X, y, n_numbers
         covertype = load("covtype")
         sets["covertype, class 2"] = covertype.X_train.astype(np.float64), (covertype.y_train == 2).astype(int), 10
@@ -263,8 +235,8 @@ def same_objective(name, X, y, n_numbers, C=0.1, gap=1e-3):
 def run_tables(quick):
     sets = {"skewed": (*skewed_rows(600), accuracy)}
     if not quick:
-        X, y = table("mammography", "class")
-        W, quality = table("wine_white", "quality")
+        X, y = table("mammography")
+        W, quality = table("wine_white")
         sets = {"mammography": (X, y, precision), "wine_white": (W, quality, accuracy)}
     records = []
     for name, (X, y, score) in sets.items():

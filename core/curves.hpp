@@ -24,6 +24,12 @@ struct Curves {
   std::vector<int32_t> straight;  // the columns without a curve
   bool zero_is_zero;              // all curves are zero at zero
   std::vector<int32_t> slope;     // by column: its place in `straight`, or -1
+  // Columns without a curve that stand side by side, and what standardizes them in the order of `straight`.
+  struct Run {
+    int64_t place, column, n;
+  };
+  std::vector<Run> runs;
+  std::vector<T> center, scale;
   std::vector<int64_t> zero_hat;  // by curve: the knot left of zero, and the fraction towards the next
   std::vector<T> zero_fraction;
 
@@ -32,7 +38,11 @@ struct Curves {
     for (int64_t f = 0; f < pieces.n_inputs; ++f) {
       if (pieces.curve[f] >= 0) continue;
       slope[f] = static_cast<int32_t>(straight.size());
+      if (runs.empty() || runs.back().column + runs.back().n != f) runs.push_back({slope[f], f, 0});
+      ++runs.back().n;
       straight.push_back(static_cast<int32_t>(f));
+      center.push_back(pieces.center[f]);
+      scale.push_back(pieces.scale[f]);
     }
     for (int64_t c = 0; c < pieces.n_curves; ++c) {
       zero_hat.push_back(pieces.start[c] + pieces.bin(c, T(0)));
@@ -105,9 +115,10 @@ inline CurveRows<T> seen_by(const Curves<T>& curves, const DenseRows<T>& x, int6
   for (int64_t r = 0; r < n; ++r) {
     const T* row = x.data + (begin + r) * x.stride;
     T* straight = s.straight.data() + r * n_straight;
-    for (int64_t f = 0; f < n_straight; ++f) {
-      const int64_t column = curves.straight[f];
-      straight[f] = (row[column] - pieces.center[column]) * pieces.scale[column];
+    for (const auto& run : curves.runs) {
+      const T *from = row + run.column, *center = curves.center.data() + run.place, *scale = curves.scale.data() + run.place;
+      T* to = straight + run.place;
+      for (int64_t f = 0; f < run.n; ++f) to[f] = (from[f] - center[f]) * scale[f];
     }
   }
   int32_t* hat = s.hat.data() - begin * n_curves;

@@ -4,17 +4,25 @@
 // children stand side by side; a leaf sends a row to itself, because nothing is above its threshold of infinity. Rows
 // of a block walk down a tree in step, without branches, until the deepest leaf is reached.
 //
+// Small trees answer a block of rows without walking. A bit stands for each leaf, from left to right; every node that
+// sends a row to the right rules out the leaves of its left child; the leftmost leaf that remains is the row's. All
+// nodes are asked, but of many rows at once, by vectors.
+//
 // A block of rows is first turned into columns of the features that the trees ask for: the only place that reads rows.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "gate.hpp"
 #include "rows.hpp"
+#include "simd.hpp"
 
 namespace svmosaic {
 
@@ -32,12 +40,19 @@ struct RuleScratch;
 template <class T>
 struct RuleGate : GateOf<T, RuleGate, RuleScratch> {
   using Base = GateOf<T, RuleGate, RuleScratch>;
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  static constexpr int64_t kMostLeaves = 8 * sizeof(Bits);
   std::vector<int32_t> column, child;  // by node: which of `used` it asks for, and where its left child is
   std::vector<T> threshold;            // by node
   std::vector<int32_t> tile;           // by node: of leaves
   std::vector<int32_t> root, depth;    // by tree
   std::vector<int32_t> used;           // the features that any node asks for
   std::vector<int32_t> column_of;      // by feature: its place in `used`, or -1
+  // The nodes of small trees, from test[t] to test[t + 1]: what they ask, and the leaves that remain right of them.
+  std::vector<int32_t> test, test_column;
+  std::vector<T> test_threshold;
+  std::vector<Bits> remaining;
+  std::vector<int32_t> leaf_tile;  // [tree][leaf from the left]
 
   // `feature` is -1 for leaves, whose `left` is their tile; checked by the caller.
   RuleGate(const int32_t* feature, const double* threshold_in, const int32_t* left, int64_t n_nodes,
@@ -69,24 +84,58 @@ struct RuleGate : GateOf<T, RuleGate, RuleScratch> {
         if (feature[i] >= 0) level[left[i]] = level[left[i] + 1] = level[i] + 1;
       }
     }
+    leaf_tile.resize(n_trees * kMostLeaves);
+    test.push_back(0);
+    for (int64_t t = 0; t < n_trees; ++t) {
+      const size_t before = remaining.size();
+      if (add_tests(t, root[t], 0) < 0) {
+        test_column.resize(before);
+        test_threshold.resize(before);
+        remaining.resize(before);
+      }
+      test.push_back(static_cast<int32_t>(remaining.size()));
+    }
   }
+
+  bool has_tests(int64_t t) const { return test[t] < test[t + 1]; }
 
   int64_t cost() const override {
     int64_t steps = static_cast<int64_t>(used.size());
     for (int32_t d : depth) steps += 4 * d;
     return steps;
   }
+
+ private:
+  // Add the nodes below one whose leftmost leaf has this number; the number after its last leaf, or -1 if there are
+  // too many leaves.
+  int64_t add_tests(int64_t t, int32_t node, int64_t leaf) {
+    if (leaf < 0 || leaf >= kMostLeaves) return -1;
+    if (child[node] == node) {
+      leaf_tile[t * kMostLeaves + leaf] = tile[node];
+      return leaf + 1;
+    }
+    const size_t here = remaining.size();
+    test_column.push_back(column[node]);
+    test_threshold.push_back(threshold[node]);
+    remaining.push_back(0);
+    const int64_t middle = add_tests(t, child[node], leaf);
+    if (middle < 0 || middle >= kMostLeaves) return -1;
+    remaining[here] = ~(((Bits(1) << (middle - leaf)) - 1) << leaf);
+    return add_tests(t, child[node] + 1, middle);
+  }
 };
 
 template <class T>
 struct RuleScratch : Gate<T>::Scratch {
+  static constexpr int64_t kRows = 256 / sizeof(T);  // asked at once: four vectors of them
   int64_t n_rows;
   std::vector<T> columns;  // [used feature][row]
   std::vector<int32_t> node;
 
-  // One column at least: a leaf compares with the first.
-  RuleScratch(const RuleGate<T>& gate, int64_t n_rows)
-      : n_rows(n_rows), columns(std::max<size_t>(1, gate.used.size()) * n_rows), node(n_rows) {}
+  // One column at least: a leaf compares with the first. Rows in whole vectors.
+  RuleScratch(const RuleGate<T>& gate, int64_t n)
+      : n_rows(n < kRows ? n : (n + kRows - 1) / kRows * kRows),
+        columns(std::max<size_t>(1, gate.used.size()) * n_rows), node(n_rows) {}
 };
 
 template <class T>
@@ -109,25 +158,63 @@ inline void read_columns(const RuleGate<T>& gate, const SparseRows<T>& x, int64_
     }
 }
 
-template <class T, class Rows>
-SVMOSAIC_CLONES void code_block(const RuleGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
-                                RuleScratch<T>& scratch, int32_t* tile, double* weight) {
-  read_columns(gate, x, begin, n, scratch);
+#if defined(__GNUC__)
+// The leaves that remain of one tree for kRows rows, whose columns begin at `values`.
+template <class T>
+inline void remaining_leaves(const RuleGate<T>& gate, int64_t t, const T* values, int64_t stride,
+                             typename RuleGate<T>::Bits* leaves) {
+  typedef typename RuleGate<T>::Bits Bits __attribute__((vector_size(64)));
+  constexpr int64_t w = kLanes<T>;
+  Bits left[4] = {~Bits{}, ~Bits{}, ~Bits{}, ~Bits{}};
+  for (int32_t q = gate.test[t]; q < gate.test[t + 1]; ++q) {
+    const T* column = values + gate.test_column[q] * stride;
+    const T threshold = gate.test_threshold[q];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) left[v] &= gate.remaining[q] | ~(Bits)(load<T>(column + v * w) > threshold);
+  }
+  std::memcpy(leaves, left, sizeof(left));
+}
+
+inline int lowest_bit(uint32_t bits) { return __builtin_ctz(bits); }
+inline int lowest_bit(uint64_t bits) { return __builtin_ctzll(bits); }
+#endif
+
+// Tiles of n rows in one tree by walking.
+template <class T>
+inline void walk(const RuleGate<T>& gate, int64_t t, int64_t n, RuleScratch<T>& scratch, int32_t* tile) {
   const int32_t *column = gate.column.data(), *child = gate.child.data();
   const T *threshold = gate.threshold.data(), *values = scratch.columns.data();
   const int32_t stride = static_cast<int32_t>(scratch.n_rows), rows = static_cast<int32_t>(n);
   int32_t* node = scratch.node.data();
-  for (int64_t t = 0; t < gate.width; ++t) {
-    std::fill(node, node + n, gate.root[t]);
-    for (int32_t step = 0; step < gate.depth[t]; ++step)
-      for (int32_t r = 0; r < rows; ++r) {
-        const int32_t here = node[r];
-        node[r] = child[here] + (values[column[here] * stride + r] > threshold[here] ? 1 : 0);
-      }
-    for (int64_t r = 0; r < n; ++r) {
-      tile[r * gate.width + t] = gate.tile[node[r]];
-      weight[r * gate.width + t] = 1;
+  std::fill(node, node + n, gate.root[t]);
+  for (int32_t step = 0; step < gate.depth[t]; ++step)
+    for (int32_t r = 0; r < rows; ++r) {
+      const int32_t here = node[r];
+      node[r] = child[here] + (values[column[here] * stride + r] > threshold[here] ? 1 : 0);
     }
+  for (int64_t r = 0; r < n; ++r) tile[r * gate.width + t] = gate.tile[node[r]];
+}
+
+template <class T, class Rows>
+SVMOSAIC_CLONES void code_block(const RuleGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
+                                RuleScratch<T>& scratch, int32_t* tile, double* weight) {
+  read_columns(gate, x, begin, n, scratch);
+  std::fill(weight, weight + n * gate.width, 1.0);
+  for (int64_t t = 0; t < gate.width; ++t) {
+#if defined(__GNUC__)
+    constexpr int64_t at_once = RuleScratch<T>::kRows;
+    if (n >= at_once && gate.has_tests(t)) {
+      const int32_t* leaf_tile = gate.leaf_tile.data() + t * RuleGate<T>::kMostLeaves;
+      typename RuleGate<T>::Bits leaves[at_once];
+      for (int64_t first = 0; first < n; first += at_once) {
+        remaining_leaves(gate, t, scratch.columns.data() + first, scratch.n_rows, leaves);
+        for (int64_t r = first; r < std::min(n, first + at_once); ++r)
+          tile[r * gate.width + t] = leaf_tile[lowest_bit(leaves[r - first])];
+      }
+      continue;
+    }
+#endif
+    walk(gate, t, n, scratch, tile);
   }
 }
 

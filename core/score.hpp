@@ -9,6 +9,8 @@
 // when the tiles are so small that looking them up costs more than multiplying. The choice is made for each row by
 // the number of its tiles alone, so that its bits do not depend on the rows beside it.
 //
+// A tile without weights, only a bias, is a number: it is added while codes are read, and is no pair.
+//
 // Tiles with curves see rows with their bins found, a block at a time; gates see the rows themselves.
 #pragma once
 
@@ -53,10 +55,14 @@ template <class T>
 struct Tiles {
   int64_t n_tiles, n_outputs, n_features;
   Link link;
-  int64_t few;               // rows with at most so many tiles are scored tile by tile, others on all
-  std::vector<T> intercept;  // [tile][output]
-  Panels<T> all;             // every (tile, output) in one matrix, if some rows may need it
-  // For tile by tile, one of the two: a matrix a tile; plain [tile][output][feature].
+  int64_t few;                   // rows with at most so many seeing tiles are scored tile by tile, others on all
+  // Tiles with weights see the row, and are counted apart from those that are only a number.
+  int64_t n_seeing = 0;
+  std::vector<int32_t> place;    // by tile: its place among the seeing ones, or -1
+  std::vector<double> constant;  // [tile][output]: what a tile adds that sees nothing
+  std::vector<T> intercept;      // [seeing tile][output]
+  Panels<T> all;                 // every (seeing tile, output) in one matrix, if some rows may need it
+  // For tile by tile, one of the two: a matrix a tile; plain [seeing tile][output][feature].
   std::vector<Panels<T>> panels;
   std::vector<T> coef;
   std::optional<Curves<T>> curves;  // if there are none, tiles are linear in the rows
@@ -69,14 +75,13 @@ struct Tiles {
         Link link, int64_t width, bool posterior, std::optional<Curves<T>>&& curves_in = std::nullopt)
       : n_tiles(n_tiles), n_outputs(n_outputs), n_features(n_features), link(link), few(0),
         curves(std::move(curves_in)) {
+    keep(coef_in, intercept_in);
     few = affordable();
-    if (!posterior) few = width <= few ? n_tiles : 0;
-    if (few >= n_tiles) few = std::numeric_limits<int64_t>::max();
-    intercept.assign(intercept_in, intercept_in + n_tiles * n_outputs);
-    coef.assign(coef_in, coef_in + n_tiles * n_outputs * n_features);
-    if (few < n_tiles) all = Panels<T>::pack(coef.data(), n_tiles * n_outputs, n_features, n_features);
+    if (!posterior) few = std::min(width, n_seeing) <= few ? n_seeing : 0;
+    if (few >= n_seeing) few = std::numeric_limits<int64_t>::max();
+    if (few < n_seeing) all = Panels<T>::pack(coef.data(), n_seeing * n_outputs, n_features, n_features);
     if (few > 0 && n_outputs < kFewOutputs) return;
-    for (int64_t k = 0; k < (few > 0 ? n_tiles : 0); ++k)
+    for (int64_t k = 0; k < (few > 0 ? n_seeing : 0); ++k)
       panels.push_back(Panels<T>::pack(coef.data() + k * n_outputs * n_features, n_outputs, n_features, n_features));
     std::vector<T>().swap(coef);
   }
@@ -89,10 +94,27 @@ struct Tiles {
 
   // Multiply-adds of a row that gives weight to `width` tiles, about.
   int64_t cost(int64_t width) const {
+    width = std::min(width, n_seeing);
     return (curves ? curves->work() : n_features) * (width <= few ? width * padded() : all.padded());
   }
 
  private:
+  // Tell the tiles that see the row from those that are only a number, and keep what each is made of.
+  void keep(const double* coef_in, const double* intercept_in) {
+    const int64_t size = n_outputs * n_features;
+    constant.assign(intercept_in, intercept_in + n_tiles * n_outputs);
+    std::vector<double> room(2 * padded_width(constant.size()));
+    link_all(link, constant.data(), constant.size(), room.data());
+    place.assign(n_tiles, -1);
+    for (int64_t k = 0; k < n_tiles; ++k) {
+      const double *first = coef_in + k * size, *last = first + size;
+      if (std::all_of(first, last, [](double w) { return w == 0; })) continue;
+      place[k] = static_cast<int32_t>(n_seeing++);
+      coef.insert(coef.end(), first, last);
+      intercept.insert(intercept.end(), intercept_in + k * n_outputs, intercept_in + (k + 1) * n_outputs);
+    }
+  }
+
   // Multiply-adds of whole vectors a row, with what finding a pair and adding up a dot product cost beside
   // them, measured on a server of 2023.
   static constexpr double kPair = 12, kDot = 12;
@@ -103,7 +125,7 @@ struct Tiles {
     const auto vectors = [](int64_t n) { return n <= lanes ? 1.0 : 2.0 * ((n + 2 * lanes - 1) / (2 * lanes)); };
     const int64_t work = curves ? curves->work() : n_features;
     // Rows share the weights that are loaded for a matrix product, but not the values of their curves.
-    const double whole = (curves ? 1.5 : 1.0) * work * vectors(n_tiles * n_outputs);
+    const double whole = (curves ? 1.5 : 1.0) * work * vectors(n_seeing * n_outputs);
     const double by_panel = work * vectors(n_outputs);
     const double steps = curves ? work : work / lanes + work % lanes;
     const double by_dot = n_outputs * (steps + kDot);
@@ -114,8 +136,11 @@ struct Tiles {
 
 // Rows coded and scored together: enough that a tile meets some thirty of its rows, so that fetching its weights is
 // shared, within bounds.
-inline int64_t score_block_rows(int64_t n_tiles, int64_t width) {
-  return std::clamp<int64_t>(32 * n_tiles / width, 8 * kGateBlock, 64 * kGateBlock);
+template <class T>
+inline int64_t score_block_rows(const Tiles<T>& tiles, int64_t width) {
+  // Where most tiles are numbers, what counts is that the codes stay in the first-level cache.
+  if (tiles.n_seeing < tiles.n_tiles / 2) return kGateBlock;
+  return std::clamp<int64_t>(32 * tiles.n_tiles / width, 8 * kGateBlock, 64 * kGateBlock);
 }
 // Rows scored on all tiles at a time.
 constexpr int64_t kAllBlock = 8 * kRowsAtOnce;
@@ -133,7 +158,7 @@ struct RowBuffers {
 
 template <class T>
 struct ScoreScratch {
-  std::vector<int32_t> tile, pair, pair_row, many;  // `many`: rows that are scored on all tiles
+  std::vector<int32_t> tile, listed, pair, pair_row, many;  // `many`: rows that are scored on all tiles
   std::vector<double> weight;
   std::vector<int64_t> start;
   std::vector<const T*> row;
@@ -142,14 +167,14 @@ struct ScoreScratch {
   CurveScratch<T> curves;
 
   ScoreScratch(const Tiles<T>& tiles, int64_t n_rows, int64_t width)
-      : tile(n_rows * width), pair(tiles.few > 0 ? n_rows * width : 0), pair_row(n_rows), many(n_rows), weight(n_rows * width),
-        start(tiles.n_tiles + 1), row(n_rows), by_tile(tiles.few > 0 ? n_rows : 0, tiles.padded()),
+      : tile(n_rows * width), listed(n_rows * width), pair(tiles.few > 0 ? n_rows * width : 0), pair_row(n_rows), many(n_rows), weight(n_rows * width),
+        start(tiles.n_seeing + 1), row(n_rows), by_tile(tiles.few > 0 ? n_rows : 0, tiles.padded()),
         on_all(tiles.few < width ? std::min(n_rows, kAllBlock) : 0, tiles.all.padded()),
         margins(std::max(n_rows, width) * tiles.n_outputs),
         exponentials(tiles.link == Link::identity ? 0 : 2 * padded_width(margins.size())) {}
 };
 
-// margin = scores + intercept on tile k
+// margin = scores + intercept on the k-th seeing tile
 template <class T>
 inline void margins_of(const Tiles<T>& tiles, int64_t k, const T* scores, double* margin) {
   const T* intercept = tiles.intercept.data() + k * tiles.n_outputs;
@@ -226,6 +251,32 @@ inline void tile_scores(const Tiles<T>& tiles, int64_t k, const CurveRows<T>& x,
   multiply_curves(x, scratch.pair_row.data(), m, tiles.panels[k], scratch.by_tile.row.data());
 }
 
+// What a row that gives this weight to this tile needs to see it: its place, or -1 where there is nothing to see.
+template <class T>
+inline int32_t seeing_tile(const Tiles<T>& tiles, const int32_t* tile, const double* weight, int64_t p) {
+  return weight && weight[p] == 0 ? -1 : tiles.place[tile[p]];
+}
+
+// Add what the tiles that are only a number give to a row, and list the pairs of the others; how many those are.
+template <class T>
+inline int64_t list_seeing(const Tiles<T>& tiles, const int32_t* tile, const double* weight, int64_t begin, int64_t end,
+                           int32_t* listed, double* out) {
+  int64_t n = 0;
+  double first = 0;  // of the first output, in a register
+  for (int64_t p = begin; p < end; ++p) {
+    const double w = weight ? weight[p] : 1.0;
+    if (tiles.place[tile[p]] >= 0) {
+      if (w != 0) listed[n++] = static_cast<int32_t>(p);
+      continue;
+    }
+    const double* constant = tiles.constant.data() + tile[p] * tiles.n_outputs;
+    first += w * constant[0];
+    for (int64_t c = 1; c < tiles.n_outputs; ++c) out[c] += w * constant[c];
+  }
+  out[0] += first;
+  return n;
+}
+
 // Add up the rows listed, each on the tiles that it gives weight to, from the products with all of them.
 template <class T, class Rows>
 inline void score_on_all(const Tiles<T>& tiles, const Rows& x, int64_t begin, const int32_t* rows, int64_t n,
@@ -239,22 +290,16 @@ inline void score_on_all(const Tiles<T>& tiles, const Rows& x, int64_t begin, co
       double* margin = scratch.margins.data();
       int64_t needed = 0;
       for (int64_t p = i * width; p < (i + 1) * width; ++p)
-        if (!weight || weight[p] != 0)
-          margins_of(tiles, tile[p], scratch.on_all.row[r] + tile[p] * n_outputs, margin + needed++ * n_outputs);
+        if (const int64_t k = seeing_tile(tiles, tile, weight, p); k >= 0)
+          margins_of(tiles, k, scratch.on_all.row[r] + k * n_outputs, margin + needed++ * n_outputs);
       link_all(tiles.link, margin, needed * n_outputs, scratch.exponentials.data());
       for (int64_t p = i * width; p < (i + 1) * width; ++p) {
-        if (weight && weight[p] == 0) continue;
+        if (seeing_tile(tiles, tile, weight, p) < 0) continue;
         add_weighted(weight ? weight[p] : 1.0, margin, n_outputs, out + i * n_outputs);
         margin += n_outputs;
       }
     }
   }
-}
-
-inline int64_t count_nonzero(const double* weight, int64_t n) {
-  int64_t count = 0;
-  for (int64_t a = 0; a < n; ++a) count += weight[a] != 0;
-  return count;
 }
 
 // The same tile by tile, for the pairs sorted by tile in the scratch.
@@ -263,7 +308,7 @@ inline void score_by_tile(const Tiles<T>& tiles, const Rows& x, int64_t begin, c
                           ScoreScratch<T>& scratch, double* out) {
   const int64_t room = scratch.by_tile.row.size();
   int64_t from = 0;
-  for (int64_t k = 0; k < tiles.n_tiles; ++k) {
+  for (int64_t k = 0; k < tiles.n_seeing; ++k) {
     // At most what the scratch has room for, should codes name a tile twice.
     for (const int64_t end = scratch.start[k]; from < end;) {
       const int64_t m = std::min(room, end - from);
@@ -287,26 +332,23 @@ inline void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int6
                                  const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
   std::fill(out, out + n * tiles.n_outputs, 0.0);
   std::fill(scratch.start.begin(), scratch.start.end(), 0);
-  int64_t n_many = 0;
+  int64_t n_many = 0, n_listed = 0;
   for (int64_t r = 0; r < n; ++r) {
-    const int64_t needed = weight ? count_nonzero(weight + r * width, width) : width;
-    if (needed > tiles.few)
+    int32_t* listed = scratch.listed.data() + n_listed;
+    const int64_t needed = list_seeing(tiles, tile, weight, r * width, (r + 1) * width, listed, out + r * tiles.n_outputs);
+    if (needed > tiles.few) {
       scratch.many[n_many++] = static_cast<int32_t>(r);
-    else
-      for (int64_t p = r * width; p < (r + 1) * width; ++p)
-        if (!weight || weight[p] != 0) ++scratch.start[tile[p] + 1];
+      continue;
+    }
+    for (int64_t q = 0; q < needed; ++q) ++scratch.start[tiles.place[tile[listed[q]]] + 1];
+    n_listed += needed;
   }
   if (n_many > 0) score_on_all(tiles, x, begin, scratch.many.data(), n_many, tile, weight, width, scratch, out);
   if (n_many == n) return;
-  for (int64_t k = 0; k < tiles.n_tiles; ++k) scratch.start[k + 1] += scratch.start[k];
-  const int32_t* skipped = scratch.many.data();
-  for (int64_t r = 0; r < n; ++r) {
-    if (skipped < scratch.many.data() + n_many && *skipped == r) {
-      ++skipped;
-      continue;
-    }
-    for (int64_t p = r * width; p < (r + 1) * width; ++p)
-      if (!weight || weight[p] != 0) scratch.pair[scratch.start[tile[p]]++] = static_cast<int32_t>(p);
+  for (int64_t k = 0; k < tiles.n_seeing; ++k) scratch.start[k + 1] += scratch.start[k];
+  for (int64_t q = 0; q < n_listed; ++q) {
+    const int32_t p = scratch.listed[q];
+    scratch.pair[scratch.start[tiles.place[tile[p]]]++] = p;
   }
   score_by_tile(tiles, x, begin, weight, width, scratch, out);
 }
@@ -342,13 +384,15 @@ inline void score_seen_row(const Tiles<T>& tiles, const Rows& x, int64_t width, 
   const double* weight = scratch.score.weight.data();
   const int32_t first = 0;
   std::fill(scratch.out.begin(), scratch.out.end(), 0.0);
-  if (count_nonzero(weight, width) > tiles.few)
+  int32_t* listed = scratch.score.listed.data();
+  const int64_t needed = list_seeing(tiles, tile, weight, 0, width, listed, scratch.out.data());
+  if (needed > tiles.few)
     return score_on_all(tiles, x, 0, &first, 1, tile, weight, width, scratch.score, scratch.out.data());
-  for (int64_t a = 0; a < width; ++a) {
-    if (weight[a] == 0) continue;
+  for (int64_t q = 0; q < needed; ++q) {
+    const int64_t a = listed[q], k = tiles.place[tile[a]];
     double* margin = scratch.score.margins.data();
-    tile_scores(tiles, tile[a], x, 0, &first, 1, 1, scratch.score);
-    margins_of(tiles, tile[a], scratch.score.by_tile.row[0], margin);
+    tile_scores(tiles, k, x, 0, &first, 1, 1, scratch.score);
+    margins_of(tiles, k, scratch.score.by_tile.row[0], margin);
     link_all(tiles.link, margin, tiles.n_outputs, scratch.score.exponentials.data());
     add_weighted(weight[a], margin, tiles.n_outputs, scratch.out.data());
   }
@@ -401,7 +445,7 @@ void score_all(const Gate<T>& gate, const Tiles<T>& tiles, const Rows& x, double
   };
   const int64_t width = gate.width;
   for_blocks(
-      x.n_rows, gate.cost() + tiles.cost(width), score_block_rows(tiles.n_tiles, width), n_threads,
+      x.n_rows, gate.cost() + tiles.cost(width), score_block_rows(tiles, width), n_threads,
       [&](int64_t n) { return Scratch{gate.scratch(std::min(n, kGateBlock)), ScoreScratch<T>(tiles, n, width)}; },
       [&](int64_t begin, int64_t n, Scratch& s) {
         for (int64_t r = 0; r < n; r += kGateBlock)
@@ -416,7 +460,7 @@ template <class T, class Rows>
 void score_all(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const double* weight, int64_t width,
                double* out, int n_threads) {
   for_blocks(
-      x.n_rows, tiles.cost(width), score_block_rows(tiles.n_tiles, width), n_threads,
+      x.n_rows, tiles.cost(width), score_block_rows(tiles, width), n_threads,
       [&](int64_t n) { return ScoreScratch<T>(tiles, n, width); },
       [&](int64_t begin, int64_t n, ScoreScratch<T>& s) {
         score_block(tiles, x, begin, n, tile + begin * width, weight ? weight + begin * width : nullptr, width, s,

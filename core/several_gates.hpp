@@ -11,6 +11,7 @@
 
 #include "gate.hpp"
 #include "rows.hpp"
+#include "simd.hpp"
 
 namespace svmosaic {
 
@@ -67,7 +68,7 @@ struct SeveralScratch : Gate<T>::Scratch {
 };
 
 template <class T, class Rows>
-void code_block(const SeveralGates<T>& several, const Rows& x, int64_t begin, int64_t n, SeveralScratch<T>& scratch,
+SVMOSAIC_CLONES void code_block(const SeveralGates<T>& several, const Rows& x, int64_t begin, int64_t n, SeveralScratch<T>& scratch,
                 int32_t* tile, double* weight) {
   int64_t first_tile = 0, first_pair = 0;
   for (size_t m = 0; m < several.gates.size(); ++m) {
@@ -79,12 +80,16 @@ void code_block(const SeveralGates<T>& several, const Rows& x, int64_t begin, in
       std::fill_n(scratch.tile.begin(), n, 0);
       std::fill_n(scratch.weight.begin(), n, 1.0);
     }
-    for (int64_t r = 0; r < n; ++r)
-      for (int64_t a = 0; a < width; ++a) {
-        const int64_t to = r * several.width + first_pair + a;
-        tile[to] = scratch.tile[r * width + a] + static_cast<int32_t>(first_tile);
-        weight[to] = several.factor[m] * scratch.weight[r * width + a];
-      }
+    const int32_t offset = static_cast<int32_t>(first_tile);
+    const double factor = several.factor[m];
+    for (int64_t r = 0; r < n; ++r) {
+      const int32_t* from = scratch.tile.data() + r * width;
+      const double* weights = scratch.weight.data() + r * width;
+      int32_t* to = tile + r * several.width + first_pair;
+      double* scaled = weight + r * several.width + first_pair;
+      for (int64_t a = 0; a < width; ++a) to[a] = from[a] + offset;
+      for (int64_t a = 0; a < width; ++a) scaled[a] = factor * weights[a];
+    }
     first_tile += gate ? gate->n_tiles : 1;
     first_pair += width;
   }

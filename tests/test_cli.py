@@ -509,10 +509,13 @@ def test_inspect_shows_regions_and_rows(folder, capsys):
     text = capsys.readouterr().out
     assert "LocallyLinearSVC, trained on 300 rows of mixed.csv" in text
     assert "strongest features" in text
+    assert re.search(r"rows: .*(größe|b|town).* \(covers \d+%, \d+% pure\)", text)
     assert main(["inspect", folder / "mixed.model", "--json"]) == 0
     facts = answer(capsys)
     assert {"name": "town", "kind": "text"} in facts["columns"]
     assert sum(region["rows"] for region in facts["regions"]) == 300
+    assert sum(region["rows"] for region in facts["regions_in_words"]) == 300
+    assert set(facts["importances"]) == {"größe", "b", "town"}
     model, frame = open_model(folder / "mixed.model"), pd.read_csv(folder / "mixed.csv")
     assert main(["inspect", folder / "mixed.model", "--row", "4", "--data", folder / "mixed.csv", "--json"]) == 0
     facts = answer(capsys)

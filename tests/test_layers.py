@@ -23,6 +23,7 @@ ROOMS = [
     "models",
     "learner",
     "tabular",
+    "interpretation",
     "export",
     "curves explain calibration blending mosaic predictor",
     "maps",

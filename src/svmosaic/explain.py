@@ -3,9 +3,11 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from svmosaic.gates import SeveralGates
-from svmosaic.heads import Head
+from svmosaic.heads import Head, home_tiles
+from svmosaic.maps.protocol import dense
 from svmosaic.mosaic import linked
 
 
@@ -210,7 +212,11 @@ def names_of(mosaic, feature_names):
     return mosaic.features.names(feature_names, mosaic.coef.shape[2])
 
 
-def count_regions(mosaic, head: Head, codes, target, found) -> dict:
+# Numbers that the importances of a fit are computed from, and rows: a sample is enough to rank features.
+MOST_NUMBERS, MOST_ROWS = 1_000_000, 10_000
+
+
+def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
     """Sums over the rows of each tile; with several gates a row counts once for each of them.
 
     Parameters
@@ -221,11 +227,54 @@ def count_regions(mosaic, head: Head, codes, target, found) -> dict:
     codes : (tile, weight), as the gate gives them
     target, found : ndarray
         What is known of the rows, and what the model says of them; see `Head.region_counts`.
+    rows : ndarray, CSR matrix or EncodedRows, optional
+        The rows as the tiles see them, for "spread": the sum over the rows of each tile of the absolute deviations of
+        the features' contributions from their means, of shape (n_tiles, n_columns).
     """
-    gate = mosaic.gate
-    parts = gate.split(codes) if isinstance(gate, SeveralGates) else [codes]
+    tile, weight = codes
+    gate, weight = mosaic.gate, np.ones(tile.shape) if weight is None else weight
+    parts = gate.split((tile, weight)) if isinstance(gate, SeveralGates) else [(tile, weight)]
     counts = [head.region_counts(part, mosaic.n_tiles, target, found) for part in parts]
-    return {name: sum(part[name] for part in counts) for name in counts[0]}
+    sums = {name: sum(part[name] for part in counts) for name in counts[0]}
+    if rows is not None:
+        sums["spread"] = sum(_spread(mosaic, home_tiles(part), rows) for part in parts)
+    return sums
+
+
+def _spread(mosaic, home, rows):
+    """Sums of absolute deviations of contributions, tile by tile; of many rows, from an even sample of them."""
+    n_rows = len(home)
+    n_sample = min(n_rows, MOST_ROWS, max(50, MOST_NUMBERS // mosaic.coef.shape[2]))
+    sample = np.linspace(0, n_rows - 1, n_sample).astype(np.intp) if n_rows else np.zeros(0, dtype=np.intp)
+    rows, at = rows[sample], home[sample]
+    inputs = getattr(rows, "inputs", rows)
+    pieces = mosaic.features.pieces
+    total = 0.0
+    for c in range(mosaic.coef.shape[1]):
+        coef = mosaic.coef[at, c]
+        parts = coef * dense(inputs) if pieces is None else pieces.contributions(coef, inputs)
+        total = total + deviations(parts, at, mosaic.n_tiles)
+    share = np.bincount(home, minlength=mosaic.n_tiles) / np.maximum(np.bincount(at, minlength=mosaic.n_tiles), 1)
+    return (total * share[:, None] / mosaic.coef.shape[1]).astype(np.float32)
+
+
+def deviations(parts, group, n_groups):
+    """Sums over the rows of each group of |parts - mean of the group|.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_rows, n_columns)
+    group : ndarray of int, shape (n_rows,)
+    n_groups : int
+
+    Returns
+    -------
+    ndarray of shape (n_groups, n_columns)
+    """
+    n_rows = len(group)
+    member = sparse.csr_array((np.ones(n_rows), (group, np.arange(n_rows))), shape=(n_groups, n_rows))
+    mean = (member @ parts) / np.maximum(member.sum(axis=1), 1.0)[:, None]
+    return member @ np.abs(parts - mean[group])
 
 
 def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=None) -> Table:
@@ -246,20 +295,17 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=
         Names of columns, and the column that each feature was made of: columns are then named instead of features.
     """
     names = names_of(mosaic, feature_names)
-    strengths = mosaic.features.strengths(mosaic.coef)
-    strength = np.linalg.norm(strengths, axis=1)
+    importance = _importances(mosaic, counts)
+    # With one output a weight has a sign, for or against the second class; a curve and a group of columns have none.
+    signed = mosaic.coef.shape[1] == 1 and mosaic.features.pieces is None and groups is None
+    shown = np.copysign(importance, mosaic.coef[:, 0]) if signed else importance
     if groups is not None:
         names, source = groups
-        squares = np.zeros((mosaic.n_tiles, len(names)))
-        np.add.at(squares.T, source, strength.T**2)
-        strength = np.sqrt(squares)
+        shown = importance = np.stack([np.bincount(source, line, len(names)) for line in importance])
     strongest = []
     for k in range(mosaic.n_tiles):
-        order = np.argsort(-strength[k], kind="stable")[:top]
-        # With one output a weight has a sign, for or against the second class; the spread of a curve has none.
-        signed = mosaic.coef.shape[1] == 1 and mosaic.features.pieces is None and groups is None
-        shown, sign = (mosaic.coef[k, 0], "+") if signed else (strength[k], "")
-        strongest.append(", ".join(f"{names[f]} ({shown[f]:{sign}.3g})" for f in order))
+        order = np.argsort(-importance[k], kind="stable")[:top]
+        strongest.append(", ".join(f"{names[f]} ({shown[k, f]:{'+' if signed else ''}.3g})" for f in order))
     return Table(
         {
             "tile": np.arange(mosaic.n_tiles),
@@ -268,3 +314,11 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=
             "strongest features": np.array(strongest),
         }
     )
+
+
+def _importances(mosaic, counts):
+    """Mean absolute deviation of each column's contribution in each tile; of old model files, its weight."""
+    if "spread" not in counts:
+        return np.linalg.norm(mosaic.features.strengths(mosaic.coef), axis=1)
+    rows = counts["rows"] if "rows" in counts else counts["classes"].sum(axis=1)
+    return counts["spread"] / np.maximum(rows, 1)[:, None]

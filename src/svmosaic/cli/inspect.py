@@ -16,9 +16,11 @@ def add_arguments(parser):
         "--row", type=int, metavar="N", help="explain row N (from 1) of the stored sample, or of --data"
     )
     parser.add_argument("--data", help="a table to take the row from")
+    parser.add_argument("--top", type=int, default=8, help="columns to name, for a row and on the whole (8; 0: all)")
     parser.add_argument(
-        "--top", type=int, default=8, help="features to name for a row, and regions to list (8; 0: all)"
-    )
+        "--regions", type=int, default=12, metavar="N",
+        help="merge regions that predict alike until there are N (12; 0: none are merged)",
+    )  # fmt: skip
     add_table_options(parser)
     add_output_options(parser)
 
@@ -67,24 +69,50 @@ def _overview(model, options):
     facts["regions"] = [
         dict(zip(table.columns, line, strict=True)) for line in zip(*table.columns.values(), strict=True)
     ]
-    lines += ["", *_regions(table, options.top)]
+    words = model.describe_regions(options.regions or None)
+    facts["regions_in_words"] = [
+        dict(zip(words.columns, line, strict=True)) for line in zip(*words.columns.values(), strict=True)
+    ]
+    lines += ["", *_importance_lines(model, facts, options.top), "", *_region_lines(table, words)]
     return facts, lines
 
 
-def _regions(table, top):
-    """The largest regions, as lines."""
-    order = np.argsort(-table["rows"], kind="stable")
-    order = order[: top or None]
-    yield f"  {'tile':>4}{'rows':>8}  {'majority':<14}{'accuracy':>9}  strongest features"
-    for k in order:
-        accuracy = "" if np.isnan(table["accuracy"][k]) else f"{table['accuracy'][k]:.2%}"
-        majority = str(table["majority"][k])[:13] if table["rows"][k] else ""
-        yield f"  {k:>4}{table['rows'][k]:>8}  {majority:<14}{accuracy:>9}  {table['strongest features'][k]}"
-    if len(order) < len(table):
-        yield f"  and {len(table) - len(order)} more (--top 0 lists all)"
+def _importance_lines(model, facts, top):
+    """Columns by how much they contribute."""
+    from svmosaic.interpretation import importances
+
+    table = importances(model, model.sample_rows()[0])
+    facts["importances"] = dict(zip(table["feature"], table["importance"], strict=True))
+    shown = list(facts["importances"].items())[: top or None]
+    yield f"mean absolute contribution of columns: {', '.join(f'{name} {value:.3g}' for name, value in shown)}"
+
+
+def _region_lines(table, words):
+    """The regions, as lines; two per region."""
+    n_regions = int((table["rows"] > 0).sum())
+    merged = any("," in tiles for tiles in words["tiles"])
+    yield f"{n_regions} regions with rows" + (
+        f"; those that predict most alike are merged into {len(words)} (--regions 0 lists all)" if merged else ""
+    )
+    measures = [name for name in ("majority", "accuracy", "mean", "mean absolute error") if name in words.columns]
+    for k in range(len(words)):
+        known = ", ".join(f"{name} {_shown(name, words[name][k])}" for name in measures)
+        yield f"  {words['rows'][k]:>7} rows: {words['rule'][k]} (covers {words['covers'][k]:.0%}, " + (
+            f"{words['pure'][k]:.0%} pure)"
+        )
+        tiles = words["tiles"][k]
+        yield f"          {known}; strongest features {words['strongest features'][k]}; " + (
+            f"tiles {tiles}" if "," in tiles else f"tile {tiles}"
+        )
+
+
+def _shown(name, value) -> str:
+    return str(value) if isinstance(value, str) else f"{value:.2%}" if name == "accuracy" else f"{value:.4g}"
 
 
 def _row(model, options):
+    from svmosaic.interpretation.subject import Subject
+
     row, label = _find_row(model, options)
     name = options.data or "the sample"
     account = model.explain(row, name)
@@ -108,15 +136,19 @@ def _row(model, options):
     ]
     lines.append(f"score of {facts['score_of']}: {facts['score']:+.4g}, the sum of the tiles that spoke:")
     lines += [f"  tile {t['tile']:>4}: weight {t['weight']:.3f}, adds {t['vote']:+.4g}" for t in facts["tiles"]]
+    subject = Subject(model, row)
     parts, rest, heading = _parts(account, order[0], output)
+    parts, names = parts @ subject.regroup, subject.names
     strongest = np.argsort(-np.abs(parts), kind="stable")[: options.top or None]
     facts["features"] = [
-        {"feature": account.feature_names[f], "value": account.value[0, f], "contribution": parts[f]} for f in strongest
+        {"feature": names[j], "value": subject.values(j)[0], "contribution": parts[j]} for j in strongest
     ]
     facts["other_features"] = parts.sum() - parts[strongest].sum()
     facts["intercept"] = rest
     lines.append(heading)
-    lines += [f"  {p['feature']} = {p['value']:.4g}: {p['contribution']:+.4g}" for p in facts["features"]]
+    for part in facts["features"]:
+        value = part["value"] if isinstance(part["value"], str) else f"{part['value']:.6g}"
+        lines.append(f"  {part['feature']} = {value}: {part['contribution']:+.4g}")
     lines.append(f"  all others: {facts['other_features']:+.4g}; intercept: {rest:+.4g}")
     return facts, lines
 
@@ -124,8 +156,8 @@ def _row(model, options):
 def _parts(account, first, output):
     """What each feature adds, the intercept, and a heading."""
     if account.link == "identity":
-        return account.contributions[0, output], account.intercept[0, output], "of the score, by feature:"
-    heading = f"of the margin of tile {account.tile[0, first]}, by feature:"
+        return account.contributions[0, output], account.intercept[0, output], "of the score, by column:"
+    heading = f"of the margin of tile {account.tile[0, first]}, by column:"
     return account.tile_contributions[0, first, output], account.tile_intercept[0, first, output], heading
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from svmosaic import registry
 from svmosaic._validation import validate
 from svmosaic.explain import names_of
 from svmosaic.gates import principal_components
 from svmosaic.heads import home_tiles
+from svmosaic.interpretation.subject import mosaic_of
 
 # Okabe and Ito's colours, which readers of all kinds of colour vision can tell apart; black is for lines and text.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -95,16 +95,6 @@ class Fitted:
     def home(self):
         """The tile with the largest weight, of each row."""
         return home_tiles(self.codes())
-
-
-def mosaic_of(model):
-    """The tiles of a model, or an error that says why there are none."""
-    if hasattr(model, "mosaic_"):
-        return model.mosaic_
-    known = registry.find(type(model))
-    state = "is not fitted" if hasattr(model, "fit") and not hasattr(model, "classes_") else "has no tiles"
-    why = f" ({known.no_tiles})" if known is not None and known.no_tiles and state == "has no tiles" else ""
-    raise TypeError(f"{type(model).__name__} {state}{why}: pass a fitted model of svmosaic that has mosaic_")
 
 
 def anchors_of(mosaic):

@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import validate_rows
 from svmosaic.curves import curves_of
-from svmosaic.explain import count_regions, explain, regions_table
+from svmosaic.explain import Table, count_regions, explain, regions_table
 from svmosaic.heads import head_of
 from svmosaic.maps import Pieces, check_pieces
 from svmosaic.models._export import ExportMixin
@@ -61,8 +61,9 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
 
         A row counts for the tile that its gate gives most weight to; with several gates once for each gate, which a
         column names. Columns: rows, the most frequent class, accuracy,
-        the share of each class, and the features with the largest weights (standardise the features if these are to be
-        compared). `to_frame()` gives a pandas DataFrame.
+        the share of each class, and the features whose contributions vary most within the region (the mean absolute
+        deviation from their mean; with one output and straight tiles, with the sign of the weight). `to_frame()` gives
+        a pandas DataFrame, `svmosaic.interpretation.describe_regions` the regions in words.
         """
         if not hasattr(self, "region_counts_"):
             raise AttributeError(f"this {type(self).__name__} has no counts of its training rows: fit it first")
@@ -82,15 +83,21 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         return curves_of(self.mosaic_, rows, head.output_names, self._row_names)
 
     def summarise_regions(self, X, y):
-        """The same as `regions_`, of other rows.
+        """The same as `regions_`, of other rows, and each region in words.
+
+        Regions are described by the conditions on columns that tell their rows best from all others ("rule"), with the
+        share of their rows that these cover ("covers") and the share of the rows fulfilling them that is the region's
+        ("pure").
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         """
+        from svmosaic.interpretation.regions import words_of_tiles
+
         check_is_fitted(self)
-        X = self._rows(X)
+        given, X = X, self._rows(X)
         y = np.asarray(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
@@ -100,7 +107,8 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         gate_rows, tile_rows = self.mosaic_.features.rows(X)
         codes = self.mosaic_.gate.code(gate_rows, self.n_jobs)
         counts = self._count_regions(tile_rows, np.searchsorted(self.classes_, y), codes)
-        return regions_table(self.mosaic_, counts, head_of(self), self._row_names, groups=self._groups)
+        table = regions_table(self.mosaic_, counts, head_of(self), self._row_names, groups=self._groups)
+        return Table({**table.columns, **words_of_tiles(self, given, self.mosaic_.n_tiles)})
 
     def _rows(self, X):
         """Rows to predict, as the mosaic takes them."""
@@ -133,7 +141,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
     def _count_regions(self, tile_rows, label, codes):
         """Counts for `regions_`: one pass of scoring."""
         found = head_of(self).found(self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs))
-        return count_regions(self.mosaic_, head_of(self), codes, label, found)
+        return count_regions(self.mosaic_, head_of(self), codes, label, found, tile_rows)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -280,7 +280,7 @@ class MemoryRows:
 
     def region_counts(self, mosaic, head, n_jobs):
         found = head.found(mosaic.score_codes(self.tile_rows, *self.codes, n_jobs))
-        return count_regions(mosaic, head, self.codes, self.target.truth, found)
+        return count_regions(mosaic, head, self.codes, self.target.truth, found, self.tile_rows)
 
     @property
     def is_sparse(self) -> bool:

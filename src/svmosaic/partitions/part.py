@@ -264,7 +264,7 @@ def cells_used(part, gate, n_threads):
 def regions(part, mosaic, head, n_threads):
     """Counts for `regions_`."""
     found = head.found(mosaic.score_codes(part.X, part.tile, part.code, n_threads))
-    return count_regions(mosaic, head, (part.tile, part.code), part.label, found)
+    return count_regions(mosaic, head, (part.tile, part.code), part.label, found, part.X)
 
 
 def held_out_scores(part, mosaics, share, n_threads):

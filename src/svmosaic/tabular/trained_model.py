@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from svmosaic.explain import Table as ColumnTable
 from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.export.files import ModelFileError, load, save
 from svmosaic.heads import head_of
@@ -143,13 +144,41 @@ class TrainedModel:
     def regions(self):
         """One line per tile: a `Table` of columns, on the training rows, or on the sample where no more is known."""
         mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
+        return regions_table(mosaic, self._region_counts(), head, self.prepared_names)
+
+    def _region_counts(self):
+        """Of the training rows, or of the sample where no more is known."""
+        mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
         counts = getattr(self.estimator, "region_counts_", None)
         if counts is None:
             X, y = self.sample_rows()
             rows = self.prepared(X)
             label, found = (np.searchsorted(self.classes, values) for values in (y, self.estimator.predict(rows)))
             counts = count_regions(mosaic, head, mosaic.gate.code(rows, None), label, found)
-        return regions_table(mosaic, counts, head, self.prepared_names)
+        return counts
+
+    def describe_regions(self, max_regions=12):
+        """Regions in words, found on the sample, with what is known of their training rows; largest first.
+
+        Parameters
+        ----------
+        max_regions : int or None, default=12
+            If there are more regions, those that predict most alike are merged.
+
+        Returns
+        -------
+        explain.Table
+            As `svmosaic.interpretation.describe_regions` gives it, with the columns of `regions_`.
+        """
+        from svmosaic.interpretation.regions import find_regions
+        from svmosaic.interpretation.subject import Subject
+
+        subject = Subject(self, self.sample_rows()[0])
+        regions, counts = find_regions(subject, max_regions), self._region_counts()
+        group = {name: np.stack([part[tiles].sum(axis=0) for tiles in regions.tiles]) for name, part in counts.items()}
+        tiles = np.array([", ".join(map(str, tiles)) for tiles in regions.tiles], dtype=object)
+        known = subject.head.region_columns(group)
+        return ColumnTable({"tiles": tiles, **known, **regions.columns(subject)})
 
     def keep_sample(self, X, y, seed=0):
         """Remember up to 2,000 rows of a table as they were read, and their labels."""

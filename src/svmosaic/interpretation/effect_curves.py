@@ -1,0 +1,165 @@
+"""What each column does to the answer: exact curves in the units of the table, overall and region by region."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmosaic.curves import curves_of
+from svmosaic.interpretation.subject import Subject
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """How a column changes the scores.
+
+    Curves are relative to their mean over the rows. They are exact: linear between the points, which are all there are
+    bends at.
+
+    Attributes
+    ----------
+    name : str
+    is_text : bool
+    points : ndarray of float, or list of str
+        Values of the column.
+    mean : ndarray of shape (n_outputs, n_points)
+        With the weights that the gate gives the tiles on average, over all rows.
+    regions : ndarray of shape (n_regions, n_outputs, n_points)
+        The same over the rows of each region.
+    """
+
+    name: str
+    is_text: bool
+    points: np.ndarray | list
+    mean: np.ndarray
+    regions: np.ndarray
+
+
+def effects(model, X, columns=None) -> list:
+    """Effect curves of columns.
+
+    Parameters
+    ----------
+    model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
+    X : table, array or sparse matrix
+        Rows as they enter the model.
+    columns : list of str, optional
+        Only these.
+
+    Returns
+    -------
+    list of Effect
+        Its regions are the tiles with rows, in their order.
+
+    Examples
+    --------
+    >>> from svmosaic import LinearSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> from svmosaic.interpretation import effects
+    >>> X, y = make_xor(random_state=0)
+    >>> effect, _ = effects(LinearSVC(pieces=4, random_state=0).fit(X, y), X)
+    >>> effect.mean.shape
+    (1, 4)
+    """
+    subject = Subject(model, X)
+    chosen = list(range(len(subject.columns)))
+    if columns is not None:
+        unknown = [name for name in columns if name not in subject.names]
+        if unknown:
+            raise ValueError(f"columns has {unknown[0]!r}, which is no column of X: {', '.join(subject.names)}")
+        chosen = [subject.names.index(name) for name in columns]
+    _, region = np.unique(subject.home, return_inverse=True)
+    return effect_curves(subject, chosen, region, int(region.max()) + 1)
+
+
+def effect_curves(subject: Subject, chosen, region_of_row, n_regions) -> list:
+    """Effects of the columns at some indices.
+
+    Parameters
+    ----------
+    subject : Subject
+    chosen : sequence of int
+    region_of_row : ndarray of int, shape (n_rows,)
+    n_regions : int
+    """
+    share = _shares(subject, region_of_row, n_regions)
+    curves = _Curves(subject)
+    return [_effect(subject, j, share, curves) for j in chosen]
+
+
+def _shares(subject, region_of_row, n_regions):
+    """Mean weights of the tiles over the rows of each region, and last over all rows."""
+    tile, weight = subject.codes
+    n_tiles = subject.mosaic.n_tiles
+    place = region_of_row[:, None].astype(np.int64) * n_tiles + tile
+    total = np.bincount(place.ravel(), weight.ravel(), n_regions * n_tiles).reshape(n_regions, n_tiles)
+    n_rows = np.bincount(region_of_row, minlength=n_regions)
+    each = total / np.maximum(n_rows, 1)[:, None]
+    return np.concatenate([each, total.sum(axis=0, keepdims=True) / max(subject.n_rows, 1)])
+
+
+def _effect(subject, j, share, curves):
+    column, values = subject.columns[j], subject.values(j)
+    points = _points(subject, j, values, curves)
+    at = subject.features_at(j, points)
+    tiles = sum(curves(f, at[:, i]) for i, f in enumerate(column.features))  # (n_tiles, n_outputs, n_points)
+    found = np.einsum("rk,kcp->rcp", share, tiles) * subject.scale[:, None]
+    found -= (found * _rows_at(points, values, column.is_text)).sum(axis=2, keepdims=True)
+    return Effect(column.name, column.is_text, points, found[-1], found[:-1])
+
+
+def _points(subject, j, values, curves):
+    """The texts of a column, or its ends and the knots between them."""
+    if subject.columns[j].is_text:
+        there, counts = np.unique(values.astype(str), return_counts=True)
+        return [str(text) for text in there[np.argsort(-counts, kind="stable")]]
+    low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
+    if not low < high:
+        low, high = (0.0, 1.0) if low > high else (low, low + 1.0)
+    knots = np.concatenate([subject_knots(subject, f, curves) for f in subject.columns[j].features] or [np.zeros(0)])
+    return np.unique(np.concatenate([[low], knots[(knots > low) & (knots < high)], [high]]))
+
+
+def subject_knots(subject, f, curves):
+    """Knots of a feature in the units of its column."""
+    knots = curves.knots(f)
+    for step in reversed(subject.preparation.steps):
+        knots = knots / step.factor[f] + step.center[f]
+    return knots
+
+
+def _rows_at(points, values, is_text):
+    """How many rows lie at each point, as shares; a row between two points counts for both in part."""
+    if is_text:
+        place = {text: i for i, text in enumerate(points)}
+        return np.bincount([place[str(v)] for v in values], minlength=len(points)) / max(len(values), 1)
+    values = values[~np.isnan(values)]
+    left = np.clip(np.searchsorted(points, values, side="right") - 1, 0, len(points) - 2)
+    fraction = np.clip((values - points[left]) / (points[left + 1] - points[left]), 0.0, 1.0)
+    total = np.bincount(left, 1.0 - fraction, len(points)) + np.bincount(left + 1, fraction, len(points))
+    return total / max(len(values), 1)
+
+
+class _Curves:
+    """What each feature of an estimator adds to the margins of all tiles."""
+
+    def __init__(self, subject):
+        mosaic = subject.mosaic
+        self.coef, self.affine = mosaic.coef, mosaic.features.affine
+        self.curves = None
+        if mosaic.features.pieces is not None:
+            self.curves = curves_of(mosaic, None, subject.head.output_names)
+
+    def knots(self, f):
+        """Where the curve of a feature bends."""
+        return np.zeros(0) if self.curves is None or self.curves[f].straight else self.curves[f].knots
+
+    def __call__(self, f, z):
+        """Values of shape (n_tiles, n_outputs, n_points) at values of the feature."""
+        if self.curves is not None:
+            curve = self.curves[f]
+            n_tiles, n_outputs, _ = curve.values.shape
+            return np.stack([curve(z, tile) for tile in range(n_tiles)]).reshape(n_tiles, n_outputs, -1)
+        if self.affine is not None:
+            center, factor = self.affine
+            z = (z - (0.0 if center is None else center[f])) * factor[f]
+        return self.coef[:, :, f, None] * z

@@ -1,0 +1,244 @@
+"""Regions in words, those that predict alike merged."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from svmosaic.explain import Table
+from svmosaic.gates import SeveralGates, TreeGate
+from svmosaic.gates.trees import Condition
+from svmosaic.interpretation.importance import group_importances
+from svmosaic.interpretation.subject import Subject
+from svmosaic.interpretation.words import Describer, Rule, in_columns
+from svmosaic.mosaic import linked
+
+# Rows on which tiles are compared, and columns that conditions are looked for in: those that matter most.
+COMPARED_ROWS, MOST_COLUMNS = 200, 60
+# Rows that rules are found on.
+DESCRIBED_ROWS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Regions of a model, as some rows show them.
+
+    Attributes
+    ----------
+    tiles : list of ndarray of int
+        The tiles of each region: one, unless regions that predict alike were merged. Only tiles with rows are here.
+    region_of_row : ndarray of int, shape (n_rows,)
+    rules : list of Rule
+    exact : bool
+        The rules are those of the model's only tree, rather than found from the rows.
+    n_tiles : int
+        Tiles with rows, before regions were merged.
+    n_gates : int
+        Gates or trees with several tiles that the model has. If there are more than one, these regions are those of the
+        gate that counts most.
+    """
+
+    tiles: list
+    region_of_row: np.ndarray
+    rules: list
+    exact: bool
+    n_tiles: int
+    n_gates: int
+
+    def __len__(self):
+        return len(self.tiles)
+
+    def columns(self, subject) -> dict:
+        """The rules as columns of a table."""
+        return {
+            "rule": np.array([rule.text(subject.names) for rule in self.rules], dtype=object),
+            "covers": np.array([rule.covers for rule in self.rules]),
+            "pure": np.array([rule.pure for rule in self.rules]),
+            "strongest features": np.array(
+                [strongest(line, subject.names) for line in self.importances(subject)], dtype=object
+            ),
+        }
+
+    def importances(self, subject):
+        """Of the columns within each region, of shape (n_regions, n_columns)."""
+        return group_importances(subject.contributions, self.region_of_row, len(self))
+
+
+def find_regions(subject: Subject, max_regions=None) -> Regions:
+    """The regions of a model, largest first.
+
+    Parameters
+    ----------
+    subject : Subject
+    max_regions : int or None, default=None
+        If there are more, those whose tiles predict most alike are merged.
+    """
+    home = subject.home
+    tiles, region = np.unique(home, return_inverse=True)
+    groups = merge_alike(subject, tiles, np.bincount(region), max_regions)
+    group_of = np.empty(len(tiles), dtype=np.intp)
+    for g, members in enumerate(groups):
+        group_of[members] = g
+    region_of_row = group_of[region]
+    order = np.argsort(-np.bincount(region_of_row), kind="stable")
+    rank = np.argsort(order)
+    region_of_row = rank[region_of_row]
+    merged = [tiles[groups[g]] for g in order]
+    rules, exact = _rules(subject, merged, region_of_row)
+    return Regions(merged, region_of_row, rules, exact, len(tiles), subject.n_gates)
+
+
+def describe_regions(model, X, max_regions=12) -> Table:
+    """The regions of a model in words.
+
+    Each region is described by up to four conditions on the columns of the table that tell its rows best from all
+    others, with the share of its rows that they cover and their purity: of all rows that fulfill them, the share that
+    is the region's. The regions of a `TreeSVC` with one tree are its rules, which are exact.
+
+    Parameters
+    ----------
+    model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
+    X : table, array or sparse matrix
+        Rows as they enter the model, for instance the training rows.
+    max_regions : int or None, default=12
+        If there are more regions, those whose tiles predict most alike are merged. None: one line per tile with rows.
+
+    Returns
+    -------
+    Table
+        One line per region, largest first: tiles, rows, rule, covers, pure, and the columns whose contributions vary
+        most within the region.
+
+    Examples
+    --------
+    >>> from svmosaic import ClusteredSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> from svmosaic.interpretation import describe_regions
+    >>> X, y = make_xor(random_state=0)
+    >>> table = describe_regions(ClusteredSVC(n_clusters=4, random_state=0).fit(X, y), X)
+    >>> bool((table["pure"] > 0.9).all())
+    True
+    """
+    subject = Subject(model, X)
+    regions = find_regions(subject, max_regions)
+    return Table(
+        {
+            "region": np.arange(1, len(regions) + 1),
+            "tiles": np.array([", ".join(map(str, tiles)) for tiles in regions.tiles], dtype=object),
+            "rows": np.bincount(regions.region_of_row, minlength=len(regions)),
+            **regions.columns(subject),
+        }
+    )
+
+
+def words_of_tiles(model, X, n_tiles) -> dict:
+    """Columns for a table of all tiles: the rule of each that has rows, how much it covers, and how pure it is.
+
+    Parameters
+    ----------
+    model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
+    X : rows as they enter the model
+    n_tiles : int
+    """
+    rule, covers, pure = np.full(n_tiles, "", dtype=object), np.full(n_tiles, np.nan), np.full(n_tiles, np.nan)
+    subject = Subject(model, X)
+    regions = find_regions(subject)
+    for (tile,), found in zip(regions.tiles, regions.rules, strict=True):
+        rule[tile], covers[tile], pure[tile] = found.text(subject.names), found.covers, found.pure
+    return {"rule": rule, "covers": covers, "pure": pure}
+
+
+def strongest(importance, names, top=3) -> str:
+    """The most important columns, with their importance."""
+    order = np.argsort(-importance, kind="stable")[:top]
+    return ", ".join(f"{names[j]} ({importance[j]:.3g})" for j in order if importance[j] > 0)
+
+
+def merge_alike(subject, tiles, n_rows, max_regions) -> list:
+    """Groups of tiles, at most so many, whose tiles give the most similar scores.
+
+    Merging goes by Ward's rule: each step joins the two groups that raise the sum of squared differences between the
+    scores of tiles and of their groups least. Scores are those of some of the rows, which all tiles are asked about.
+
+    Parameters
+    ----------
+    subject : Subject
+    tiles : ndarray of int
+    n_rows : ndarray of int
+        Rows of each, its weight.
+    max_regions : int or None
+
+    Returns
+    -------
+    list of lists of indices into `tiles`
+    """
+    groups = [[k] for k in range(len(tiles))]
+    if max_regions is None or len(tiles) <= max_regions:
+        return groups
+    answers, weight = _answers_of_tiles(subject, tiles), n_rows.astype(np.float64)
+    distance = ((answers[:, None] - answers[None]) ** 2).sum(axis=2)
+    while len(groups) > max_regions:
+        cost = distance * (weight[:, None] * weight / (weight[:, None] + weight))
+        np.fill_diagonal(cost, np.inf)
+        a, b = sorted(np.unravel_index(cost.argmin(), cost.shape))
+        answers[a] = (weight[a] * answers[a] + weight[b] * answers[b]) / (weight[a] + weight[b])
+        weight[a] += weight[b]
+        groups[a] += groups.pop(b)
+        answers, weight = np.delete(answers, b, axis=0), np.delete(weight, b)
+        distance = np.delete(np.delete(distance, b, axis=0), b, axis=1)
+        distance[a] = distance[:, a] = ((answers - answers[a]) ** 2).sum(axis=1)
+    return groups
+
+
+def _answers_of_tiles(subject, tiles):
+    """What each tile says of the same rows, of shape (n_tiles, n_rows * n_outputs)."""
+    rows = np.unique(np.linspace(0, subject.n_rows - 1, COMPARED_ROWS).astype(np.intp))
+    _, seen = subject.mosaic.features.scored_rows(subject.X[rows])
+    weight = np.ones((len(rows), 1))
+    margins = [
+        subject.mosaic.score_codes(seen, np.full((len(rows), 1), tile, dtype=np.int32), weight).ravel()
+        for tile in tiles
+    ]
+    return linked(np.stack(margins), subject.mosaic.link)
+
+
+def _rules(subject, groups, region_of_row) -> tuple[list, bool]:
+    exact = _rules_of_the_tree(subject)
+    if exact is not None and all(len(tiles) == 1 for tiles in groups):
+        rules = [tuple(_in_whole_numbers(condition, subject) for condition in exact[int(t)]) for (t,) in groups]
+        return [Rule(conditions, 1.0, 1.0) for conditions in rules], True
+    some = np.unique(np.linspace(0, subject.n_rows - 1, DESCRIBED_ROWS).astype(np.intp))
+    importance = np.abs(subject.contributions).mean(axis=(0, 1))
+    chosen = np.sort(np.argsort(-importance, kind="stable")[:MOST_COLUMNS])
+    describer = Describer([subject.values(j)[some] for j in chosen])
+    found = []
+    for g in range(len(groups)):
+        rule = describer.rule(region_of_row[some] == g)
+        conditions = tuple(_about(condition, int(chosen[condition.feature])) for condition in rule.conditions)
+        found.append(Rule(conditions, rule.covers, rule.pure))
+    return found, False
+
+
+def _in_whole_numbers(condition, subject):
+    """x <= 12.5 as x <= 12, for a column of whole numbers."""
+    if not isinstance(condition, Condition):
+        return condition
+    values = subject.values(condition.feature)
+    if (np.isnan(values) | (values == np.floor(values))).all():
+        return replace(condition, lower=float(np.floor(condition.lower)), upper=float(np.floor(condition.upper)))
+    return condition
+
+
+def _about(condition, j):
+    return replace(condition, feature=j)
+
+
+def _rules_of_the_tree(subject):
+    """Conditions of each tile, if regions are the leaves of one tree; else None."""
+    gate = subject.mosaic.gate
+    parts = gate.gates if isinstance(gate, SeveralGates) else (gate,)
+    first = 0
+    for part in parts:
+        if isinstance(part, TreeGate) and part.n_trees == 1 and subject.n_gates == 1:
+            return {first + k: in_columns(rule, subject) for k, rule in enumerate(part.rules())}
+        first += part.n_tiles
+    return None

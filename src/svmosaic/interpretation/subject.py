@@ -1,0 +1,265 @@
+"""A fitted model taken apart, with rows in the columns of the user's table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from svmosaic import registry
+from svmosaic._validation import validate
+from svmosaic.explain import explain, names_of
+from svmosaic.export.preparation import BLANKS, Preparation, PreparationError, columns_as_features
+from svmosaic.export.visitor import take_apart
+from svmosaic.gates import SeveralGates
+from svmosaic.gates.several import n_choices
+from svmosaic.heads import Regress, head_of, home_tiles
+
+MISSING = "(missing)"
+# Numbers that an explanation may take at a time.
+BLOCK = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of the table.
+
+    Attributes
+    ----------
+    name : str
+    is_text : bool
+    features : ndarray of int
+        The features that the estimator gets from it.
+    """
+
+    name: str
+    is_text: bool
+    features: np.ndarray
+
+
+class Subject:
+    """A model and some rows.
+
+    Parameters
+    ----------
+    model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
+    X : table, array or sparse matrix, as it enters the model
+    feature_names : list of str, optional
+        Of the columns, where X has no names of its own.
+
+    Attributes
+    ----------
+    model, estimator, head, mosaic : the parts of the model
+    entered, X : rows as the model and as its estimator take them
+    preparation : Preparation
+        From columns to features. If the steps in front of the estimator cannot be read, or its tiles see the features
+        of a transformer, these features are the columns.
+    whole : bool
+        Whether the columns are those of the table.
+    columns : list of Column
+    """
+
+    def __init__(self, model, X, feature_names=None):
+        self.model = model
+        pipeline = getattr(model, "pipeline", model)
+        self.entered = model.rows(X) if pipeline is not model else X
+        steps = getattr(pipeline, "steps", None)
+        self.estimator = pipeline if steps is None else steps[-1][1]
+        self.mosaic = mosaic_of(self.estimator)
+        self.head: Any = head_of(self.estimator)
+        prepared = self.entered if steps is None or len(steps) == 1 else pipeline[:-1].transform(self.entered)
+        # An estimator that prepares tables itself makes matrices of them.
+        as_rows = getattr(self.estimator, "_rows", None)
+        self.X = validate(self.estimator, prepared, reset=False) if as_rows is None else as_rows(prepared)
+        self.preparation, self.whole = self._read(pipeline, feature_names)
+        self.columns = [
+            Column(name, kind == "text", np.flatnonzero(self.preparation.source == j))
+            for j, (name, kind) in enumerate(zip(self.preparation.names, self.preparation.kinds, strict=True))
+        ]
+
+    def _read(self, pipeline, feature_names) -> tuple[Preparation, bool]:
+        table = getattr(self.estimator, "_table", None)
+        if table is not None:
+            return table.plain(), True
+        features = self.mosaic.features
+        before = pipeline[:-1] if hasattr(pipeline, "steps") and len(pipeline.steps) > 1 else None
+        if features.portable:
+            try:
+                whole = take_apart(self.model, _READER)
+                given = whole.preparation.names if feature_names is None else [str(name) for name in feature_names]
+                _check_names(given, whole.preparation.n_columns)
+                return replace(whole.preparation, names=given), True
+            except PreparationError:
+                pass
+        names: Any = getattr(self.estimator, "feature_names_in_", None)
+        if names is None and before is not None:
+            try:
+                names = before.get_feature_names_out()
+            except (AttributeError, ValueError):
+                names = None
+        names = names_of(self.mosaic, names) if feature_names is None else list(feature_names)
+        _check_names(names, len(names_of(self.mosaic, None)))
+        return columns_as_features(names), False
+
+    @property
+    def n_rows(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns."""
+        return [column.name for column in self.columns]
+
+    def values(self, j):
+        """A column as it is in the table: float64 with NaN where a number is missing, or texts."""
+        if not self.whole:
+            return self._features_as_columns[:, j]
+        X, column = self._shown, self.columns[j]
+        if self.preparation.kinds[j] not in ("number", "text"):
+            return np.asarray(self.X[:, column.features[0]], dtype=np.float64)  # a date, by its first part
+        if hasattr(X, "iloc"):
+            found = X.iloc[:, j].to_numpy()
+        elif sparse.issparse(X):
+            found = np.asarray(X[:, [j]].toarray()).ravel()
+        else:
+            found = np.asarray(X)[:, j]
+        return _texts(found, self.preparation, j) if column.is_text else found.astype(np.float64)
+
+    @cached_property
+    def _shown(self):
+        """The rows as they enter the model, with its columns in their order."""
+        table = getattr(self.estimator, "_table", None)
+        return self.entered if table is None else table.shown(self.entered)
+
+    @cached_property
+    def _features_as_columns(self):
+        return self.mosaic.features.values(self.X)
+
+    def categories(self, j) -> list[str]:
+        """Texts of a column that have features of their own."""
+        return [self.preparation.category[f] for f in self.columns[j].features]
+
+    def features_at(self, j, values):
+        """The estimator's features of a column at some of its values, of shape (n_values, n_features of the column)."""
+        own = self.columns[j].features
+        category = [self.preparation.category[f] for f in own]
+        if self.columns[j].is_text:
+            found = np.array([[float(value == c) for c in category] for value in values])
+        else:
+            found = np.repeat(np.asarray(values, dtype=np.float64)[:, None], len(own), axis=1)
+        for step in self.preparation.steps:
+            filled = np.where(np.isnan(found) & ~np.isnan(step.fill[own]), step.fill[own], found)
+            found = (filled - step.center[own]) * step.factor[own]
+        return found
+
+    # ---- scores ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def scale(self):
+        """What contributions are multiplied by to be in the units of the answer, per output."""
+        return np.atleast_1d(self.head.scale) if isinstance(self.head, Regress) else np.ones(self.head.n_outputs)
+
+    @cached_property
+    def scores(self):
+        """Scores of all rows, of shape (n_rows, n_outputs)."""
+        return self.mosaic.decision_function(self.X)
+
+    @cached_property
+    def codes(self):
+        """Tiles and weights of all rows, the weights never None."""
+        gate_rows, _ = self.mosaic.features.rows(self.X)
+        tile, weight = self.mosaic.gate.code(gate_rows)
+        return tile, np.ones(tile.shape) if weight is None else weight
+
+    @cached_property
+    def owned(self):
+        """The tiles of the gate that regions are those of.
+
+        A model may have several gates, or trees: a row then belongs to a region of each. Regions are those of the gate
+        with the largest factor that has several tiles, or of all tiles if there is one gate.
+        """
+        gate = self.mosaic.gate
+        if not isinstance(gate, SeveralGates):
+            return np.arange(gate.n_tiles)
+        owner = gate.gate_of_tile
+        factors = np.concatenate([[f] * n_choices(g) for g, f in zip(gate.gates, gate.factors, strict=True)])
+        several = np.bincount(owner) > 1
+        return np.flatnonzero(owner == (np.where(several, factors, -np.inf).argmax() if several.any() else 0))
+
+    @cached_property
+    def n_gates(self) -> int:
+        """How many gates or trees with several tiles there are."""
+        gate = self.mosaic.gate
+        return int((np.bincount(gate.gate_of_tile) > 1).sum()) if isinstance(gate, SeveralGates) else 1
+
+    @cached_property
+    def home(self):
+        """The tile that each row belongs to most, among those of one gate."""
+        tile, weight = self.codes
+        mine = np.isin(tile, self.owned)
+        return home_tiles((tile, np.where(mine, weight, -np.inf)))
+
+    def explanations(self) -> Iterator:
+        """(rows, Explanation) of all rows, some at a time."""
+        n_tiles, n_outputs, n_features = self.mosaic.coef.shape
+        step = max(1, BLOCK // (getattr(self.mosaic.gate, "width", n_tiles) * n_outputs * n_features))
+        for start in range(0, self.n_rows, step):
+            rows = slice(start, min(start + step, self.n_rows))
+            yield rows, explain(self.mosaic, self.X[rows], self.head)
+
+    @cached_property
+    def contributions(self):
+        """What each column adds to the scores, of shape (n_rows, n_outputs, n_columns).
+
+        In the units of the answer for regression. Where scores are votes of tiles, to the margin of the row's region.
+        """
+        parts = np.empty((self.n_rows, self.head.n_outputs, len(self.columns)))
+        for rows, account in self.explanations():
+            if account.link == "identity":
+                found = account.contributions
+            else:
+                at = (account.tile == self.home[rows][:, None]).argmax(axis=1)
+                found = account.tile_contributions[np.arange(len(at)), at]
+            parts[rows] = found @ self.regroup
+        return parts * self.scale[:, None]
+
+    @cached_property
+    def regroup(self):
+        """The matrix that adds up the features of each column, of shape (n_features, n_columns)."""
+        source = self.preparation.source
+        matrix = np.zeros((len(source), len(self.columns)))
+        matrix[np.arange(len(source)), source] = 1.0
+        return matrix
+
+
+def mosaic_of(model):
+    """The tiles of a model, or an error that says why there are none."""
+    if hasattr(model, "mosaic_"):
+        return model.mosaic_
+    known = registry.find(type(model))
+    is_fitted = hasattr(model, "classes_") or not hasattr(model, "fit")
+    state = "has no tiles" if is_fitted else "is not fitted"
+    why = f" ({known.no_tiles})" if known is not None and known.no_tiles and is_fitted else ""
+    raise TypeError(f"{type(model).__name__} {state}{why}: pass a fitted model of svmosaic that has mosaic_")
+
+
+# All that `take_apart` asks of the language that it reads a model for.
+_READER: Any = SimpleNamespace(language="columns", error=PreparationError)
+
+
+def _check_names(names, n_columns):
+    if len(names) != n_columns:
+        raise ValueError(f"feature_names must have one name for each of the {n_columns} columns, got {len(names)}")
+
+
+def _texts(values, preparation, j):
+    """Text as the preparation reads it; what is missing is called so."""
+    texts = np.array(["" if v is None or v != v else str(v) for v in values], dtype=object)
+    if preparation.missing_texts is not None:
+        texts = np.array([text.strip(BLANKS) for text in texts], dtype=object)
+        texts[np.isin(texts, preparation.missing_texts)] = ""
+    texts[texts == ""] = preparation.missing.get(j, MISSING)
+    return texts

@@ -1,0 +1,331 @@
+"""Groups of rows in words: the few conditions on columns that tell a group best from the rest."""
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from svmosaic.gates.trees import Condition
+
+# Bins of a column of numbers: conditions begin and end at their edges.
+N_BINS = 16
+# Texts of a column that conditions may name, the most frequent ones, and texts that one condition may name.
+MOST_TEXTS, MOST_NAMED = 64, 3
+# A further condition must add this much to the score; fewer are easier to read.
+LEAST_GAIN = 0.02
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The column holds one of some texts, or none of them.
+
+    Attributes
+    ----------
+    feature : int
+    texts : tuple of str
+    negated : bool
+    """
+
+    feature: int
+    texts: tuple
+    negated: bool = False
+
+    def text(self, names) -> str:
+        """The condition in words."""
+        listed = " or ".join(self.texts) if len(self.texts) < 3 else f"{', '.join(self.texts[:-1])} or {self.texts[-1]}"
+        return f"{names[self.feature]} is {'not ' if self.negated else ''}{listed}"
+
+    def holds(self, values):
+        """Whether each value fulfills it."""
+        return np.isin(values, self.texts) != self.negated
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Conditions that describe a group of rows.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition or OneOf
+        All of them hold.
+    covers : float
+        Share of the group's rows that fulfill the rule.
+    pure : float
+        Share of the rows that fulfill the rule that are the group's.
+    """
+
+    conditions: tuple
+    covers: float
+    pure: float
+
+    def text(self, names) -> str:
+        """The conditions in words."""
+        return ", ".join(condition.text(names) for condition in self.conditions) or "all rows"
+
+    def account(self) -> str:
+        """How well it describes the group."""
+        return f"covers {self.covers:.0%}, {self.pure:.0%} pure"
+
+
+def holds(condition, values):
+    """Whether each value of its column fulfills a condition; a missing number fulfills none.
+
+    Parameters
+    ----------
+    condition : Condition or OneOf
+    values : ndarray of shape (n_rows,)
+        Of the column that the condition is about.
+    """
+    if isinstance(condition, OneOf):
+        return condition.holds(values)
+    return (values > condition.lower) & (values <= condition.upper)
+
+
+class Describer:
+    """Finds rules for groups of the same rows.
+
+    Parameters
+    ----------
+    columns : list of ndarray of shape (n_rows,)
+        Numbers, with NaN for missing ones, or texts (of objects).
+    """
+
+    def __init__(self, columns):
+        self.n_rows = len(columns[0]) if columns else 0
+        self._binned = [_binned(values) for values in columns]
+        width = max((b.n_bins for b in self._binned), default=1)
+        self._width = width
+        self._codes = np.stack([b.codes for b in self._binned], axis=1) + width * np.arange(len(columns))
+
+    def rule(self, member, max_conditions=4) -> Rule:
+        """The rule of a group, found greedily: the condition that raises the F-score of the rule most, again and again.
+
+        Parameters
+        ----------
+        member : ndarray of bool, shape (n_rows,)
+            Which rows are in the group.
+        max_conditions : int, default=4
+        """
+        total = int(member.sum())
+        if total in (0, self.n_rows):
+            return Rule((), 1.0, total / self.n_rows)
+        inside, score = np.ones(self.n_rows, dtype=bool), _f_score(total, self.n_rows, total)
+        chosen: dict[int, np.ndarray] = {}
+        while True:
+            best, bins = self._best(inside, member, total, chosen)
+            _, column, _ = best
+            is_new = column not in chosen
+            # Two conditions are wanted if they help at all, more if they help enough.
+            gain = 1e-9 if len(chosen) < 2 else LEAST_GAIN
+            if best[0] <= score + gain or (is_new and len(chosen) == max_conditions):
+                break
+            score = best[0]
+            chosen[column] = chosen.get(column, np.ones(self._width, dtype=bool)) & bins
+            inside &= bins[self._codes[:, column] - self._width * column]
+        found = self._pruned(chosen, member, total)
+        inside = self._inside(found)
+        conditions = tuple(self._binned[column].condition(column, bins) for column, bins in found.items())
+        hits = int((inside & member).sum())
+        return Rule(conditions, hits / total, hits / max(int(inside.sum()), 1))
+
+    def _inside(self, chosen):
+        inside = np.ones(self.n_rows, dtype=bool)
+        for column, bins in chosen.items():
+            inside &= bins[self._codes[:, column] - self._width * column]
+        return inside
+
+    def _pruned(self, chosen, member, total):
+        """Without conditions that later ones have made superfluous."""
+
+        def score_of(some):
+            inside = self._inside(some)
+            return _f_score(int((inside & member).sum()), int(inside.sum()), total)
+
+        for column in list(chosen):
+            fewer = {c: bins for c, bins in chosen.items() if c != column}
+            if fewer and score_of(fewer) >= score_of(chosen):
+                chosen = fewer
+        return chosen
+
+    def _best(self, inside, member, total, chosen):
+        """The best (score, column, bins) of one more condition, and its bins as an array."""
+        n = len(self._binned) * self._width
+        codes = self._codes[inside]
+        everyone = np.bincount(codes.ravel(), minlength=n).reshape(-1, self._width)
+        hits = np.bincount(codes[member[inside]].ravel(), minlength=n).reshape(-1, self._width)
+        best: Any = (-1.0, -1, None)
+        for column, binned in enumerate(self._binned):
+            if column in chosen and isinstance(binned, _Texts):
+                continue  # an interval may become narrower, a list of texts would become longer
+            score, bins = binned.best(hits[column], everyone[column], total)
+            if score > best[0]:
+                best = (score, column, bins)
+        bins = np.zeros(self._width, dtype=bool)
+        if best[2] is not None:
+            bins[: len(best[2])] = best[2]
+        return best, bins
+
+
+def _f_score(hits, n_rows, total):
+    """Harmonic mean of the share of the group that a rule covers and of its purity."""
+    return 2.0 * hits / (n_rows + total)
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """A column of numbers in bins; the last bin holds missing ones, which no condition names."""
+
+    codes: np.ndarray
+    edges: np.ndarray
+
+    @property
+    def n_bins(self) -> int:
+        return len(self.edges) + 2
+
+    def best(self, hits, everyone, total):
+        """The interval with the best score, as (score, which bins)."""
+        n = len(self.edges) + 1
+        first = [np.concatenate([[0], np.cumsum(part[:n])]) for part in (hits, everyone)]
+        # Of the bins from one index to before another.
+        within = [np.triu(sums[None, :] - sums[:, None]) for sums in first]
+        score = np.where(np.triu(np.ones((n + 1, n + 1)), 1) > 0, _f_score(*within, total), -1.0)
+        low, high = np.unravel_index(score.argmax(), score.shape)
+        bins = np.zeros(n + 1, dtype=bool)
+        bins[low:high] = True
+        return score[low, high], bins
+
+    def condition(self, column, bins):
+        """The bins as an interval."""
+        there = np.flatnonzero(bins[: len(self.edges) + 1])
+        ends = np.concatenate([[-np.inf], self.edges, [np.inf]])
+        return Condition(column, float(ends[there[0]]), float(ends[there[-1] + 1]))
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """A column of text: a bin per frequent text, and a last one for all others."""
+
+    codes: np.ndarray
+    texts: np.ndarray
+
+    @property
+    def n_bins(self) -> int:
+        return len(self.texts) + 1
+
+    def best(self, hits, everyone, total):
+        """The few texts, or all but a few, with the best score, as (score, which bins)."""
+        n = self.n_bins
+        # Of all sets of texts, the best one takes them by the share of the group in them.
+        order = np.argsort(-hits[:n] / np.maximum(everyone[:n], 1), kind="stable")
+        order = order[everyone[order] > 0]
+        best: Any = (-1.0, np.ones(n, dtype=bool))
+        if not len(order):
+            return best
+        score = _f_score(np.cumsum(hits[order]), np.cumsum(everyone[order]), total)
+        named = np.arange(1, len(order) + 1)
+        # Named or left out are few texts that have a name.
+        whole = np.maximum.accumulate(order == len(self.texts))
+        allowed = ((named <= MOST_NAMED) & ~whole) | ((len(order) - named <= MOST_NAMED) & whole)
+        allowed |= (len(order) - named <= MOST_NAMED) & (order != len(self.texts)).all()
+        if not allowed.any():
+            return best
+        at = int(np.where(allowed, score, -1.0).argmax())
+        bins = np.zeros(n, dtype=bool)
+        bins[order[: at + 1]] = True
+        if whole[at] or at + 1 > MOST_NAMED:  # said by what it leaves out, so texts that are not here now are in
+            bins[everyone[:n] == 0] = True
+        return float(score[at]), bins
+
+    def condition(self, column, bins):
+        """The bins as texts."""
+        there = bins[: self.n_bins]
+        if there[-1] or there.sum() > MOST_NAMED:
+            left_out = tuple(str(text) for text in self.texts[~there[:-1]])
+            if len(left_out) <= MOST_NAMED or there[-1]:
+                return OneOf(column, left_out, True)
+        return OneOf(column, tuple(str(text) for text in self.texts[there[:-1]]))
+
+
+def _binned(values):
+    """A column in bins whose edges are round numbers, or by its texts."""
+    if values.dtype.kind == "O":
+        texts, counts = np.unique(values.astype(str), return_counts=True)
+        kept = np.sort(np.argsort(-counts, kind="stable")[:MOST_TEXTS])
+        texts = texts[kept]
+        at = np.minimum(np.searchsorted(texts, values.astype(str)), len(texts) - 1)
+        return _Texts(np.where(texts[at] == values, at, len(texts)), texts)
+    there = values[~np.isnan(values)]
+    edges = _edges(there)
+    codes = np.searchsorted(edges, values, side="left")  # edges[c - 1] < value <= edges[c]
+    return _Numbers(np.where(np.isnan(values), len(edges) + 1, codes), edges)
+
+
+def _edges(values):
+    """Edges between bins of about as many rows, as round as the bins allow."""
+    distinct = np.unique(values)
+    if len(distinct) < 2:
+        return np.zeros(0)
+    if len(distinct) <= N_BINS:
+        return np.unique([_round_between(a, b) for a, b in itertools.pairwise(distinct)])
+    quantiles = np.quantile(values, np.arange(1, N_BINS) / N_BINS)
+    at = np.unique(np.clip(np.searchsorted(distinct, quantiles, side="right"), 1, len(distinct) - 1))
+    return np.unique([_round_between(distinct[i - 1], distinct[i]) for i in at])
+
+
+def _round_between(low, high):
+    """The number with the fewest digits that is at least `low` and less than `high`."""
+    if float(low).is_integer():
+        return float(low)
+    for digits in range(1, 17):
+        found = float(f"{(low + high) / 2:.{digits}g}")
+        if low <= found < high:
+            return found
+    return float(low)
+
+
+def in_columns(conditions, subject) -> tuple:
+    """Conditions on the features of an estimator as conditions on the columns of the table; exact.
+
+    Parameters
+    ----------
+    conditions : list of Condition
+    subject : Subject
+    """
+    prepared = subject.preparation
+    found: dict = {}
+    affine = subject.mosaic.features.affine
+    for one in conditions:
+        bounds = np.array([one.lower, one.upper])
+        f = one.feature
+        if affine is not None:
+            center, factor = affine
+            bounds = bounds / factor[f] + (0.0 if center is None else center[f])
+        for step in reversed(prepared.steps):
+            bounds = bounds / step.factor[f] + step.center[f]
+        j, category = int(prepared.source[f]), prepared.category[f]
+        if category is None:
+            found[j, None] = _met(found.get((j, None)), Condition(j, *map(float, bounds)))
+        else:
+            found[j, category] = OneOf(j, (category,), negated=bounds[1] < 1)
+    return _joined(found)
+
+
+def _met(before, now):
+    """Both of two intervals."""
+    if before is None:
+        return now
+    return replace(now, lower=max(before.lower, now.lower), upper=min(before.upper, now.upper))
+
+
+def _joined(found) -> tuple:
+    """With the texts that a column does not hold in one condition, which a text that it does hold makes superfluous."""
+    joined: dict = {}
+    for (j, category), condition in found.items():
+        if category is None or not condition.negated:
+            joined[j, "is"] = condition
+        elif (j, "is not") in joined:
+            joined[j, "is not"] = OneOf(j, (*joined[j, "is not"].texts, category), True)
+        else:
+            joined[j, "is not"] = condition
+    return tuple(c for (j, how), c in joined.items() if how == "is" or not isinstance(joined.get((j, "is")), OneOf))
