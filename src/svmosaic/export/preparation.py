@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from svmosaic.export.calendar import part_of_date
+
 # What is stripped from both ends of text that came from a text file. Not all that Unicode calls white space: this much
 # means the same in Python, JavaScript and the regular expressions of ONNX.
 BLANKS = " \t"
@@ -125,6 +127,24 @@ class Preparation:
                 else:
                     lines[k, at] = float(text is not None and self.category[f] == text)
         return places, texts, lines
+
+    def features_of(self, column, values) -> np.ndarray:
+        """The features of a column at some of its values, before all steps.
+
+        Parameters
+        ----------
+        column : int
+        values : sequence of str, or ndarray of float64
+            What `missing` says stands for missing text, NaN for other missing values.
+        """
+        if self.kinds[column] == "text":
+            _, texts, lines = self.lines_of_text(column)
+            place = {text: k for k, text in enumerate([*texts, self.missing.get(column)])}
+            return lines[[place.get(value, len(texts) + 1) for value in values]]
+        values = np.asarray(values, dtype=np.float64)
+        parts = [self.part_of(f) for f in np.flatnonzero(self.source == column)]
+        found = {None: values, "missing": np.isnan(values).astype(np.float64)}
+        return np.stack([found[p] if p in found else part_of_date(p, values, np.floor) for p in parts], axis=1)
 
     def columns_of_text(self) -> list[tuple[int, np.ndarray, list]]:
         """Each column of text that features are made of: (column, their places, their categories)."""

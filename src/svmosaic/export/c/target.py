@@ -86,7 +86,7 @@ class CTarget(Target):
             )
         text = self._of_tiles(_EXPLAIN).replace("@ADD@", add)
         text = text.replace("@PREPARE@", prepare).replace("@GIVEN@", given).replace("@COLUMN@", column)
-        self.sections.append(text)
+        self.sections += [text] if self.raw is None else [self.columns, text]
         self.explanation = _EXPLAIN_HEADER
 
     def _of_tiles(self, text):
@@ -100,7 +100,7 @@ class CTarget(Target):
         given, prepare = self._names()
         if given == "x":
             return text.replace("@GIVEN@", given).replace("@PREPARE@", prepare)
-        tables, lines = [self.columns] if self.columns else [], []
+        tables, lines = [self.columns] if self.columns and self.raw is None else [], []
         for k, step in enumerate(self.steps):
             if step.fills:
                 tables.append(array(f"fill_{k}", step.fill, missing=True))
