@@ -25,7 +25,7 @@ import numpy as np
 import scipy
 import sklearn
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.multiclass import OneVsRestClassifier
@@ -36,19 +36,25 @@ import svmosaic
 from svmosaic import (
     BoostedLinearSVC,
     ClusteredSVC,
+    ClusteredSVR,
     FusedSVC,
     GaussianMixtureClassifier,
     HierarchicalMixtureSVC,
     KMeansSVC,
+    KMeansSVR,
     LearnedGateSVC,
+    LearnedGateSVR,
     LinearSVC,
+    LinearSVR,
     LocalCodingSVC,
     LocallyLinearSVC,
+    LocallyLinearSVR,
     MixtureSVC,
     MosaicClassifier,
     MultiTaskMixtureSVC,
     NeighborsSVC,
     TreeSVC,
+    TreeSVR,
     mixture_to_svm,
     outofcore,
     svm_to_mixture,
@@ -89,6 +95,7 @@ def problem(name) -> Rows:
 
     "two" classes are split by a product of features, "many" are three sectors with bent borders, both with noise. Some
     entries are zero, one row is all zeros, two rows are equal, and some weights are zero.
+    "values" are numbers, "pairs" two of them per row.
     """
     held = name.split("-")
     rng = np.random.RandomState(0)  # its stream is frozen, unlike that of a Generator
@@ -100,6 +107,9 @@ def problem(name) -> Rows:
     if "many" in held:
         sectors = X @ rng.standard_normal((N_FEATURES, 3)) + X[:, :1] * X[:, 1:4] + 0.5 * noise
         y = np.array(["ape", "bee", "cow"])[sectors[:N_ROWS].argmax(axis=1)]
+    elif "values" in held or "pairs" in held:
+        y = 70.0 + 10.0 * (X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * noise[:, 0])
+        y = (np.stack([y, X[:, 3]], axis=1) if "pairs" in held else y)[:N_ROWS]
     else:
         y = (X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.3 * noise[:, 0] > 0)[:N_ROWS].astype(int)
     weight = rng.choice([0.0, 0.5, 1.0, 3.0], N_ROWS) if "weights" in held else None
@@ -148,7 +158,8 @@ def in_batches(n_batches):
         model, size = clone(model), -(-N_ROWS // n_batches)
         for start in range(0, N_ROWS, size):
             batch = rows.batch(start, start + size)
-            model.partial_fit(batch.X, batch.y, classes=np.unique(rows.y), **batch.weights)
+            classes = {} if isinstance(model, RegressorMixin) else {"classes": np.unique(rows.y)}
+            model.partial_fit(batch.X, batch.y, **classes, **batch.weights)
         return model
 
     return fit
@@ -191,7 +202,7 @@ class Case:
 # Tolerances of cases with these texts in their names. Other cases may only differ by rounding in another order.
 LOOSER = {
     "float32": 1e-5,
-    "LearnedGateSVC": 1e-5,  # float32 inside
+    "LearnedGateSV": 1e-5,  # float32 inside
     "newton": 1e-5,  # another path to the optimum may be taken; descent and Newton's method are this close
     "chunks": 1e-5,
     "dask": 1e-5,
@@ -209,6 +220,7 @@ KERNEL = SVC(C=10.0, gamma=0.1, tol=1e-8)
 DENSE = ("two", "many-weights", "two-float32", "many-float32")
 ALL = ("two", "many-weights", "two-csr-weights", "many-csr-float32")
 BOTH = ("two", "many")
+VALUES = ("values", "pairs-weights", "values-csr-weights", "pairs-csr-float32")
 MODELS = {
     "LinearSVC": (LinearSVC(random_state=0), ALL),  # with the tolerance that users get
     "LinearSVC-hinge-dual": (LinearSVC(solver="dual", **EXACT), ALL),
@@ -274,6 +286,19 @@ MODELS = {
     "MosaicClassifier": (MosaicClassifier(time_budget=None, max_tiles=4, random_state=0), ALL),
     "MosaicClassifier-isotonic": (
         MosaicClassifier(time_budget=None, max_tiles=4, calibration="isotonic", random_state=0), ("two",)),
+    "LinearSVR": (LinearSVR(**EXACT), VALUES),
+    "LinearSVR-squared-newton": (
+        LinearSVR(loss="squared_epsilon_insensitive", solver="newton", normalize_y=False, **EXACT), VALUES),
+    "LinearSVR-expectile": (LinearSVR(loss="expectile", quantile=0.8, **EXACT), ("values",)),
+    "LinearSVR-quantiles": (LinearSVR(loss="quantile", quantile=(0.1, 0.9), **EXACT), ("values",)),
+    "KMeansSVR": (KMeansSVR(4, **EXACT), VALUES),
+    "ClusteredSVR": (ClusteredSVR(4, **EXACT), VALUES),
+    "LocallyLinearSVR": (LocallyLinearSVR(**LOCAL, **EXACT), VALUES),
+    "LocallyLinearSVR-sgd": (LocallyLinearSVR(solver="sgd", max_iter=10, random_state=0, **LOCAL), ("values",)),
+    "LearnedGateSVR": (LearnedGateSVR(**LEARNED), VALUES),
+    "LearnedGateSVR-polish": (
+        LearnedGateSVR(loss="epsilon_insensitive", polish=True, tol=1e-10, **LEARNED), ("values",)),
+    "TreeSVR": (TreeSVR(3, max_leaves=4, min_rows_per_leaf=5, tol=1e-9, max_iter=100_000, random_state=0), VALUES),
 }  # fmt: skip
 
 PARTITIONED = {
@@ -303,6 +328,8 @@ def _cases():
         for given in ("two", "many-csr-weights"):
             yield Case(f"{name}/{given}/batches-4", model, given, in_batches(4))
         yield Case(f"{name}/two/fit-and-batch", model, "two", and_one_batch_more)
+    for model in (LocallyLinearSVR(random_state=0, **LOCAL), LearnedGateSVR(**LEARNED)):
+        yield Case(f"{type(model).__name__}/values-weights/batches-4", model, "values-weights", in_batches(4))
     yield Case("ClusteredSVC/many/dask-3", ClusteredSVC(4, **EXACT), "many", on_workers(3))
     yield Case("svm_to_mixture/two", KERNEL, "two", converted(svm_to_mixture))
     yield Case("svm_to_mixture/many", OneVsRestClassifier(KERNEL), "many", converted(svm_to_mixture))
@@ -344,7 +371,9 @@ def result(case) -> dict:
 
 
 def scores_of(model, X) -> dict:
-    """Scores, labels and, if there are any, probabilities."""
+    """Scores (of a regressor, predictions), labels and, if there are any, probabilities."""
+    if isinstance(model, RegressorMixin):
+        return {"scores": model.predict(X).tolist(), "labels": ""}
     found = {"scores": model.decision_function(X).tolist(), "labels": " ".join(map(str, model.predict(X)))}
     if hasattr(model, "predict_proba"):
         found["probabilities"] = model.predict_proba(X).tolist()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.base import RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
@@ -24,19 +25,25 @@ import svmosaic
 from svmosaic import (
     BoostedLinearSVC,
     ClusteredSVC,
+    ClusteredSVR,
     FusedSVC,
     GaussianMixtureClassifier,
     HierarchicalMixtureSVC,
     KMeansSVC,
+    KMeansSVR,
     LearnedGateSVC,
+    LearnedGateSVR,
     LinearSVC,
+    LinearSVR,
     LocalCodingSVC,
     LocallyLinearSVC,
+    LocallyLinearSVR,
     MixtureSVC,
     MosaicClassifier,
     MultiTaskMixtureSVC,
     NeighborsSVC,
     TreeSVC,
+    TreeSVR,
     mixture_to_svm,
     svm_to_mixture,
 )
@@ -63,6 +70,12 @@ MODELS = {
     "NeighborsSVC": NeighborsSVC(10, random_state=0),
     "BoostedLinearSVC": BoostedLinearSVC(2, random_state=0),
     "MosaicClassifier": MosaicClassifier(time_budget=None, max_tiles=2, random_state=0),
+    "LinearSVR": LinearSVR(loss="quantile", quantile=(0.1, 0.9), random_state=0),
+    "KMeansSVR": KMeansSVR(2, random_state=0),
+    "ClusteredSVR": ClusteredSVR(2, loss="expectile", random_state=0),
+    "LocallyLinearSVR": LocallyLinearSVR(pieces=3, **LOCAL),
+    "LearnedGateSVR": LearnedGateSVR(**LEARNED),
+    "TreeSVR": TreeSVR(2, max_leaves=3, random_state=0),
     "Pipeline": make_pipeline(StandardScaler(), LocallyLinearSVC(**LOCAL)),
 }
 
@@ -73,6 +86,11 @@ def rows():
     X = rng.standard_normal((40, 2)).round(3)
     y = np.where(X[:, 0] * X[:, 1] > 0.1, "ape", np.where(X[:, 0] > 0, "bee", "cow"))
     return X * [2.0, 0.5], y
+
+
+def values(X):
+    """What regressors are fitted to."""
+    return 20.0 + X[:, 0] * X[:, 1]
 
 
 def table():
@@ -87,6 +105,8 @@ def answers(model, queries) -> dict:
     """What a model says of rows, or of a table if `svmosaic train` made it."""
     trained = hasattr(model, "pipeline")
     X = pd.DataFrame(queries["table"]) if trained else np.array(queries["rows"])
+    if isinstance(model, RegressorMixin):
+        return {"class": type(model).__name__, "scores": model.predict(X).tolist(), "labels": []}
     scores = model.pipeline.decision_function(model.rows(X)) if trained else model.decision_function(X)
     found = {"class": type(model).__name__, "scores": scores.tolist(), "labels": model.predict(X).tolist()}
     if hasattr(model, "predict_proba"):
@@ -109,7 +129,9 @@ def write(folder):
     folder = Path(folder).absolute()
     folder.mkdir()
     X, y = rows()
-    models = {name: model.fit(X, y) for name, model in MODELS.items()}
+    models = {
+        name: model.fit(X, values(X) if isinstance(model, RegressorMixin) else y) for name, model in MODELS.items()
+    }
     models["ConvertedMixture"] = svm_to_mixture(SVC(gamma=0.1).fit(X, y == "ape"))
     models["ConvertedSVM"] = mixture_to_svm(models["GaussianMixtureClassifier"])
     for name, model in models.items():

@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from everything import ESTIMATORS
+from everything import CLASSIFIERS, ESTIMATORS, REGRESSORS
 from problems import hard_data
 from scipy import sparse
 from sklearn.utils import get_tags
@@ -14,6 +14,9 @@ from svmosaic import ClusteredSVC, GaussianMixtureClassifier, KMeansSVC, LinearS
 
 SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_tags.sparse]
 each = pytest.mark.parametrize("estimator", ESTIMATORS)
+each_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS)
+each_regressor = pytest.mark.parametrize("estimator", REGRESSORS)
+with_quantiles = pytest.mark.parametrize("estimator", [e for e in REGRESSORS if "quantile" in e().get_params()])
 X, Y, _ = hard_data(0)
 
 
@@ -57,13 +60,13 @@ def test_nan_in_y(estimator):
         estimator().fit(X, y)
 
 
-@each
+@each_classifier
 def test_one_class_only(estimator):
     with pytest.raises(ValueError, match=r"at least two classes.*one class: .*'only'"):
         estimator().fit(X, np.full(len(X), "only"))
 
 
-@each
+@each_classifier
 def test_one_class_left_by_the_weights(estimator):
     with pytest.raises(ValueError, match=r"two classes with positive sample_weight, got only \[1\]"):
         estimator().fit(X, Y, sample_weight=(Y == 1).astype(float))
@@ -108,7 +111,46 @@ def test_three_dimensions(estimator):
         estimator().fit(X, Y).predict(X[:, :, None])
 
 
-@each
+@each_regressor
+def test_values_that_are_none(estimator):
+    for bad, words in ((np.nan, "contains NaN"), (np.inf, "contains infinity"), (-np.inf, "contains infinity")):
+        y = X[:, 0].copy()
+        y[3] = bad
+        for given in (y, np.stack([X[:, 1], y], axis=1)):
+            with pytest.raises(ValueError, match=f"Input y {words}.* Leave the rows without a known y out"):
+                estimator().fit(X, given)
+    with pytest.raises(ValueError, match=r"y must hold numbers for .*, got 'only'; .* use a classifier"):
+        estimator().fit(X, np.full(len(X), "only"))
+    with pytest.raises(ValueError, match=r"y must hold real numbers for"):
+        estimator().fit(X, X[:, 0] + 1j)
+    with pytest.raises(ValueError, match=r"y must have one or two dimensions, got shape \(120, 2, 1\)"):
+        estimator().fit(X, np.zeros((120, 2, 1)))
+    with pytest.raises(ValueError, match=r"y must be dense for .* pass y.toarray\(\)"):
+        estimator().fit(X, sparse.csr_array(X[:, :2]))
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[120, 5\]"):
+        estimator().fit(X, X[:5, 0])
+    with pytest.raises(ValueError, match=r"y is too large: its spread overflows float64 \(largest 1e\+308\); scale it"):
+        estimator().fit(X, np.where(X[:, 0] > 0, 1e308, -1e308))
+
+
+@with_quantiles
+@pytest.mark.parametrize("quantile", [0, 1, 0.0, 1.0, -0.5, 2, np.nan, "0.5", None, (0.1, 1.5)])
+def test_quantiles_out_of_range(estimator, quantile):
+    with pytest.raises(ValueError, match=r"quantile must be a finite number, above 0, below 1, got"):
+        estimator(loss="quantile", quantile=quantile).fit(X, X[:, 0])
+
+
+@with_quantiles
+def test_several_quantiles_need_their_loss_and_one_target(estimator):
+    with pytest.raises(ValueError, match=r"quantile=\(0.1, 0.9\) has several values, of which loss='epsilon_insens"):
+        estimator(loss="epsilon_insensitive", quantile=(0.1, 0.9)).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"several quantiles are for y of one dimension, got y of shape \(120, 2\)"):
+        estimator(loss="quantile", quantile=(0.1, 0.9)).fit(X, X[:, :2])
+    with pytest.raises(ValueError, match=r"quantile must be .* got an empty sequence"):
+        estimator(loss="quantile", quantile=()).fit(X, X[:, 0])
+
+
+@each_classifier
 def test_lengths_and_kinds_of_y(estimator):
     with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[120, 5\]"):
         estimator().fit(X, Y[:5])

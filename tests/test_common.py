@@ -24,6 +24,8 @@ from svmosaic.datasets import make_xor
 
 # The check of weight equivalence asks for equal scores to 1e-7: the default gap is no match for it.
 TIGHT = {"tol": 1e-12, "max_iter": 100_000}
+# A gap moves the scores by its root: where a loss is smooth, Newton's method makes it smaller still.
+SQUARED = {"loss": "squared_epsilon_insensitive", "solver": "newton", "tol": 1e-15}
 # Fewer tiles than the default: the checks have a few dozen rows. Anchors of a class's own would keep a region for it
 # however small its weight, where the check of class weights wants it gone.
 SMALL = {"n_anchors": 8, "n_neighbors": 4, "anchors": "kmeans"}
@@ -44,6 +46,14 @@ SETTINGS = {
         {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20, "n_gates": 2, "loss": "log_loss", "dropout": 0.1},
         {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20, "pieces": 4},
     ],
+    "LearnedGateSVR": [
+        {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20},
+        {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20, "loss": "epsilon_insensitive", "pieces": 4},
+    ],
+    "LinearSVR": [TIGHT, TIGHT | {"pieces": 4}, TIGHT | {"loss": "quantile"}, TIGHT | SQUARED | {"loss": "expectile"}],
+    "KMeansSVR": [TIGHT, TIGHT | SQUARED | {"pieces": 4}],
+    "ClusteredSVR": [TIGHT, TIGHT | {"pieces": 4}],
+    "LocallyLinearSVR": [SMALL, SMALL | {"solver": "sgd", "max_iter": 20}, SMALL | {"pieces": 4}],
     "NeighborsSVC": [{"n_neighbors": 10}],
     # Only one with fixed parts: scikit-learn's gamma="scale" looks at the rows without their weights.
     "FusedSVC": [
@@ -58,7 +68,7 @@ SETTINGS = {
         {"n_experts": 4, "max_iter": 5, "calibration": "posterior"},
         {"n_experts": 4, "pieces": 4},
     ],
-    "MosaicClassifier": [{"time_budget": None, "max_tiles": 4}],
+    "MosaicClassifier": [{"time_budget": None, "max_tiles": 4, "families": ("linear", "local")}],
     "HierarchicalMixtureSVC": [{"branching": (2, 2)}, {"branching": (2, 2), "pieces": 4}],
     "MultiTaskMixtureSVC": [{"n_experts": 3}, {"n_experts": 3, "pieces": 4}],
 }
@@ -78,6 +88,9 @@ EXPECTED = {
     "MultiTaskMixtureSVC": {WEIGHTS[0]: SAMPLED},  # dense rows only
     "TreeSVC": dict.fromkeys(WEIGHTS, BOOTSTRAP),
     "LearnedGateSVC": dict.fromkeys(WEIGHTS, STOCHASTIC),
+    "LearnedGateSVR": dict.fromkeys(WEIGHTS, STOCHASTIC),
+    "LocallyLinearSVR": dict.fromkeys(WEIGHTS, SAMPLED),
+    "TreeSVR": dict.fromkeys(WEIGHTS, BOOTSTRAP),
     "NeighborsSVC": dict.fromkeys(WEIGHTS, NEIGHBOURS)
     | {"check_non_transformer_estimators_n_iter": "fit does not iterate: max_iter is for the SVM of each query"},
 }

@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from everything import ESTIMATORS
+from everything import CLASSIFIERS
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -194,7 +194,7 @@ QUICK = {
     "LocalCodingSVC": {"n_anchors": 8},
     "LocallyLinearSVC": {"n_anchors": 8},
     "MixtureSVC": {"n_experts": 3, "max_iter": 3},
-    "MosaicClassifier": {"time_budget": None, "max_tiles": 4},
+    "MosaicClassifier": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
     "MultiTaskMixtureSVC": {"n_experts": 3, "max_iter": 3, "covariance_floor": 0.1},
     "NeighborsSVC": {"n_neighbors": 10},
 }
@@ -203,7 +203,7 @@ QUICK = {
 def assert_all_work_under(data, backend, **options):
     """Every estimator with `n_jobs` as it is in memory, fitted here and fitted on the workers."""
     X, y, _ = data
-    kinds = [kind for kind in ESTIMATORS if "n_jobs" in kind().get_params()]
+    kinds = [kind for kind in CLASSIFIERS if "n_jobs" in kind().get_params()]
     assert len(kinds) > 10
     models = [kind(**QUICK.get(kind.__name__, {})) for kind in kinds]
     models = [m.set_params(**{"random_state": 0} if "random_state" in m.get_params() else {}) for m in models]

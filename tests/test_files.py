@@ -22,19 +22,25 @@ import svmosaic
 from svmosaic import (
     BoostedLinearSVC,
     ClusteredSVC,
+    ClusteredSVR,
     FusedSVC,
     GaussianMixtureClassifier,
     HierarchicalMixtureSVC,
     KMeansSVC,
+    KMeansSVR,
     LearnedGateSVC,
+    LearnedGateSVR,
     LinearSVC,
+    LinearSVR,
     LocalCodingSVC,
     LocallyLinearSVC,
+    LocallyLinearSVR,
     MixtureSVC,
     MosaicClassifier,
     MultiTaskMixtureSVC,
     NeighborsSVC,
     TreeSVC,
+    TreeSVR,
 )
 from svmosaic.export import files
 from svmosaic.export.files import ModelFileError, save
@@ -66,6 +72,15 @@ ESTIMATORS = [
     MosaicClassifier(time_budget=None, max_tiles=4, random_state=0),
 ]  # fmt: skip
 
+REGRESSORS = [
+    LinearSVR(random_state=0),
+    KMeansSVR(4, tol=1e-2, random_state=0),
+    ClusteredSVR(4, tol=1e-2, clusterer=KMeans(4, random_state=0), loss="expectile", random_state=0),
+    LocallyLinearSVR(9, n_neighbors=3, pieces=4, random_state=0),
+    LearnedGateSVR(8, n_components=3, n_neighbors=3, max_iter=2, random_state=0),
+    TreeSVR(2, max_leaves=4, loss="quantile", quantile=(0.1, 0.9), tol=1e-2, random_state=0),
+]
+
 
 @pytest.fixture
 def saved(tmp_path):
@@ -91,9 +106,20 @@ def test_a_model_comes_back_as_it_was(tmp_path, estimator, target):
     assert os.listdir(tmp_path) == ["model.svmosaic"]
 
 
+@pytest.mark.parametrize("estimator", REGRESSORS)
+def test_a_regressor_comes_back_as_it_was(tmp_path, estimator):
+    model = clone(estimator).fit(X, 5.0 + X[:, 0] * X[:, 1])
+    model.save(tmp_path / "model.svmosaic")
+    again = svmosaic.load(tmp_path / "model.svmosaic")
+    assert type(again) is type(model)
+    assert_array_equal(again.predict(X), model.predict(X))
+    assert_array_equal(again.regions_["rows"], model.regions_["rows"])
+    assert again.predict(X[:1]).shape == model.predict(X[:1]).shape
+
+
 def test_every_estimator_can_be_saved():
     exported = {name for name in svmosaic.__all__ if isinstance(getattr(svmosaic, name), type)}
-    untried = exported - {type(estimator).__name__ for estimator in ESTIMATORS}
+    untried = exported - {type(estimator).__name__ for estimator in ESTIMATORS + REGRESSORS}
     assert not untried, "add these to ESTIMATORS above, and their types to svmosaic.registry"
 
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from svmosaic import LinearSVC, LocallyLinearSVC
 from svmosaic.datasets import make_banana
-from svmosaic.models.locally_linear import CODINGS
+from svmosaic.models._anchors import CODINGS
 from svmosaic.mosaic import Mosaic
 
 EXACT = dict(tol=1e-8, max_iter=100_000, random_state=0)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from everything import ESTIMATORS
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import RegressorMixin
 
 import svmosaic
 from svmosaic.export.files import save
@@ -53,7 +54,9 @@ def test_an_old_model_can_do_what_a_new_one_can(path):
     assert expected["class"] in repr(model)
     X = np.array(queries["rows"])
     if hasattr(model, "predictor"):
-        assert_allclose(model.predictor().decision_function(X), expected["scores"], rtol=1e-6, atol=1e-6)
+        predictor = model.predictor()
+        scores = predictor.predict(X) if isinstance(model, RegressorMixin) else predictor.decision_function(X)
+        assert_allclose(scores, expected["scores"], rtol=1e-6, atol=1e-6)
     if hasattr(model, "explain"):
         model.explain(pd.DataFrame(queries["table"]) if expected["class"] == "TrainedModel" else X)
         regions = model.regions() if expected["class"] == "TrainedModel" else model.regions_
@@ -62,8 +65,11 @@ def test_an_old_model_can_do_what_a_new_one_can(path):
         with pytest.raises(ValueError, match="can no longer be learned: fit a new model"):
             model.partial_fit(X, expected["labels"])
     elif hasattr(model, "partial_fit"):
-        model.partial_fit(X, expected["labels"])
-    if hasattr(model, "fit"):
+        model.partial_fit(X, old_files.values(X) if isinstance(model, RegressorMixin) else expected["labels"])
+    if isinstance(model, RegressorMixin):
+        X, _ = old_files.rows()
+        assert model.fit(X, old_files.values(X)).score(X, old_files.values(X)) > 0
+    elif hasattr(model, "fit"):
         X, y = old_files.rows()
         assert_array_equal(model.fit(X, y).classes_, np.unique(y))
 

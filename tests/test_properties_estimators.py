@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import strategies as some
-from everything import ESTIMATORS
+from everything import CLASSIFIERS
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 
 import svmosaic
 
-each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: e.__name__)
+each = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=lambda e: e.__name__)
 # Few tiles and few iterations: a fit should take milliseconds.
 SMALL = {"n_anchors": 5, "n_neighbors": 3, "n_clusters": 3, "n_experts": 3, "branching": (2, 2), "n_tiles": 4}
 LIMITS = {

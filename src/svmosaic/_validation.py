@@ -12,7 +12,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from svmosaic.heads import Classify
+from svmosaic.heads import Classify, Regress
 from svmosaic.packing import without_duplicates
 
 DTYPES = [np.float64, np.float32]
@@ -20,7 +20,9 @@ LARGEST = 1e150  # squares of smaller numbers can be summed
 NO_WEIGHT = "sample_weight (times class_weight) is zero for every row: there is nothing to fit"
 
 
-def check_real(name, value, *, above=None, at_least=None, at_most=None, integer=False, optional=False):
+def check_real(
+    name, value, *, above=None, at_least=None, at_most=None, below=None, integer=False, optional=False
+):  # fmt: skip
     """Raise ValueError unless `value` is a number in the range."""
     if optional and value is None:
         return
@@ -37,6 +39,9 @@ def check_real(name, value, *, above=None, at_least=None, at_most=None, integer=
     if at_most is not None:
         wanted.append(f"at most {at_most}")
         ok = ok and value <= at_most
+    if below is not None:
+        wanted.append(f"below {below}")
+        ok = ok and value < below
     if not ok:
         alternative = " or None" if optional else ""
         raise ValueError(f"{name} must be {', '.join(wanted)}{alternative}, got {plain(value)!r}")
@@ -89,6 +94,11 @@ class Target:
         """What `Head.region_counts` takes as the target."""
         return self.label
 
+    @property
+    def learned(self):
+        """What the gate learner takes as the target: positions of the classes, in a column."""
+        return self.label[:, None]
+
     def take(self, rows) -> "Target":
         """The target of some of the rows."""
         sample_weight = None if self.sample_weight is None else self.sample_weight[rows]
@@ -109,6 +119,115 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
     present = classes if len(target.label) == len(label) else classes[np.unique(target.label)]
     require_two_classes(estimator, classes, present)
     return X, target
+
+
+@dataclass(frozen=True)
+class ValueTarget:
+    """What values the rows should have, and how much each counts.
+
+    Attributes
+    ----------
+    head : Regress
+        From scores to values.
+    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+    weight : ndarray of shape (n_rows,), all positive
+    """
+
+    head: Regress
+    y: np.ndarray
+    weight: np.ndarray
+
+    label = None  # there are no classes
+
+    @property
+    def sample_weight(self):
+        """The weights: there are none of classes to multiply them."""
+        return self.weight
+
+    @property
+    def n_outputs(self) -> int:
+        return self.head.n_outputs
+
+    @property
+    def truth(self):
+        """What `Head.region_counts` takes as the target."""
+        return self.y
+
+    @property
+    def learned(self):
+        """What the gate learner takes as the target: scores, of shape (n_rows, n_outputs)."""
+        return self.head.targets(self.y)
+
+    def wanted(self, output):
+        """What the scores of an output should be, as a loss takes it: numbers."""
+        return self.learned[:, output]
+
+    def take(self, rows) -> "ValueTarget":
+        """The target of some of the rows."""
+        return ValueTarget(self.head, self.y[rows], self.weight[rows])
+
+
+def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize=True, copies=1, reset=True):
+    """Validated X and target of a regression, without the rows of weight zero.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X, y, sample_weight : what was given to fit
+    head : Regress, optional
+        That of earlier rows; found from these if not given.
+    normalize : bool
+        Whether the head standardizes y.
+    copies : int
+        How many outputs are asked for of each y of one dimension; more than one makes it so many equal targets.
+    reset : bool
+        Whether these are the first rows.
+    """
+    try:
+        X, y = validate(estimator, X, y, multi_output=True, reset=reset)
+    except ValueError as error:
+        if str(error).startswith("Input y contains"):
+            raise ValueError(f"{error} Leave the rows without a known y out.") from error
+        raise
+    y = _numbers(estimator, y)
+    if copies > 1:
+        if y.ndim > 1:
+            raise ValueError(
+                f"several quantiles are for y of one dimension, got y of shape {y.shape}: fit a model for each target, "
+                "or give one quantile"
+            )
+        y = np.repeat(y[:, None], copies, axis=1)
+    weight = check_weight(sample_weight, X)
+    kept = weight > 0
+    if not kept.any():
+        raise ValueError(NO_WEIGHT)
+    if not kept.all():
+        X, y, weight = X[kept], y[kept], weight[kept]
+    if head is None:
+        head = Regress.of(y, weight) if normalize else Regress.plain(y)
+        if not (np.isfinite(head.center).all() and np.isfinite(head.scale).all()):
+            raise ValueError(f"y is too large: its spread overflows float64 (largest {np.abs(y).max():.3g}); scale it")
+    elif y.shape[1:] != np.shape(head.center):
+        raise ValueError(f"y has shape {y.shape}, but the rows before had {np.shape(head.center)} after the first axis")
+    return X, ValueTarget(head, y, weight)
+
+
+def _numbers(estimator, y):
+    """y as float64, of one or two dimensions."""
+    name = type(estimator).__name__
+    if sparse.issparse(y):
+        raise ValueError(f"y must be dense for {name}, got a sparse matrix: pass y.toarray()")
+    if np.iscomplexobj(y):
+        raise ValueError(f"y must hold real numbers for {name}, got complex ones")
+    try:
+        y = np.asarray(y).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        text = next((value for value in np.ravel(y).tolist() if isinstance(value, str)), None)
+        shown = f"got {text!r}" if text is not None else str(error)
+        raise ValueError(f"y must hold numbers for {name}, {shown}; for labels use a classifier") from error
+    if y.ndim > 2:
+        raise ValueError(f"y must have one or two dimensions, got shape {y.shape}")
+    return y
 
 
 def require_two_classes(estimator, classes, present):

@@ -6,6 +6,7 @@ import numpy as np
 
 from svmosaic.explain import Table, names_of
 from svmosaic.gates import SeveralGates
+from svmosaic.gates.several import n_choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,11 +153,10 @@ def curves_of(mosaic, rows_per_tile, output_names, feature_names=None) -> Curves
 
 
 def _shares(mosaic, rows_per_tile):
-    several = isinstance(mosaic.gate, SeveralGates)
-    owner, factors = (
-        (mosaic.gate.gate_of_tile, mosaic.gate.factors)
-        if several
-        else (np.zeros(mosaic.n_tiles, dtype=int), np.ones(1))
-    )
-    total = np.maximum(np.bincount(owner, rows_per_tile), np.finfo(float).tiny)
+    gate = mosaic.gate
+    owner, factors = np.zeros(mosaic.n_tiles, dtype=int), np.ones(1)
+    if isinstance(gate, SeveralGates):
+        # A gate of several trees counts once for each of them.
+        owner, factors = gate.gate_of_tile, np.repeat(gate.factors, [n_choices(one) for one in gate.gates])
+    total = np.maximum(np.bincount(owner, rows_per_tile, len(factors)), np.finfo(float).tiny)
     return rows_per_tile * (factors / total)[owner]

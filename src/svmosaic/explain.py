@@ -1,6 +1,7 @@
 """Why a row was classified so, and what each tile is about. The model is piecewise linear, so the account is exact."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -61,11 +62,13 @@ class Explanation:
         :math:`w_f x_f` of each tile, x scaled if the model scales; with pieces, the value of the feature's curve.
     tile_intercept : ndarray of shape (n_rows, width, n_outputs)
     decision : ndarray of shape (n_rows, n_outputs)
-        What `decision_function` says.
+        What `decision_function` says; of a regressor, what `predict` says. Everything here is then in the units of y.
     link : {"identity", "vote", "posterior"}
     output_names : list of str
         The class that a positive score speaks for.
     feature_names : list of str
+    offset : ndarray of shape (n_outputs,) or float
+        What is added to every score and belongs to no tile: of a regressor, the mean of y. It counts as intercept.
     """
 
     tile: np.ndarray
@@ -77,6 +80,7 @@ class Explanation:
     link: str
     output_names: list
     feature_names: list
+    offset: Any = 0.0
 
     @property
     def margins(self):
@@ -98,7 +102,7 @@ class Explanation:
     def intercept(self):
         """What belongs to no feature, of shape (n_rows, n_outputs); identity link only."""
         self._check_linear("intercept")
-        return np.einsum("ia,iac->ic", self.weight, self.tile_intercept)
+        return np.einsum("ia,iac->ic", self.weight, self.tile_intercept) + self.offset
 
     def grouped(self, names, source, value) -> "Explanation":
         """The same with features that were made of one column added up.
@@ -173,6 +177,27 @@ class Explanation:
             del columns["tile"]
         return Table(columns)
 
+    def to_shap(self):
+        """The contributions as a `shap.Explanation`, for the plots of that package; needs the extra `shap`.
+
+        Its values are the exact contributions, its base values the intercepts of the rows: their sum is the score. They
+        are no Shapley values, which would be averages over what other columns might have been.
+
+        Returns
+        -------
+        shap.Explanation
+            Values of shape (n_rows, n_features), or (n_rows, n_features, n_outputs) if there are several outputs.
+        """
+        try:
+            import shap
+        except ImportError as error:
+            raise ImportError("to_shap needs the package shap: pip install 'svmosaic[shap]'") from error
+        values, base = self.contributions.transpose(0, 2, 1), self.intercept
+        names = {"data": self.value, "feature_names": list(self.feature_names)}
+        if len(self.output_names) == 1:
+            return shap.Explanation(values[:, :, 0], base[:, 0], **names)
+        return shap.Explanation(values, base, output_names=list(self.output_names), **names)
+
     def to_frame(self, top=None):
         """`features(top)` as a pandas DataFrame, or a dict of columns without pandas."""
         return self.features(top).to_frame()
@@ -186,7 +211,7 @@ def explain(mosaic, X, head: Head, feature_names=None, n_jobs=None) -> Explanati
     mosaic : Mosaic
     X : validated ndarray or CSR matrix
     head : Head
-        Names the outputs.
+        Names the outputs, and has their units.
     feature_names : list of str, optional
         Of the columns of X.
     n_jobs : int, optional
@@ -194,16 +219,19 @@ def explain(mosaic, X, head: Head, feature_names=None, n_jobs=None) -> Explanati
     gate_rows, _ = mosaic.features.rows(X)
     tile, weight = mosaic.gate.code(gate_rows, n_jobs)
     weight = np.ones(tile.shape) if weight is None else weight
+    decision = head.values(mosaic.decision_function(X, n_jobs))
+    mosaic = mosaic.in_units(head)
     return Explanation(
         tile=tile,
         weight=weight,
         value=mosaic.features.values(X),
         tile_contributions=mosaic.features.contributions(mosaic.coef[tile], X),
         tile_intercept=mosaic.intercept[tile],
-        decision=mosaic.decision_function(X, n_jobs),
+        decision=decision,
         link=mosaic.link,
         output_names=head.output_names,
         feature_names=names_of(mosaic, feature_names),
+        offset=head.offset,
     )
 
 
@@ -295,7 +323,8 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=
         Names of columns, and the column that each feature was made of: columns are then named instead of features.
     """
     names = names_of(mosaic, feature_names)
-    importance = _importances(mosaic, counts)
+    # Several outputs are compared as they are scored; one has units of its own.
+    importance = _importances(mosaic, counts) * (head.factor[0] if head.n_outputs == 1 else 1.0)
     # With one output a weight has a sign, for or against the second class; a curve and a group of columns have none.
     signed = mosaic.coef.shape[1] == 1 and mosaic.features.pieces is None and groups is None
     shown = np.copysign(importance, mosaic.coef[:, 0]) if signed else importance

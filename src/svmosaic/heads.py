@@ -34,6 +34,30 @@ class Head(Protocol):
     def found(self, scores) -> Any:
         """What the scores say in the form of the targets that `region_counts` takes."""
 
+    @property
+    def offset(self) -> Any:
+        """What is added to every score of an output, once it is multiplied by `factor`, to have it in its own units."""
+
+    @property
+    def factor(self) -> Any:
+        """See `offset`; of shape (n_outputs,), as that."""
+
+    def slopes(self, coef) -> Any:
+        """Weights of shape (..., n_outputs, n_features) in the units of the outputs."""
+
+    def values(self, scores) -> Any:
+        """Scores of shape (..., n_outputs) in the units of the outputs."""
+
+    def describe_region(self, line) -> str:
+        """A line of `region_columns` in words, without the number of rows."""
+
+    @property
+    def attributes(self) -> dict:
+        """The fitted attributes of an estimator with this head; `head_of` takes them back."""
+
+    def truth(self, y) -> Any:
+        """Given labels or values in the form of the targets that `region_counts` takes; ValueError if they are not."""
+
     def region_counts(self, codes, n_tiles, target, found) -> dict:
         """Sums over the rows of each tile, which add up over partitions."""
 
@@ -131,6 +155,35 @@ class Classify:
     def answers(self, scores):
         return self.classes[self.found(scores)]
 
+    @property
+    def attributes(self) -> dict:
+        return {"classes_": self.classes, "calibration_": self.calibration}
+
+    @property
+    def offset(self):
+        return np.zeros(self.n_outputs)
+
+    @property
+    def factor(self):
+        return np.ones(self.n_outputs)
+
+    def slopes(self, coef):
+        return coef
+
+    def values(self, scores):
+        return scores
+
+    def describe_region(self, line) -> str:
+        return f"mostly {line['majority']} (accuracy {line['accuracy']:.1%})"
+
+    def truth(self, y):
+        """Indices of the classes of the rows."""
+        y = np.asarray(y)
+        unknown = np.setdiff1d(y, self.classes)
+        if len(unknown):
+            raise ValueError(f"y has classes that the model does not know: {unknown.tolist()!r}")
+        return np.searchsorted(self.classes, y)
+
     def probabilities(self, scores):
         """Probabilities of shape (n_rows, n_classes); needs a calibration."""
         return self.calibration.probabilities(scores)
@@ -191,9 +244,19 @@ class Regress:
     def of(cls, y, weight=None) -> "Regress":
         """The head that standardizes targets y of shape (n_rows,) or (n_rows, n_targets)."""
         y = np.asarray(y, dtype=np.float64)
-        center = np.average(y, axis=0, weights=weight)
-        spread = np.sqrt(np.average((y - center) ** 2, axis=0, weights=weight))
-        return cls(center, np.where(spread > 0, spread, 1.0)[()])
+        # The mean of equal numbers is not always that number: what is constant stays as it is, with a scale of one.
+        constant = y.min(axis=0) == y.max(axis=0)
+        center = np.where(constant, y[0], np.average(y, axis=0, weights=weight))[()]
+        away = np.abs(y - center)
+        largest = np.where(constant, 1.0, away.max(axis=0))
+        spread = largest * np.sqrt(np.average((away / largest) ** 2, axis=0, weights=weight))
+        return cls(center, np.where(constant, 1.0, spread)[()])
+
+    @classmethod
+    def plain(cls, y) -> "Regress":
+        """The head that leaves targets as they are."""
+        shape = np.shape(y)[1:]
+        return cls(np.zeros(shape)[()], np.ones(shape)[()])
 
     @property
     def n_outputs(self) -> int:
@@ -215,6 +278,35 @@ class Regress:
 
     def answers(self, scores):
         return self.center + self.scale * self.shaped(scores)
+
+    @property
+    def attributes(self) -> dict:
+        return {"head_": self}
+
+    @property
+    def offset(self):
+        return np.atleast_1d(self.center)
+
+    @property
+    def factor(self):
+        return np.atleast_1d(self.scale)
+
+    def slopes(self, coef):
+        return coef * self.factor[:, None]
+
+    def values(self, scores):
+        return self.offset + self.factor * scores
+
+    def describe_region(self, line) -> str:
+        shown = {name: value for name, value in line.items() if name.startswith("mean")}
+        return ", ".join(f"{name} {value:.4g}" for name, value in shown.items())
+
+    def truth(self, y):
+        """The values as numbers, of the shape that answers have."""
+        y = np.asarray(y, dtype=np.float64)
+        if y.shape[1:] != np.shape(self.center):
+            raise ValueError(f"y must have shape (n_rows, *{np.shape(self.center)}), got {y.shape}")
+        return y
 
     def region_counts(self, codes, n_tiles, target, found) -> dict:
         """Rows, and sums of y, of its square and of the absolute error, by the tile with the largest weight.

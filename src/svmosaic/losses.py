@@ -120,6 +120,11 @@ class Loss:
             return float(cost.sum() if threshold is None else np.dot(cost, np.maximum(threshold, 0.0) ** self.power))
 
 
+def parameters_of(parameters, output) -> dict:
+    """The parameters of one output: numbers as they are, and of a list the one for this output."""
+    return {name: value[output] if isinstance(value, list) else value for name, value in parameters.items()}
+
+
 def unit_of(sums) -> float:
     """The typical threshold, the unit of margins, from the sums of `threshold_sums`; 1 if no threshold is positive."""
     total, count = sums

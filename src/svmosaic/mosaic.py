@@ -1,6 +1,6 @@
 """The one fitted form: a gate and a bank of linear tiles."""
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -72,6 +72,12 @@ class Mosaic:
     def n_bytes(self) -> int:
         """Size of the parameters."""
         return self.coef.nbytes + self.intercept.nbytes + _n_bytes(self.gate)
+
+    def in_units(self, head) -> "Mosaic":
+        """The same for scores in the units of a head, but for its `offset`, which no tile holds."""
+        if (head.factor == 1.0).all():
+            return self
+        return replace(self, coef=head.slopes(self.coef), intercept=head.factor * self.intercept)
 
     def decision_function(self, X, n_jobs=None):
         """Scores of shape (n_samples, n_outputs); X is a validated array or CSR matrix."""

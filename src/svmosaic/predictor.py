@@ -32,13 +32,16 @@ class BasePredictor:
         self._calibration = getattr(self._head, "calibration", None)
         self.classes = getattr(self._head, "classes", None)
         self._labels = None if self.classes is None else list(self.classes)
+        center = getattr(self._head, "center", None)
+        # Of a head with one value per row: what makes it of a score.
+        self._units = None if center is None or np.ndim(center) else (float(center), float(self._head.scale))
 
     def __call__(self, X):
         """The same as `predict`."""
         return self.predict(X)
 
     def predict(self, X, n_threads=1):
-        """The answer for one row (a scalar for a classifier), or for each row of a batch.
+        """The answer for one row (a scalar, unless there are several targets), or for each row of a batch.
 
         Parameters
         ----------
@@ -161,7 +164,10 @@ class Predictor(BasePredictor):
             scorer = self._direct.get(X.dtype)
             if scorer is not None:
                 X = X if self._scaling is None else self._scaling.scale(X)
-                return self._labels[scorer.best_of_row(X)]
+                if self._units is None:
+                    return self._labels[scorer.best_of_row(X)]
+                center, scale = self._units
+                return center + scale * scorer.first_score(X)
         return super().predict(X, n_threads)
 
     def decision_function(self, X, n_threads=1):
@@ -205,7 +211,7 @@ class Predictor(BasePredictor):
             # Two threads may both come here first: they build the same, and one is kept.
             scorer = pack_scorer(gate, self._state["tiles"], self._state.get("curves"), dtype)
             scorer = self._scorers.setdefault(dtype, scorer)
-            if self._labels is not None and self._calibration is None:
+            if self._units is not None or (self._labels is not None and self._calibration is None):
                 self._direct[dtype] = scorer
         return scorer
 

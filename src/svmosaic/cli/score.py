@@ -3,13 +3,7 @@
 import numpy as np
 
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, say
-from svmosaic.cli._metrics import (
-    add_threshold,
-    check_threshold,
-    classification_metrics,
-    metric_lines,
-    predicted_by,
-)
+from svmosaic.cli._metrics import TITLES, add_threshold, check_threshold, metric_lines, predicted_by
 from svmosaic.tabular.formats import TableError, find_column, is_npy, name_of
 
 
@@ -26,22 +20,23 @@ def add_arguments(parser):
 def run(options):
     """Predict chunk by chunk, and count."""
     from svmosaic.cli.predict import chunks_of
+    from svmosaic.interpretation.quality import answers_of, quality_of
     from svmosaic.tabular.preparation import clean_labels
     from svmosaic.tabular.trained_model import open_model
 
     model = open_model(options.model)
     check_threshold(model, options.threshold)
-    truth, predicted, scores, probabilities, without = [], [], [], [], 0
+    truth, answers, without = [], [], 0
     with Bar(options.quiet) as bar, bar.step("scoring") as update:
         for table in chunks_of(model, options, 50_000, update):
             y, there = clean_labels(_labels(model, table, options))
-            found = scored(model, model.rows(table, name_of(options.data)), options.threshold)
+            found = answers_of(model.pipeline, model.rows(table, name_of(options.data)))
             truth.append(_as_classes(y, model))
-            for parts, part in zip((predicted, scores, probabilities), found, strict=True):
-                parts.append(None if part is None else part[there])
+            answers.append({name: values[there] for name, values in found.items()})
             without += int((~there).sum())
-    truth, predicted, scores = (np.concatenate(parts) for parts in (truth, predicted, scores))
-    probabilities = None if probabilities[0] is None else np.concatenate(probabilities)
+    truth = np.concatenate(truth)
+    answers = {name: np.concatenate([part[name] for part in answers]) for name in answers[0]}
+    predicted = predicted_by(options.threshold, model.classes, answers["predicted"], answers.get("probabilities"))
     if len(truth) == 0:
         raise TableError(f"{name_of(options.data)} has no row with a label")
     known = np.isin(truth, model.classes)
@@ -50,18 +45,8 @@ def run(options):
             f"none of the labels of {name_of(options.data)} is a class of the model "
             f"({', '.join(map(str, model.classes[:8]))}): is it the model of another data set?"
         )
-    metrics = classification_metrics(truth, predicted, model.classes, scores, probabilities)
+    metrics = quality_of(model.classes, truth, answers | {"predicted": predicted})
     _report(options, model, metrics, truth, predicted, without, int((~known).sum()))
-
-
-def scored(model, rows, threshold=None):
-    """Predictions, scores, and probabilities (None without a calibration) of rows, which are scored once."""
-    from svmosaic.heads import head_of, in_columns
-
-    head, scores = head_of(model.estimator), model.pipeline.decision_function(rows)
-    probabilities = None if head.calibration is None else head.probabilities(in_columns(scores))
-    answers = head.answers(in_columns(scores))
-    return predicted_by(threshold, model.classes, answers, probabilities), scores, probabilities
 
 
 def _labels(model, table, options):
@@ -91,7 +76,7 @@ def _report(options, model, metrics, truth, predicted, without, unknown):
     truth, predicted, names = truth.astype(str), predicted.astype(str), model.classes.astype(str)
     precision, recall, _, count = precision_recall_fscore_support(truth, predicted, labels=names, zero_division=0)
     facts = {
-        "rows": len(truth), **metrics,
+        "rows": len(truth), **{name: metrics.get(name) for name in TITLES},
         "rows_without_label": without, "rows_of_unknown_class": unknown,
         "classes": [
             {"class": name, "rows": count[c], "precision": precision[c], "recall": recall[c]}

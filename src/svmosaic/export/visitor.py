@@ -13,7 +13,7 @@ import numpy as np
 
 from svmosaic import registry
 from svmosaic.export.preparation import Preparation, PreparationError, columns_as_features, read_preparation
-from svmosaic.heads import Classify, head_of
+from svmosaic.heads import head_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Whole:
 
     Attributes
     ----------
-    estimator : fitted classifier of this library
+    estimator : fitted estimator of this library
     preparation : Preparation
         From the columns of a table to the rows that the estimator takes.
     named : bool
@@ -42,17 +42,28 @@ class Whole:
         return type(self.estimator).__name__
 
     @property
-    def classes(self) -> np.ndarray:
-        return head_of(self.estimator).classes
+    def classes(self) -> np.ndarray | None:
+        """Of a classifier; None for a regressor."""
+        return getattr(head_of(self.estimator), "classes", None)
+
+    @property
+    def offset(self) -> np.ndarray:
+        """What is added to each score, of a regressor the means of y; of shape (n_outputs,)."""
+        return head_of(self.estimator).offset
+
+    @property
+    def one_value(self) -> bool:
+        """Whether a regressor answers with one number per row instead of an array."""
+        return self.classes is None and np.ndim(head_of(self.estimator).center) == 0
 
     @property
     def n_outputs(self) -> int:
-        """Scores of a row: one for two classes, else one for each."""
+        """Scores of a row: one for two classes, else one for each; of a regressor one per target."""
         return head_of(self.estimator).n_outputs
 
     @property
     def output_names(self) -> list[str]:
-        """The class that a positive score of each output is for."""
+        """The class that a positive score of each output is for, or the target."""
         return head_of(self.estimator).output_names
 
     @property
@@ -80,8 +91,12 @@ class Target(ABC):
         (target, form, rows) -> scores.
     links : collection of str
         Links that `score` can write.
+    heads : collection of str
+        Heads that `finish` can write. `score` adds the offsets of a `Whole` to the scores if "Regress" is among them.
     refused : dict
         From the class of a model that could be written, but for a reason of this language, to the reason.
+    offset : ndarray of shape (n_outputs,)
+        What `score` adds to the scores; set by `write`, all zero for a classifier.
     unexplained : str or None
         Why the model at hand has no contributions of its columns; set by `write`.
     """
@@ -92,8 +107,10 @@ class Target(ABC):
     calibrations: ClassVar[dict[str, Callable]] = {}
     forms: ClassVar[dict[str, Callable]] = {}
     links: ClassVar[Any] = ("identity",)
+    heads: ClassVar[Any] = ("Classify",)
     refused: ClassVar[dict[str, str]] = {}
     unexplained: str | None = None
+    offset: np.ndarray = np.zeros(1)
     map_advice: ClassVar[str] = "apply it to the rows, and export a model fitted to them"
 
     @abstractmethod
@@ -114,7 +131,10 @@ class Target(ABC):
 
     @abstractmethod
     def finish(self, whole: Whole, scores, probabilities) -> Any:
-        """Decide for a class (by probabilities, unless they are None) and return all that was written."""
+        """Decide for a class (by probabilities, unless they are None) and return all that was written.
+
+        Of a regressor (`whole.classes` is None), scores are the values.
+        """
 
     def explain(self, whole: Whole, mosaic, rows, codes) -> None:
         """What each column contributes to the scores; called only where these are sums over columns."""
@@ -144,7 +164,7 @@ def write(model, target: Target, *, explain=False):
 
     Parameters
     ----------
-    model : fitted classifier of this library, pipeline that ends in one, or TrainedModel
+    model : fitted estimator of this library, pipeline that ends in one, or TrainedModel
     target : Target
         A new one for each call.
     explain : bool or None, default=False
@@ -156,17 +176,19 @@ def write(model, target: Target, *, explain=False):
     """
     whole = take_apart(model, target)
     head = head_of(whole.estimator)
-    if not isinstance(head, Classify):
+    if type(head).__name__ not in target.heads:
         raise target.error(f"the head {type(head).__name__} cannot be written as {target.language}")
     mosaic, form = _form(whole, target)
     target.unexplained = why = _why_not_explained(whole, mosaic)
     if explain and why is not None:
         raise target.error(f"{why}: explain=True cannot be written as {target.language}")
     explain = why is None if explain is None else explain
+    target.offset = whole.offset
     rows = target.begin(whole)
     if mosaic is None:
         scores = target.forms[type(form).__name__](target, form, rows)
     else:
+        mosaic = mosaic.in_units(head)
         if mosaic.features.affine is not None:
             center, factor = mosaic.features.affine
             rows = target.scale(center, factor, rows)
@@ -175,7 +197,7 @@ def write(model, target: Target, *, explain=False):
         scores = target.score(tiles, rows, codes)
         if explain:
             target.explain(whole, tiles, rows, codes)
-    calibration = head.calibration or getattr(form, "calibration", None)
+    calibration = getattr(head, "calibration", None) or getattr(form, "calibration", None)
     probabilities = None
     if calibration is not None:
         kind = type(calibration).__name__

@@ -1,7 +1,7 @@
-"""What every classifier with a fitted mosaic gives: scores, predictors, explanations, regions, exports."""
+"""What every estimator with a fitted mosaic gives: scores, predictors, explanations, regions, exports."""
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import validate_rows
@@ -15,19 +15,18 @@ from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.rows import row_blocks
 
 
-class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, ClassifierMixin, BaseEstimator):
-    """A classifier whose `fit` leaves `classes_`, `mosaic_`, `calibration_` and `region_counts_`."""
+class MosaicMixin(ImportanceMixin, ExportMixin):
+    """What `mosaic_`, the attributes of a head and `region_counts_` are good for."""
 
-    def decision_function(self, X):
-        """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+    def _scores(self, X):
+        """Scores of shape (n_samples, n_outputs)."""
         check_is_fitted(self)
         X = self._rows(X)
         blocks = row_blocks(X.shape[0], self.mosaic_.n_bytes / 8)
         if len(blocks) == 1:
-            scores = self.mosaic_.decision_function(X, self.n_jobs)
-        else:  # so that an interrupt gets through
-            scores = np.concatenate([self.mosaic_.decision_function(X[rows], self.n_jobs) for rows in blocks])
-        return head_of(self).shaped(scores)
+            return self.mosaic_.decision_function(X, self.n_jobs)
+        # By blocks, so that an interrupt gets through.
+        return np.concatenate([self.mosaic_.decision_function(X[rows], self.n_jobs) for rows in blocks])
 
     def predictor(self):
         """A `Predictor`: the fitted model packed for many small calls, without scikit-learn's checks.
@@ -37,10 +36,10 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         Predictor
         """
         check_is_fitted(self)
-        return self.mosaic_.compile(self.classes_, getattr(self, "calibration_", None))
+        return self.mosaic_.compile(head=head_of(self))
 
     def explain(self, X):
-        """Take the scores of rows apart into tiles and features, exactly.
+        """Take the scores of rows apart into tiles and features, exactly; of a regressor, predictions in units of y.
 
         Parameters
         ----------
@@ -60,10 +59,11 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         """What each tile is about, on the training data: a `Table` with one line a tile.
 
         A row counts for the tile that its gate gives most weight to; with several gates once for each gate, which a
-        column names. Columns: rows, the most frequent class, accuracy,
-        the share of each class, and the features whose contributions vary most within the region (the mean absolute
-        deviation from their mean; with one output and straight tiles, with the sign of the weight). `to_frame()` gives
-        a pandas DataFrame, `svmosaic.interpretation.describe_regions` the regions in words.
+        column names. Columns: rows; of a classifier the most frequent class, accuracy and the share of each class, of a
+        regressor the mean of y, its standard deviation and the mean absolute error; and the features whose
+        contributions vary most within the region (the mean absolute deviation from their mean; with one output and
+        straight tiles, with the sign of the weight). `to_frame()` gives a pandas DataFrame,
+        `svmosaic.interpretation.describe_regions` the regions in words.
         """
         if not hasattr(self, "region_counts_"):
             raise AttributeError(f"this {type(self).__name__} has no counts of its training rows: fit it first")
@@ -73,6 +73,8 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
     def curves_(self):
         """What each feature does to the margins of the tiles and on the whole: `Curves`, for models with `pieces`.
 
+        Those of a regressor are in units of y.
+
         ``curves_[feature]`` has `knots`, `values` of each tile and output, and their `mean` over the tiles, weighted by
         their training rows; ``curves_.ranking()`` lists features by the spread of that mean.
         """
@@ -80,7 +82,7 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
             raise AttributeError(f"this {type(self).__name__} has no curves: fit it first")
         head, counts = head_of(self), getattr(self, "region_counts_", None)
         rows = None if counts is None else head.region_columns(counts)["rows"]
-        return curves_of(self.mosaic_, rows, head.output_names, self._row_names)
+        return curves_of(self.mosaic_.in_units(head), rows, head.output_names, self._row_names)
 
     def summarise_regions(self, X, y):
         """The same as `regions_`, of other rows, and each region in words.
@@ -92,21 +94,18 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or, of a regressor with several targets, (n_samples, n_targets)
         """
         from svmosaic.interpretation.regions import words_of_tiles
 
         check_is_fitted(self)
         given, X = X, self._rows(X)
-        y = np.asarray(y)
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y has classes that the model does not know: {unknown.tolist()!r}")
-        if len(y) != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
+        truth = head_of(self).truth(y)
+        if len(truth) != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but y has {len(truth)}")
         gate_rows, tile_rows = self.mosaic_.features.rows(X)
         codes = self.mosaic_.gate.code(gate_rows, self.n_jobs)
-        counts = self._count_regions(tile_rows, np.searchsorted(self.classes_, y), codes)
+        counts = self._count_regions(tile_rows, truth, codes)
         table = regions_table(self.mosaic_, counts, head_of(self), self._row_names, groups=self._groups)
         return Table({**table.columns, **words_of_tiles(self, given, self.mosaic_.n_tiles)})
 
@@ -138,12 +137,35 @@ class BaseMosaicClassifier(ProbabilityMixin, ImportanceMixin, ExportMixin, Class
     def _check_pieces(self):
         check_pieces(self._pieces)
 
-    def _count_regions(self, tile_rows, label, codes):
+    def _count_regions(self, tile_rows, truth, codes):
         """Counts for `regions_`: one pass of scoring."""
         found = head_of(self).found(self.mosaic_.score_codes(tile_rows, *codes, self.n_jobs))
-        return count_regions(self.mosaic_, head_of(self), codes, label, found, tile_rows)
+        return count_regions(self.mosaic_, head_of(self), codes, truth, found, tile_rows)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        return tags
+
+
+class BaseMosaicClassifier(ProbabilityMixin, MosaicMixin, ClassifierMixin, BaseEstimator):
+    """A classifier whose `fit` leaves `classes_`, `mosaic_`, `calibration_` and `region_counts_`."""
+
+    def decision_function(self, X):
+        """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        scores = self._scores(X)  # first: NotFittedError, not AttributeError
+        return head_of(self).shaped(scores)
+
+
+class BaseMosaicRegressor(MosaicMixin, RegressorMixin, BaseEstimator):
+    """A regressor whose `fit` leaves `head_`, `mosaic_` and `region_counts_`."""
+
+    def predict(self, X):
+        """Values in the units of y, of shape (n_samples,) or, with several targets, (n_samples, n_targets)."""
+        scores = self._scores(X)
+        return head_of(self).answers(scores)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
         return tags

@@ -14,7 +14,7 @@ from svmosaic.calibration import cross_fit
 from svmosaic.couplings import Coupling
 from svmosaic.explain import count_regions
 from svmosaic.gates import place_centers
-from svmosaic.losses import Loss
+from svmosaic.losses import Loss, parameters_of
 from svmosaic.models._em_rows import MemoryEMRows
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, row_blocks, split_bias
@@ -35,7 +35,7 @@ class Options:
     solver, tol, max_iter, n_jobs, sgd
         See `svmosaic.solvers.solve`.
     loss_parameters : dict
-        Of the loss, such as `epsilon`.
+        Of the loss, such as `epsilon`: numbers, or lists with one for each output.
     sight : Sight, optional
         What the tiles see, if some see less than whole rows.
     """
@@ -50,6 +50,10 @@ class Options:
     sgd: SgdOptions | None = None
     loss_parameters: dict = field(default_factory=dict)
     sight: Sight | None = None
+
+    def parameters_of(self, output) -> dict:
+        """The parameters of the loss of an output."""
+        return parameters_of(self.loss_parameters, output)
 
 
 @dataclass(frozen=True)
@@ -249,7 +253,7 @@ class MemoryRows:
         """One problem per output."""
         target, cost = self.target, options.C * self.target.weight
         targets = [
-            options.loss.rows(target.wanted(c), cost, **options.loss_parameters) for c in range(target.n_outputs)
+            options.loss.rows(target.wanted(c), cost, **options.parameters_of(c)) for c in range(target.n_outputs)
         ]
         return problems_of(
             Rows(self.tile_rows, options.bias), self.codes, coupling, options.loss, targets, options.sight

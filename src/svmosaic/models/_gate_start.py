@@ -3,7 +3,7 @@
 import numpy as np
 
 from svmosaic.gates import place_centers, principal_components
-from svmosaic.models.locally_linear import code_gate
+from svmosaic.models._anchors import code_gate
 
 # The axes of each of several gates are scaled by up to this share, so that rows have other neighbors in each of them.
 SPREAD = 0.3

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from svmosaic.heads import head_of
+
 
 class ImportanceMixin:
     """`feature_importances_` of a fitted mosaic."""
@@ -25,7 +27,7 @@ class ImportanceMixin:
                 f"{self.n_features_in_} of X, which have no weights of their own"
             )
         counts = getattr(self, "region_counts_", None)
-        rows = np.ones(len(coef)) if counts is None else counts["classes"].sum(axis=1)
+        rows = np.ones(len(coef)) if counts is None else head_of(self).region_columns(counts)["rows"]
         return weighted_importances(coef, rows)
 
 

@@ -19,13 +19,72 @@ def _can_stream(estimator):
         raise AttributeError(
             f"{name}.partial_fit is stochastic: solver must be 'auto' or 'sgd' for it, got {estimator.solver!r}"
         )
-    if estimator.multi_class == "crammer_singer":
+    if getattr(estimator, "multi_class", "ovr") == "crammer_singer":
         raise AttributeError(f"{name}.partial_fit needs multi_class='ovr', got 'crammer_singer'")
     return True
 
 
 class StreamMixin:
-    """`partial_fit`, and the parameters of stochastic descent, for a `ComposedClassifier`."""
+    """Batches, and the parameters of stochastic descent, for a `ComposedModel`."""
+
+    def _take_batch(self, X, target, first):
+        """One pass of stochastic descent over a validated batch."""
+        options = self._options()
+        if first:
+            rng = check_random_state(self.random_state)
+            rows = MemoryRows.of(X, target, self._fit_map(X, target, rng))
+            gate = self._fit_gate(rows, rng)
+            self.n_samples_seen_ = 0
+            self._stream = None
+        else:
+            rows, gate = MemoryRows.of(X, target, self.mosaic_.feature_map), self.mosaic_.gate
+        coupling = self._couple(gate.n_tiles)
+        if self._stream is not None and self._stream[0].last.dtype != rows.tile_rows.dtype == np.float64:
+            rows.tile_rows = rows.tile_rows.astype(np.float32)
+        rows.encode(gate, options)
+        problems = rows.problems(coupling, options)
+        if self._stream is None:
+            self._stream = self._start_stream(rows, coupling, options.bias, problems[0].n_rows // rows.n_rows, first)
+        control = Control()
+        control.run_all(
+            lambda c: self._stream[c].run(problems[c], control=control.for_task((c, None), 0, 1)), len(problems),
+            effective_n_jobs(self.n_jobs),
+        )  # fmt: skip
+        weights = [descent.weights for descent in self._stream]
+        mosaic = Mosaic(gate, *tiles_of(coupling, weights, options.bias), feature_map=rows.feature_map)
+        vars(self).update(self._attributes(target.head)(mosaic, coupling, weights))
+        self.objective_ = self.dual_gap_ = np.full(len(weights), np.nan)
+        self.n_iter_ = 1
+        self.n_samples_seen_ += rows.n_rows
+        return self
+
+    def _remember(self, head, fitted, n_rows):
+        super()._remember(head, fitted, n_rows)
+        self.n_samples_seen_, self._stream = n_rows, None
+
+    def _start_stream(self, rows, coupling, bias, n_sides, first):
+        """A descent for each output, from zero or from what `fit` left; a sample is `n_sides` rows of the problem."""
+        n_rows = n_sides * (self.stream_length or self.n_samples_seen_ or rows.n_rows)
+        shape = (rows.target.n_outputs, coupling.n_tiles, rows.tile_rows.shape[1] + 1)
+        weights = np.zeros(shape, dtype=rows.tile_rows.dtype)
+        if not first:
+            weights[:, :, :-1] = self.mosaic_.coef.transpose(1, 0, 2)
+            if bias:
+                weights[:, :, -1] = self.mosaic_.intercept.T / bias
+        return [StochasticDescent(n_rows, self._sgd_options(), start) for start in weights]
+
+    def _sgd_options(self):
+        t0 = None if self.t0 is None else float(self.t0)
+        return SgdOptions(bool(self.shuffle), bool(self.average), not self.penalize_intercept, t0)
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_real("t0", self.t0, at_least=1, optional=True)
+        check_real("stream_length", self.stream_length, at_least=1, integer=True, optional=True)
+
+
+class ClassifierStreamMixin(StreamMixin):
+    """`partial_fit` of a classifier."""
 
     @available_if(_can_stream)
     @all_or_nothing
@@ -59,55 +118,32 @@ class StreamMixin:
         X, target = validate_batch(
             self, X, y, None if first else self.classes_, classes, sample_weight, self.class_weight
         )
-        options = self._options()
-        if first:
-            rng = check_random_state(self.random_state)
-            rows = MemoryRows.of(X, target, self._fit_map(X, target, rng))
-            gate = self._fit_gate(rows, rng)
-            self.n_samples_seen_ = 0
-            self._stream = None
-        else:
-            rows, gate = MemoryRows.of(X, target, self.mosaic_.feature_map), self.mosaic_.gate
-        coupling = self._couple(gate.n_tiles)
-        if self._stream is None:
-            self._stream = self._start_stream(rows, coupling, options.bias, first)
-        if self._stream[0].last.dtype == np.float32 and rows.tile_rows.dtype == np.float64:
-            rows.tile_rows = rows.tile_rows.astype(np.float32)
-        rows.encode(gate, options)
-        problems = rows.problems(coupling, options)
-        control = Control()
-        control.run_all(
-            lambda c: self._stream[c].run(problems[c], control=control.for_task((c, None), 0, 1)), len(problems),
-            effective_n_jobs(self.n_jobs),
-        )  # fmt: skip
-        weights = [descent.weights for descent in self._stream]
-        mosaic = Mosaic(gate, *tiles_of(coupling, weights, options.bias), feature_map=rows.feature_map)
-        vars(self).update(self._attributes(target.classes)(mosaic, coupling, weights))
-        self.objective_ = self.dual_gap_ = np.full(len(weights), np.nan)
-        self.n_iter_ = 1
-        self.n_samples_seen_ += rows.n_rows
-        return self
+        return self._take_batch(X, target, first)
 
-    def _remember(self, classes, fitted, calibration, n_rows):
-        super()._remember(classes, fitted, calibration, n_rows)
-        self.n_samples_seen_, self._stream = n_rows, None
 
-    def _start_stream(self, rows, coupling, bias, first):
-        """A descent for each output, from zero or from what `fit` left."""
-        n_rows = self.stream_length or self.n_samples_seen_ or rows.n_rows
-        shape = (rows.target.n_outputs, coupling.n_tiles, rows.tile_rows.shape[1] + 1)
-        weights = np.zeros(shape, dtype=rows.tile_rows.dtype)
-        if not first:
-            weights[:, :, :-1] = self.mosaic_.coef.transpose(1, 0, 2)
-            if bias:
-                weights[:, :, -1] = self.mosaic_.intercept.T / bias
-        return [StochasticDescent(n_rows, self._sgd_options(), start) for start in weights]
+class RegressorStreamMixin(StreamMixin):
+    """`partial_fit` of a regressor."""
 
-    def _sgd_options(self):
-        t0 = None if self.t0 is None else float(self.t0)
-        return SgdOptions(bool(self.shuffle), bool(self.average), not self.penalize_intercept, t0)
+    @available_if(_can_stream)
+    @all_or_nothing
+    def partial_fit(self, X, y, sample_weight=None):
+        """One pass of stochastic descent over a batch, as `LocallyLinearSVC.partial_fit` makes it.
 
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("t0", self.t0, at_least=1, optional=True)
-        check_real("stream_length", self.stream_length, at_least=1, integer=True, optional=True)
+        The first batch also finds the mean and the standard deviation by which y is normalized; it should be a fair
+        sample of the stream.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+            Multiplies C for each row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        first = not hasattr(self, "mosaic_")
+        X, target = self._validated(X, y, sample_weight, head=None if first else self.head_, reset=first)
+        return self._take_batch(X, target, first)

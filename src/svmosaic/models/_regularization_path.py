@@ -4,8 +4,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import validate_training
-from svmosaic.models._composed import ComposedClassifier
+from svmosaic.models._composed import ComposedModel
 from svmosaic.models._composed_fit import MemoryRows, fit_composed
 from svmosaic.models._progress import Progress
 
@@ -15,7 +14,7 @@ PATH_PARAMETERS = ("C", "global_reg")
 
 def has_path(estimator) -> bool:
     """Whether `fit_path` can do better than one fit per setting: not where the gate depends on the tiles."""
-    return isinstance(estimator, ComposedClassifier)
+    return isinstance(estimator, ComposedModel)
 
 
 def fit_path(estimator, X, y, settings):
@@ -27,22 +26,20 @@ def fit_path(estimator, X, y, settings):
 
     Parameters
     ----------
-    estimator : a mosaic classifier whose gate is fitted first
-    X, y : training rows and labels
+    estimator : a mosaic whose gate is fitted first
+    X, y : training rows, and their labels or values
     settings : sequence of dict
         Values of `C` and `global_reg` (those the estimator has), best ordered by rising C.
     """
     if not has_path(estimator):
-        raise TypeError(
-            f"fit_path needs a mosaic classifier whose gate is fitted first, got {type(estimator).__name__}"
-        )
+        raise TypeError(f"fit_path needs a mosaic whose gate is fitted first, got {type(estimator).__name__}")
     for setting in settings:
         unknown = set(setting) - set(PATH_PARAMETERS)
         if unknown:
             raise ValueError(f"fit_path varies {' and '.join(PATH_PARAMETERS)} only, got {sorted(unknown)}")
     first = clone(estimator)
     first._check_parameters()
-    X, target = validate_training(first, X, y, None, first.class_weight)
+    X, target = first._validated(X, y, None)
     rng = check_random_state(first.random_state)
     rows = MemoryRows.of(X, target, first._fit_map(X, target, rng))
     gate = first._fit_gate(rows, rng)
@@ -58,7 +55,7 @@ def fit_path(estimator, X, y, settings):
             rows, gate, model._couple(gate.n_tiles), model._options(), Progress(model), rng,
             solve_tiles=model._solving(), show=dict, start=start,
         )  # fmt: skip
-        model._remember(target.classes, fitted, None, rows.n_rows)
+        model._remember(target.head, fitted, rows.n_rows)
         solutions = fitted.solved.solutions
         # Stochastic descent has no duals to start from.
         has_duals = all(s.alpha is not None and np.isfinite(s.alpha).all() for s in solutions)

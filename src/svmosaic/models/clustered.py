@@ -1,17 +1,8 @@
 """Clustered SVM (Gu and Han, AISTATS 2013), and its baseline of independent cells."""
 
-from functools import partial
-
-import numpy as np
-
-from svmosaic._validation import check_real
-from svmosaic.couplings import Coupling
-from svmosaic.gates import DistanceGate
+from svmosaic.models._cells import GROUP_ROUNDS, ClusteredCells, KMeansCells
 from svmosaic.models._composed import ComposedClassifier
-from svmosaic.models._composed_fit import Solved, solve_outputs
 from svmosaic.models._probabilities import CALIBRATION_PARAMETER
-from svmosaic.rows import split_bias
-from svmosaic.solvers import SOLVERS
 
 _PARAMETERS = """n_clusters : int, default=8
         Number of cells. Fewer are used where there are fewer distinct rows.
@@ -54,47 +45,8 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
         A curve per feature and cell instead of a slope, as in `LinearSVC`; the cells stay as they are without it.
     """.replace("@CALIBRATION@", CALIBRATION_PARAMETER)
 
-# How often weights and groups are fitted in turn where cells form groups: a few rounds settle the groups.
-_GROUP_ROUNDS = 5
 
-
-class _CellSVC(ComposedClassifier):
-    """k-means cells with one linear SVM each; how they are tied is up to the subclass."""
-
-    _keeps_empty_cells = False
-    _solvers = (*SOLVERS, "sgd")
-
-    @property
-    def coef_(self):
-        return self.mosaic_.coef
-
-    @property
-    def intercept_(self):
-        return self.mosaic_.intercept
-
-    @property
-    def cluster_centers_(self):
-        return self.mosaic_.gate.centers
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("n_clusters", self.n_clusters, at_least=1, integer=True)
-        check_real("rows_per_cluster", self.rows_per_cluster, at_least=1, integer=True, optional=True)
-        check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
-
-    def _fit_gate(self, rows, rng):
-        centers = rows.place(
-            self.n_clusters, source="kmeans" if self.clusterer is None else self.clusterer,
-            rows_per_center=self.rows_per_cluster, max_iter=self.kmeans_iter, rng=rng, name="clusterer",
-        )  # fmt: skip
-        gate = DistanceGate(centers)
-        if self._keeps_empty_cells:
-            return gate
-        used = rows.used(gate)
-        return gate if used.all() else DistanceGate(gate.centers[used])
-
-
-class KMeansSVC(_CellSVC):
+class KMeansSVC(KMeansCells, ComposedClassifier):
     __doc__ = rf"""k-means, then one linear SVM in each cell.
 
     Cell k gets the minimiser over its own samples of
@@ -109,7 +61,7 @@ class KMeansSVC(_CellSVC):
     ----------
     {_PARAMETERS}coupling : ClusteredTasks or None, default=None
         None: independent cells. Otherwise cells form groups of similar weights: its penalty takes the place of
-        :math:`\tfrac12 \lVert W \rVert^2`, and weights and groups are fitted in turn, {_GROUP_ROUNDS} times.
+        :math:`\tfrac12 \lVert W \rVert^2`, and weights and groups are fitted in turn, {GROUP_ROUNDS} times.
     {_SHARED_PARAMETERS}
     Attributes
     ----------
@@ -183,24 +135,8 @@ class KMeansSVC(_CellSVC):
         self.max_time = max_time
         self.pieces = pieces
 
-    def _n_solves(self):
-        return 1 if self.coupling is None else _GROUP_ROUNDS
 
-    def _solving(self):
-        return solve_outputs if self.coupling is None else partial(_solve_in_groups, self.coupling)
-
-
-def _solve_in_groups(tasks, rows, coupling, options, progress, rng, start=None) -> Solved:
-    """Weights and groups of tiles in turn, in the place of `solve_outputs`."""
-    following = tasks.start(coupling.n_tiles)
-    for _ in range(_GROUP_ROUNDS):
-        solved = solve_outputs(rows, following, options, progress, rng, start)
-        weights = np.concatenate([following.tiles(w) for w in solved.weights], axis=1)
-        following = tasks.fit(weights, following)
-    return solved
-
-
-class ClusteredSVC(_CellSVC):
+class ClusteredSVC(ClusteredCells, ComposedClassifier):
     __doc__ = rf"""Clustered SVM: one linear SVM a k-means cell, all pulled towards a global one.
 
     Minimises over the global vector w and the cells' vectors (biases included)
@@ -252,8 +188,6 @@ class ClusteredSVC(_CellSVC):
     True
     """
 
-    _keeps_empty_cells = True
-
     def __init__(
         self,
         n_clusters=8,
@@ -296,19 +230,3 @@ class ClusteredSVC(_CellSVC):
         self.verbose = verbose
         self.max_time = max_time
         self.pieces = pieces
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("global_reg", self.global_reg, above=0)
-
-    def _couple(self, n_tiles):
-        return Coupling.to_global(n_tiles, self.global_reg)
-
-    def _attributes(self, classes):
-        common, bias, global_reg = super()._attributes(classes), self._options().bias, self.global_reg
-
-        def attributes(mosaic, coupling, weights):
-            coef, intercept = split_bias(np.stack([w[-1] for w in weights]) / np.sqrt(global_reg), bias)
-            return {**common(mosaic, coupling, weights), "global_coef_": coef, "global_intercept_": intercept}
-
-        return attributes

@@ -1,11 +1,32 @@
 """The linear SVM: one tile, the baseline of all."""
 
+import numpy as np
+
 from svmosaic.gates import SingleCell
-from svmosaic.models._composed import ComposedClassifier
+from svmosaic.heads import head_of
+from svmosaic.models import _values
+from svmosaic.models._composed import ComposedClassifier, ComposedRegressor
 from svmosaic.solvers import SOLVERS
 
 
-class LinearSVC(ComposedClassifier):
+class _SingleTile:
+    """One tile, for a `ComposedModel`."""
+
+    _solvers: tuple[str, ...] = (*SOLVERS, "sgd")
+
+    @property
+    def coef_(self):
+        return head_of(self).slopes(self.mosaic_.coef)[0]
+
+    @property
+    def intercept_(self):
+        return head_of(self).values(self.mosaic_.intercept)[0]
+
+    def _fit_gate(self, rows, rng):
+        return SingleCell()
+
+
+class LinearSVC(_SingleTile, ComposedClassifier):
     r"""Linear support vector classifier with a certificate.
 
     For two classes, minimises over w (bias included)
@@ -84,8 +105,6 @@ class LinearSVC(ComposedClassifier):
     True
     """
 
-    _solvers = (*SOLVERS, "sgd")
-
     def __init__(
         self,
         C=1.0,
@@ -119,13 +138,90 @@ class LinearSVC(ComposedClassifier):
         self.max_time = max_time
         self.pieces = pieces
 
+
+class LinearSVR(_SingleTile, ComposedRegressor):
+    __doc__ = rf"""Linear support vector regression with a certificate.
+
+    Minimizes over w (bias included)
+
+    .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i \, \text{{loss}}(y_i - \langle w, (x_i, \beta) \rangle)
+
+    with the sample weights s (1 if not given) and :math:`\beta` the `intercept_scaling`, for each target. The bias is
+    penalized like the other weights; it is that of the normalized y, whose mean is zero. With ``normalize_y=False``,
+    the objective is that of scikit-learn's `LinearSVR`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the size of the weights.
+    {_values.loss_parameters("epsilon_insensitive")}solver : {{"auto", "dual", "newton", "sgd"}}, default="auto"
+        "dual": coordinate descent, best for many features or sparse rows. "newton": second order, best if rows far
+        outnumber features and the only one to converge on badly scaled data. "auto" chooses by cost. "sgd": averaged
+        stochastic gradient descent, which has no certificate: `dual_gap_` is nan.
+    {_values.TOL.replace("@TOL@", "1e-4")}max_iter : int, default=1000
+        Largest number of epochs (dual) or steps (newton).
+    {_values.INTERCEPT}{_values.COMMON}pieces : int, sequence of arrays or None, default=None
+        Gives each feature a piecewise-linear curve instead of a slope, as in `LinearSVC`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        In units of y: ``predict(X)`` is ``X @ coef_.T + intercept_`` without `pieces`.
+    intercept_ : float or ndarray of shape (n_targets,)
+    {_values.ATTRIBUTES}
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from svmosaic import LinearSVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LinearSVR(random_state=0)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        loss="epsilon_insensitive",
+        epsilon=0.1,
+        quantile=0.5,
+        normalize_y=True,
+        solver="auto",
+        tol=1e-4,
+        max_iter=1000,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+        max_time=None,
+        pieces=None,
+    ):
+        self.C = C
+        self.loss = loss
+        self.epsilon = epsilon
+        self.quantile = quantile
+        self.normalize_y = normalize_y
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.max_time = max_time
+        self.pieces = pieces
+
     @property
     def coef_(self):
-        return self.mosaic_.coef[0]
+        coef = super().coef_
+        return coef[0] if np.ndim(self.head_.center) == 0 else coef
 
     @property
     def intercept_(self):
-        return self.mosaic_.intercept[0]
-
-    def _fit_gate(self, rows, rng):
-        return SingleCell()
+        intercept = super().intercept_
+        return float(intercept[0]) if np.ndim(self.head_.center) == 0 else intercept

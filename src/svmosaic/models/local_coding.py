@@ -6,12 +6,13 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic.couplings import Coupling
+from svmosaic.models._anchors import AnchorsMixin
+from svmosaic.models._composed import ComposedClassifier
 from svmosaic.models._composed_fit import solve_outputs
 from svmosaic.models._probabilities import CALIBRATION_PARAMETER
-from svmosaic.models.locally_linear import AnchoredClassifier
 
 
-class LocalCodingSVC(AnchoredClassifier):
+class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
     __doc__ = rf"""Linear SVM on local coordinates: a constant an anchor, blended by the codes.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is

@@ -31,6 +31,7 @@ class CTarget(Target):
     calibrations = CALIBRATIONS
     forms = FORMS
     links = ("identity", "vote", "posterior")
+    heads = ("Classify", "Regress")
     refused = {
         "FusedSVC": "its blend of kernels and densities is beyond the range of float; its parts are svm_ and mixture_"
     }
@@ -72,8 +73,11 @@ class CTarget(Target):
         """Tables and functions of the gate and the tiles."""
         self.n_tiles = mosaic.n_tiles
         tables = [array("intercept", mosaic.intercept), array("coef", mosaic.coef)]
+        if self.offset.any():
+            tables.append(array("offset", self.offset, "double"))
         dot = [] if self.curves else [_DOT]
-        self.sections += [*tables, *dot, codes, _LINKS[mosaic.link], self.prepared(self._of_tiles(_SCORES))]
+        scores = self._of_tiles(_SCORES).replace("@START@", "offset[c]" if self.offset.any() else "0")
+        self.sections += [*tables, *dot, codes, _LINKS[mosaic.link], self.prepared(scores)]
 
     def explain(self, whole, mosaic, rows, codes):
         """Contributions of the columns."""
@@ -132,21 +136,21 @@ class CTarget(Target):
             "HEADER": self.header,
             "VERSION": __version__,
             "MODEL": whole.name,
-            "CLASSES": len(whole.classes),
+            "CLASSES": 0 if whole.classes is None else len(whole.classes),
             "OUTPUTS": whole.n_outputs,
             "FEATURES": len(whole.preparation.source),
             "COLUMNS": whole.preparation.n_columns,
             "TILES": self.n_tiles,
         }
-        labels = ", ".join(c_string(label) for label in whole.classes)
-        parts = [
-            _TOP,
-            *self.sections,
-            _SCORES_FUNCTION,
-            _PREDICT_BY_SCORE if probabilities is None else probabilities,
-            f"const char *const @NAME@_classes[@CLASSES@] = {{{labels}}};\n",
-        ]
-        head = _HEADER.replace("@PROBABILITIES@", "" if probabilities is None else _PROBABILITIES_HEADER)
+        parts = [_TOP, *self.sections, _SCORES_FUNCTION]
+        if whole.classes is None:
+            parts.append(_PREDICT_VALUE if whole.one_value else _PREDICT_VALUES)
+            head = _VALUES_HEADER.replace("@PREDICT@", _VALUE_HEADER if whole.one_value else _SEVERAL_VALUES_HEADER)
+        else:
+            labels = ", ".join(c_string(label) for label in whole.classes)
+            parts.append(_PREDICT_BY_SCORE if probabilities is None else probabilities)
+            parts.append(f"const char *const @NAME@_classes[@CLASSES@] = {{{labels}}};\n")
+            head = _HEADER.replace("@PROBABILITIES@", "" if probabilities is None else _PROBABILITIES_HEADER)
         text = bool(whole.preparation.text_columns)
         head = head.replace("@TEXT@", TEXT_HEADER if text else "")
         if text:
@@ -198,6 +202,36 @@ _NAMES_HEADER = """
 /* The columns of a row, in its order. A missing value is NAN, a date its days since 1970-01-01, and a text the number
    that @NAME@_text gives for it. */
 extern const char *const @NAME@_columns[@COLUMNS@];
+"""
+
+_VALUES_HEADER = """/* @MODEL@ of svmosaic @VERSION@: @TILES@ tiles, @COLUMNS@ features, @OUTPUTS@ targets. */
+#ifndef @GUARD@
+#define @GUARD@
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { @NAME@_n_features = @COLUMNS@, @NAME@_n_outputs = @OUTPUTS@ };
+
+@NAMES@@TEXT@
+/* The values of one row, one per target. */
+void @NAME@_scores(const float *x, float *values);
+
+@PREDICT@
+@EXPLAIN@
+#ifdef __cplusplus
+}
+#endif
+#endif
+"""
+
+_VALUE_HEADER = """/* The value of one row. */
+float @NAME@_predict(const float *x);
+"""
+
+_SEVERAL_VALUES_HEADER = """/* The same as scores. */
+void @NAME@_predict(const float *x, float *values);
 """
 
 _PROBABILITIES_HEADER = """
@@ -252,7 +286,7 @@ _SCORES = """static void scores_of(const float *@GIVEN@, double *scores) {
 @PREPARE@  int tile[WIDTH];
   double weight[WIDTH];
 @BEND@  choose(x, tile, weight);
-  for (int c = 0; c < OUTPUTS; ++c) scores[c] = 0;
+  for (int c = 0; c < OUTPUTS; ++c) scores[c] = @START@;
   for (int a = 0; a < WIDTH; ++a) {
     if (weight[a] == 0) continue;
     for (int c = 0; c < OUTPUTS; ++c) {
@@ -276,6 +310,16 @@ _PREDICT_BY_SCORE = """int @NAME@_predict(const float *x) {
 #endif
   return best;
 }
+"""
+
+_PREDICT_VALUE = """float @NAME@_predict(const float *x) {
+  double value[OUTPUTS];
+  scores_of(x, value);
+  return (float)value[0];
+}
+"""
+
+_PREDICT_VALUES = """void @NAME@_predict(const float *x, float *values) { @NAME@_scores(x, values); }
 """
 
 _SCORES_FUNCTION = """void @NAME@_scores(const float *x, float *scores) {

@@ -12,7 +12,8 @@ def to_javascript(estimator, path=None):
 
     The module exports `predict(row)`, `scores(row)`, `predictProba(row)` and `explain(row)`, and the constants
     `columns`, `classes` and `outputs`. A row is an object keyed by the columns, or an array in their order; null is a
-    missing value. All is computed in double precision.
+    missing value. All is computed in double precision. Of a regressor, `classes` is null, and `predict` and `scores`
+    give values.
 
     `explain` gives contributions of the columns, which add up to the scores with the intercept, and the tiles that the
     row belongs to. Where scores are no sums over columns (the vote links of the mixtures, densities), contributions are
@@ -20,7 +21,7 @@ def to_javascript(estimator, path=None):
 
     Parameters
     ----------
-    estimator : fitted classifier of this library, pipeline that ends in one, or TrainedModel
+    estimator : fitted estimator of this library, pipeline that ends in one, or TrainedModel
         Without a feature map. Of pipelines, imputers, scalers and one-hot encoders are known.
     path : str or path, optional
         Where to write the module, by custom with the suffix .js or .mjs.

@@ -3,21 +3,21 @@
 /** The columns that a row has, in order: their names, and whether each holds a "number" or "text". */
 export const columns = MODEL.columns;
 
-/** The classes, in the order of predictProba. */
+/** The classes, in the order of predictProba; null for a model that predicts values. */
 export const classes = MODEL.classes;
 
-/** What each score is for: the second of two classes, else one class each. */
+/** What each score is for: the second of two classes, else one class or one target each. */
 export const outputs = MODEL.outputs;
 
 /**
- * The class of a row.
+ * The class of a row, or its value; of several targets, an array of values.
  * @param row an object keyed by the columns, or an array in their order; null for a missing value
  */
 export function predict(row) {
-  return classes[winner(scoresOf(prepared(row)))];
+  return answerOf(scoresOf(prepared(row)));
 }
 
-/** The scores of a row, one per output; of two classes, a positive score is for the second. */
+/** The scores of a row, one per output; of two classes, a positive score is for the second. Without classes, the values. */
 export function scores(row) {
   return scoresOf(prepared(row));
 }
@@ -40,7 +40,7 @@ export function explain(row) {
   const x = prepared(row);
   const found = scoresOf(x);
   const answer = {
-    label: classes[winner(found)],
+    label: answerOf(found),
     scores: found,
     probabilities: MODEL.calibration === null ? null : calibrated(found),
     contributions: null,
@@ -60,7 +60,7 @@ export function explain(row) {
   }
   if (MODEL.unexplained !== null) return answer;
   const nFeatures = rows.length;
-  answer.intercept = outputs.map(() => 0);
+  answer.intercept = Array.from(MODEL.offset);
   answer.contributions = outputs.map((_, c) => {
     const sums = columns.map(() => 0);
     for (const { tile, weight } of answer.tiles) {
@@ -165,7 +165,7 @@ function scoresOf(x) {
   const scaled = scaledRow(x);
   const code = codeOf(scaled);
   const rows = bent(MODEL.ramps, scaled);
-  const sums = outputs.map(() => 0);
+  const sums = Array.from(MODEL.offset);
   for (let a = 0; a < code.tile.length; ++a) {
     if (code.weight[a] === 0) continue;
     marginsOf(code.tile[a], rows).forEach((margin, c) => {
@@ -397,6 +397,11 @@ const FORMS = {
 };
 
 // ---- decisions ------------------------------------------------------------------------------------------------------
+
+function answerOf(found) {
+  if (classes === null) return MODEL.oneValue ? found[0] : found;
+  return classes[winner(found)];
+}
 
 function winner(found) {
   if (MODEL.calibration === null && found.length === 1) return found[0] > 0 ? 1 : 0;

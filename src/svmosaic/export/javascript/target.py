@@ -150,6 +150,7 @@ class JavaScriptTarget(Target):
     }
     forms = {"Gaussians": _gaussians, "Fusion": _fusion}
     links = ("identity", "vote", "posterior")
+    heads = ("Classify", "Regress")
 
     def __init__(self):
         self.model = {"scaling": None, "ramps": None, "form": None}
@@ -193,9 +194,14 @@ class JavaScriptTarget(Target):
 
     def finish(self, whole: Whole, scores, probabilities):
         """The text of the module."""
-        classes = np.asarray(whole.classes).tolist()
+        classes = None
+        if whole.classes is not None:
+            labels = np.asarray(whole.classes).tolist()
+            classes = [c if isinstance(c, (bool, int, float, str)) else str(c) for c in labels]
         self.model |= {
-            "classes": [c if isinstance(c, (bool, int, float, str)) else str(c) for c in classes],
+            "classes": classes,
+            "oneValue": whole.one_value,
+            "offset": whole.offset,
             "outputs": whole.output_names,
             "calibration": probabilities,
             "unexplained": self.unexplained,

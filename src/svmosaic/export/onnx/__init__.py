@@ -7,6 +7,7 @@ import json
 import sys
 
 import numpy as np
+from sklearn.base import RegressorMixin, is_regressor
 
 from svmosaic import registry
 from svmosaic._version import __version__
@@ -25,7 +26,7 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
 
     The input is `X`, of shape (n, n_features). Outputs are `label` (int64 or string), with a calibration
     `probabilities` of shape (n, n_classes), and `scores`, of shape (n, 1) for two classes (positive: the second) or
-    (n, n_classes).
+    (n, n_classes). A regressor has one output, `variable`, of shape (n, n_targets).
 
     With a pipeline, a trained model or a model that was fitted to a table the graph takes the columns as they stand in
     the table, NaN for missing numbers. If some are text or dates, there is one input of shape (n, 1) per column, called
@@ -35,7 +36,7 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
 
     Parameters
     ----------
-    estimator : fitted classifier of this library, pipeline that ends in one, or TrainedModel
+    estimator : fitted estimator of this library, pipeline that ends in one, or TrainedModel
         Without a feature map. Steps of a pipeline that are no imputers, scalers and one-hot encoders are converted by
         skl2onnx: see `register`.
     path : str or path, optional
@@ -71,19 +72,15 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
 def _assembled(whole, target, label, probabilities, scores):
     """The model around the nodes of a target."""
     import onnx
-    from onnx import TensorProto, helper
+    from onnx import helper
 
     graph = target.graph
     element = helper.np_dtype_to_tensor_dtype(graph.dtype)
-    n_classes, explained = len(whole.classes), target.contributions is not None
-    label_type = TensorProto.STRING if labels_of(whole.classes).dtype.kind == "O" else TensorProto.INT64
-    outputs = [("label", label, label_type, [None])]
-    if probabilities is None and not whole.alone:
-        probabilities = target.scores_as_probabilities(scores)
-    if probabilities is not None:
-        outputs.append(("probabilities", probabilities, element, [None, n_classes]))
-    if whole.alone or explained:
-        outputs.append(("scores", scores, element, [None, whole.n_outputs]))
+    explained = target.contributions is not None
+    if whole.classes is None:
+        outputs = [("variable", scores, element, [None, whole.n_outputs])]
+    else:
+        outputs = _classifier_outputs(whole, target, label, probabilities, scores, element)
     if explained:
         n_columns = whole.preparation.n_columns
         outputs.append(("contributions", target.contributions, element, [None, whole.n_outputs, n_columns]))
@@ -111,6 +108,20 @@ def _assembled(whole, target, label, probabilities, scores):
     return model
 
 
+def _classifier_outputs(whole, target, label, probabilities, scores, element):
+    from onnx import TensorProto
+
+    label_type = TensorProto.STRING if labels_of(whole.classes).dtype.kind == "O" else TensorProto.INT64
+    outputs = [("label", label, label_type, [None])]
+    if probabilities is None and not whole.alone:
+        probabilities = target.scores_as_probabilities(scores)
+    if probabilities is not None:
+        outputs.append(("probabilities", probabilities, element, [None, len(whole.classes)]))
+    if whole.alone or target.contributions is not None:
+        outputs.append(("scores", scores, element, [None, whole.n_outputs]))
+    return outputs
+
+
 def register(*models):
     """Register our estimators with skl2onnx, so that a pipeline that ends in one converts.
 
@@ -123,17 +134,25 @@ def register(*models):
         Those whose types to register; all types that have been imported if none are given.
     """
     from skl2onnx import update_registered_converter
-    from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
+    from skl2onnx.common.shape_calculator import (
+        calculate_linear_classifier_output_shapes,
+        calculate_linear_regressor_output_shapes,
+    )
 
     found = [type(step) for model in models for _, step in getattr(model, "steps", [("", model)])]
     for entry in registry.entries("model"):
         module, _, name = entry.path.rpartition(".")
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and (kind in found or not models):
-            update_registered_converter(
-                kind, f"Svmosaic{name}", calculate_linear_classifier_output_shapes, _convert,
-                options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
-            )  # fmt: skip
+            if issubclass(kind, RegressorMixin):
+                update_registered_converter(
+                    kind, f"Svmosaic{name}", calculate_linear_regressor_output_shapes, _convert
+                )  # fmt: skip
+            else:
+                update_registered_converter(
+                    kind, f"Svmosaic{name}", calculate_linear_classifier_output_shapes, _convert,
+                    options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
+                )  # fmt: skip
 
 
 def _convert_pipeline(pipeline, dtype):
@@ -145,7 +164,7 @@ def _convert_pipeline(pipeline, dtype):
     try:
         return convert_sklearn(
             pipeline, initial_types=[("X", kind([None, pipeline.n_features_in_]))], target_opset=OPSET,
-            options={id(pipeline.steps[-1][1]): {"zipmap": False}},
+            options={} if is_regressor(pipeline) else {id(pipeline.steps[-1][1]): {"zipmap": False}},
         )  # fmt: skip
     except RuntimeError as error:  # how skl2onnx says no
         raise OnnxExportError(f"skl2onnx cannot convert this model: {' '.join(str(error).split())}") from error
@@ -164,10 +183,12 @@ def _convert(scope, operator, container):
         rows = graph.cast(rows, dtype)
     target = OnnxTarget(graph, rows)
     label, probabilities, scores = write(operator.raw_operator, target)
-    if probabilities is None:
-        probabilities = target.scores_as_probabilities(scores)
-    graph.add("Identity", label, out=operator.outputs[0].full_name)
-    graph.add("Identity", probabilities, out=operator.outputs[1].full_name)
+    if label is None:
+        found = [scores]
+    else:
+        found = [label, target.scores_as_probabilities(scores) if probabilities is None else probabilities]
+    for value, output in zip(found, operator.outputs, strict=True):
+        graph.add("Identity", value, out=output.full_name)
     for constant in graph.constants:
         text = constant.data_type == TensorProto.STRING
         content = list(constant.string_data) if text else constant

@@ -46,6 +46,7 @@ class OnnxTarget(Target):
     calibrations = CALIBRATIONS
     forms = FORMS
     links = ("identity", "vote", "posterior")
+    heads = ("Classify", "Regress")
     map_advice = "put it in a pipeline before the model, and convert that"
 
     def __init__(self, graph: Graph, rows: str | None = None):
@@ -91,10 +92,15 @@ class OnnxTarget(Target):
             if mosaic.link == "posterior":
                 score = graph.add("Div", score, graph.add("Add", *votes))
         if codes is None:
-            return score
+            return self._with_offset(score)
         each = graph.add("Reshape", score, graph.integers([-1, n_tiles, n_outputs]))
         weighed = graph.add("Mul", each, graph.unsqueeze(graph.cast(codes, graph.dtype), 2))
-        return graph.add("ReduceSum", weighed, graph.integers([1]), keepdims=0)
+        return self._with_offset(graph.add("ReduceSum", weighed, graph.integers([1]), keepdims=0))
+
+    def _with_offset(self, scores):
+        if not self.offset.any():
+            return scores
+        return self.graph.add("Add", scores, self.graph.constant(self.offset[None], self.graph.dtype))
 
     def explain(self, whole: Whole, mosaic, rows, codes):
         """Contributions of shape (n, n_outputs, n_columns) and intercepts of shape (n, n_outputs)."""
@@ -112,6 +118,7 @@ class OnnxTarget(Target):
             coef = graph.add("MatMul", weight, graph.constant(mosaic.coef.reshape(n_tiles, -1), graph.dtype))
             coef = graph.add("Reshape", coef, graph.integers([-1, n_outputs, n_features]))
             self.intercept = graph.add("MatMul", weight, graph.constant(mosaic.intercept, graph.dtype))
+        self.intercept = self._with_offset(self.intercept)
         self.contributions = graph.add("Mul", coef, graph.unsqueeze(rows, 1))
         preparation = whole.preparation
         if self.column is not None or not preparation.takes_columns_as_they_are:
@@ -121,8 +128,10 @@ class OnnxTarget(Target):
             self.contributions = graph.add("MatMul", self.contributions, graph.constant(columns, graph.dtype))
 
     def finish(self, whole: Whole, scores, probabilities):
-        """Tensors of the label, the probabilities (or None) and the scores."""
+        """Tensors of the label (None without classes), the probabilities (or None) and the scores."""
         graph = self.graph
+        if whole.classes is None:
+            return None, None, graph.cast(scores, graph.dtype)
         if probabilities is not None:
             best = graph.add("ArgMax", probabilities, axis=1, keepdims=0)
             probabilities = graph.cast(probabilities, graph.dtype)

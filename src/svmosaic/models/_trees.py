@@ -1,0 +1,122 @@
+"""Regions that are rules: tiles in the leaves of shallow trees, tied to one global tile."""
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from svmosaic._validation import check_choice, check_real
+from svmosaic.explain import Table
+from svmosaic.gates import SeveralGates, SingleCell, TreeGate
+from svmosaic.gates.trees import describe_rule, grow_trees
+from svmosaic.heads import flattened, head_of
+from svmosaic.solvers import Sight
+
+TILES = {"constant": "bias", "linear": "straight"}
+# Trees are grown on at most this many rows: their splits hardly move with more.
+GROWING_ROWS = 200_000
+
+
+class TreesMixin:
+    """A global tile and a tile in each leaf of some trees, for a `ComposedModel`."""
+
+    _solvers: tuple[str, ...] = ("auto", "dual")
+    _regression = False
+
+    @property
+    def global_coef_(self):
+        return self._global_factor * head_of(self).slopes(self.mosaic_.coef)[0]
+
+    @property
+    def global_intercept_(self):
+        return head_of(self).values(self._global_factor * self.mosaic_.intercept)[0]
+
+    @property
+    def _global_factor(self):
+        gate = self.mosaic_.gate
+        return float(gate.factors[0]) if isinstance(gate, SeveralGates) else 1.0
+
+    @property
+    def rules_(self):
+        """Each leaf as a rule in the columns of X, with its training rows."""
+        check_is_fitted(self)
+        regions, gate = self.regions_, self.mosaic_.gate
+        columns = {name: values[1:] for name, values in regions.columns.items() if name not in ("gate", "tile")}
+        columns.pop("strongest features")
+        rules = []
+        trees = np.zeros(0, dtype=np.intp)
+        if isinstance(gate, SeveralGates):
+            leaves = gate.gates[1]
+            rules = [describe_rule(rule, self._column_names()) for rule in leaves.rules()]
+            trees = leaves.tree_of_tile
+        head = head_of(self)
+        adds = head.factor * self.mosaic_.intercept[1:] * (gate.factors[1] if len(rules) else 1.0)
+        return Table(
+            {
+                "tree": trees,
+                "tile": np.arange(1, len(rules) + 1),
+                "rule": np.array(rules, dtype=object),
+                **columns,
+                **{f"adds to {name}": adds[:, c] for c, name in enumerate(head.output_names)},
+            }
+        )
+
+    def export_text(self) -> str:
+        """The rules as lines of text, those with the most rows first.
+
+        Returns
+        -------
+        str
+        """
+        rules = self.rules_
+        lines = []
+        for k in np.argsort(-rules["rows"], kind="stable"):
+            line = {name: values[k] for name, values in rules.columns.items()}
+            adds = ", ".join(f"{name} {value:+.3g}" for name, value in line.items() if "adds" in name)
+            lines.append(f"if {line['rule']}: {line['rows']} rows, {head_of(self).describe_region(line)}; {adds}")
+        return "\n".join(lines)
+
+    def _column_names(self):
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{f}" for f in range(self.n_features_in_)] if names is None else [str(name) for name in names]
+
+    def _fit_gate(self, rows, rng):
+        trees = self._given_trees(rows.n_features)
+        if trees is None:
+            X, truth, weight = rows.labeled_sample(GROWING_ROWS, rng)
+            if self._regression:  # normalized: a tree for several targets should not follow that of the largest numbers
+                truth = flattened(rows.target.head.targets(truth))
+            trees = grow_trees(
+                X, truth, n_trees=self.n_trees, max_leaves=self.max_leaves, min_rows_per_leaf=self.min_rows_per_leaf,
+                sample_weight=weight, rng=rng, regression=self._regression, n_jobs=self.n_jobs,
+            )  # fmt: skip
+        if not trees:
+            return SingleCell()
+        leaves = TreeGate.from_trees(trees, rows.n_features)
+        return SeveralGates((SingleCell(), leaves), np.array([self.global_reg**-0.5, len(trees) ** -0.5]))
+
+    def _given_trees(self, n_features):
+        """The trees that were handed over, those that split something; None if there are none."""
+        if self.trees is None:
+            return None
+        given = getattr(self.trees, "estimators_", self.trees)
+        given = [given] if hasattr(given, "tree_") else list(np.ravel(np.asarray(given, dtype=object)))
+        for tree in given:
+            if not hasattr(tree, "tree_"):
+                raise ValueError(
+                    f"trees must be a fitted tree or forest of scikit-learn, or a sequence of trees, got {tree!r}"
+                )
+            if tree.n_features_in_ != n_features:
+                raise ValueError(f"trees were fitted to {tree.n_features_in_} features, but X has {n_features}")
+        return [tree for tree in given if tree.tree_.node_count > 1]
+
+    def _options(self):
+        return replace(super()._options(), sight=Sight(1, TILES[self.tiles]))
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_real("n_trees", self.n_trees, at_least=1, integer=True)
+        check_real("max_leaves", self.max_leaves, at_least=1, integer=True)
+        check_real("min_rows_per_leaf", self.min_rows_per_leaf, at_least=1, integer=True)
+        check_real("global_reg", self.global_reg, above=0)
+        check_choice("tiles", self.tiles, tuple(TILES))
