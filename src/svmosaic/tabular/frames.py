@@ -197,7 +197,11 @@ def text_of(value) -> str:
 
 
 def number_of(value) -> float:
-    """A value as a number, NaN for missing; ValueError or TypeError for what is none."""
+    """A value as a number, NaN for missing: durations in days, times in hours; ValueError or TypeError if none."""
+    if isinstance(value, timedelta):
+        return np.nan if is_missing(value) else value / _DAY
+    if isinstance(value, time):
+        return value.hour + value.minute / 60 + (value.second + value.microsecond / 1e6) / 3600
     return np.nan if is_missing(value) else float(value)
 
 
@@ -259,6 +263,6 @@ _CONVERSIONS: tuple[Any, ...] = (
     ((bool, np.bool_), NUMBER, float),
     ((Real, Decimal, np.bool_), NUMBER, float),
     ((date, datetime, np.datetime64), DATE, days_of),
-    ((time,), NUMBER, lambda v: v.hour + v.minute / 60 + (v.second + v.microsecond / 1e6) / 3600),
-    ((timedelta,), NUMBER, lambda v: v / _DAY),
+    ((time,), NUMBER, number_of),
+    ((timedelta,), NUMBER, number_of),
 )
