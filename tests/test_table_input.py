@@ -285,3 +285,9 @@ def test_a_dict_costs_microseconds(fitted):
     model, frame, _ = fitted
     predictor, row = model.predictor(), frame.to_dict("records")[0]
     assert min(timeit.repeat(lambda: predictor(row), number=100, repeat=20)) / 100 < 500e-6
+
+
+def test_means_of_the_target_need_few_rows_of_a_class():
+    frame = pd.DataFrame({"a": [f"text {k % 9}" for k in range(12)]})
+    prepared = TablePreparation(max_categories=4, random_state=0).fit(frame, np.arange(12) % 3)
+    assert prepared.transform(frame).shape == (12, 3)

@@ -281,7 +281,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             target, classes = encoder.transform(target), list(encoder.classes_)
             kind = "binary" if len(classes) == 2 else "multiclass"
         texts = np.array([[MISSING if t is None else t] for t in values.data], dtype=object)
-        folds = (StratifiedKFold if classes else KFold)(FOLDS, shuffle=True, random_state=self.random_state)
+        most = int(np.bincount(target).max()) if classes else len(target)
+        folds = (StratifiedKFold if classes else KFold)(
+            max(2, min(FOLDS, most)), shuffle=True, random_state=self.random_state
+        )
         encoder = TargetEncoder(target_type=kind, cv=folds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
