@@ -209,6 +209,16 @@ def test_text_that_is_dates_and_objects_that_are_numbers():
         TablePreparation().fit(pd.DataFrame({"bad": [[1], [2]]}))
 
 
+def test_numbers_with_marks_for_missing_ones_stay_numbers():
+    frame = pd.DataFrame({"price": ["1.5", "?", "-3", "NA", " 1e3 "], "zip": ["01", "02", "02", "01", "03"]})
+    prepared = TablePreparation().fit(frame)
+    assert list(prepared.get_feature_names_out()) == ["price", "price is missing", "zip_01", "zip_02", "zip_03"]
+    assert_array_equal(prepared.transform(frame)[:, 0], [1.5, 1.5, -3, 1.5, 1000])
+    assert_array_equal(prepared.transform(frame)[:, 1], [0, 1, 0, 1, 0])
+    with pytest.raises(TableError, match="column 'price' holds 'cheap', which is no number"):
+        prepared.transform(frame.assign(price="cheap"))
+
+
 def test_matrices_of_numbers_are_left_alone():
     X = np.arange(12.0).reshape(4, 3)
     for matrix in (X, X.tolist(), sparse.csr_array(X), pd.DataFrame(X), pl.DataFrame(X), X.astype(object)):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from svmosaic.tabular.formats import TableError
+from svmosaic.tabular.formats._dialect import MISSING_TEXTS
 
 NUMBER, TEXT, DATE = "number", "text", "date"
 LARGEST = 1e150  # the sum of the squares of 10^8 such numbers is still finite
@@ -202,7 +203,22 @@ def number_of(value) -> float:
         return np.nan if is_missing(value) else value / _DAY
     if isinstance(value, time):
         return value.hour + value.minute / 60 + (value.second + value.microsecond / 1e6) / 3600
-    return np.nan if is_missing(value) else float(value)
+    if is_missing(value) or (isinstance(value, str) and value.strip() in MISSING_TEXTS):
+        return np.nan
+    return float(value)
+
+
+def looks_like_numbers(texts) -> bool:
+    """Whether text is numbers but for marks such as ? or NA, which stand for missing ones.
+
+    Text without any mark is left alone: whoever wrote numbers as text meant it.
+    """
+    known = {text.strip() for text in texts if text is not None}
+    marks = known.intersection(MISSING_TEXTS)
+    try:
+        return bool(marks) and len(known) > len(marks) and all(np.isfinite(float(text)) for text in known - marks)
+    except ValueError:
+        return False
 
 
 def days_of(value) -> float:

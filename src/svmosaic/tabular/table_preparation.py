@@ -14,7 +14,17 @@ from svmosaic.export.calendar import PARTS, part_of_date
 from svmosaic.export.preparation import Affine, Preparation
 from svmosaic.tabular.columns import CATEGORY, GONE, MISSING, TABLE, VALUE, Column
 from svmosaic.tabular.formats import TableError
-from svmosaic.tabular.frames import DATE, NUMBER, TEXT, Values, is_frame, looks_like_dates, read_frame, text_of
+from svmosaic.tabular.frames import (
+    DATE,
+    NUMBER,
+    TEXT,
+    Values,
+    is_frame,
+    looks_like_dates,
+    looks_like_numbers,
+    read_frame,
+    text_of,
+)
 
 # Text is an identifier if it has at least so many values, for more than such a share of the rows.
 FEWEST_IDENTIFIERS, IDENTIFIER_SHARE = 10, 0.9
@@ -226,6 +236,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             return self._learn_text(Values(name, TEXT, values.as_text()), y, named=True)
         if values.kind == TEXT and looks_like_dates(values.data):
             values = Values(name, DATE, values.as_dates())
+        elif values.kind == TEXT and looks_like_numbers(values.data):
+            values = Values(name, NUMBER, values.as_numbers())
         if values.kind == TEXT:
             return self._learn_text(values, y)
         return _learn_values(values)
