@@ -8,7 +8,8 @@ Parts, each of which replaces its own records in benchmarks/results/pieces.json:
     sets      the sets of the papers, every model with and without
     predict   one row and batches of ijcnn1 through predictor()
 
-LearnedGateSVC on covertype is in bench_devices.py. Settings are chosen on training rows; seconds are processor seconds of one thread.
+LearnedGateSVC on covertype is in bench_devices.py. Settings are chosen on training rows; seconds are processor seconds
+of one thread.
 
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_pieces.py              all parts
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_pieces.py adult sets   these
