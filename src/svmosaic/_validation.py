@@ -183,13 +183,18 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
     reset : bool
         Whether these are the first rows.
     """
+    name = type(estimator).__name__
+    if sparse.issparse(y):
+        raise ValueError(f"y must be dense for {name}, got a sparse matrix: pass y.toarray()")
+    if getattr(y, "ndim", 0) > 2:
+        raise ValueError(f"y must have one or two dimensions for {name}, got shape {np.shape(y)}")
     try:
         X, y = validate(estimator, X, y, multi_output=True, reset=reset)
     except ValueError as error:
         if str(error).startswith("Input y contains"):
             raise ValueError(f"{error} Leave the rows without a known y out.") from error
         raise
-    y = _numbers(estimator, y)
+    y = _numbers(name, y)
     if copies > 1:
         if y.ndim > 1:
             raise ValueError(
@@ -204,7 +209,8 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
     if not kept.all():
         X, y, weight = X[kept], y[kept], weight[kept]
     if head is None:
-        head = Regress.of(y, weight) if normalize else Regress.plain(y)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            head = Regress.of(y, weight) if normalize else Regress.plain(y)
         if not (np.isfinite(head.center).all() and np.isfinite(head.scale).all()):
             raise ValueError(f"y is too large: its spread overflows float64 (largest {np.abs(y).max():.3g}); scale it")
     elif y.shape[1:] != np.shape(head.center):
@@ -212,22 +218,14 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
     return X, ValueTarget(head, y, weight)
 
 
-def _numbers(estimator, y):
-    """y as float64, of one or two dimensions."""
-    name = type(estimator).__name__
-    if sparse.issparse(y):
-        raise ValueError(f"y must be dense for {name}, got a sparse matrix: pass y.toarray()")
-    if np.iscomplexobj(y):
-        raise ValueError(f"y must hold real numbers for {name}, got complex ones")
+def _numbers(name, y):
+    """y as float64, for the estimator of this name."""
     try:
-        y = np.asarray(y).astype(np.float64)
+        return np.asarray(y).astype(np.float64)
     except (TypeError, ValueError) as error:
         text = next((value for value in np.ravel(y).tolist() if isinstance(value, str)), None)
         shown = f"got {text!r}" if text is not None else str(error)
         raise ValueError(f"y must hold numbers for {name}, {shown}; for labels use a classifier") from error
-    if y.ndim > 2:
-        raise ValueError(f"y must have one or two dimensions, got shape {y.shape}")
-    return y
 
 
 def require_two_classes(estimator, classes, present):
