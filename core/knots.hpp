@@ -4,8 +4,10 @@
 //   one or two distinct values: no knots, the straight term says it all;
 //   at most T distinct values:  a knot at each;
 //   more:                       a knot at each value that holds more than 1/T of the weight (zeros of counts, caps of
-//                               sensors), the others at the quantiles, from least to largest, of the other values.
-// Without the third rule a column that is mostly zeros gets no knots where its information is.
+//                               sensors); the same again among the other values with the knots that are left, until
+//                               none is as heavy; then the quantiles, from least to largest, of what remains.
+// Without the third rule a column that is mostly zeros gets no knots where its information is, and several quantiles
+// would fall on one value.
 //
 // Sparse columns have a knot at zero, and T - 1 by the same rule over the values that are stored.
 #pragma once
@@ -48,19 +50,25 @@ inline std::vector<double> choose_knots(const std::vector<Weighted>& values, int
     for (const Weighted& v : values) knots.push_back(v.value);
     return knots;
   }
-  double total = 0, rest = 0;
-  for (const Weighted& v : values) total += v.weight;
-  const auto heavy = [&](const Weighted& v) { return v.weight * n_knots > total; };
-  for (const Weighted& v : values)
-    if (heavy(v))
-      knots.push_back(v.value);
-    else
-      rest += v.weight;
+  std::vector<Weighted> light = values;
+  double rest = 0;
+  for (size_t before = light.size() + 1; light.size() < before;) {
+    before = light.size();
+    rest = 0;
+    for (const Weighted& v : light) rest += v.weight;
+    const double limit = rest / static_cast<double>(n_knots - static_cast<int64_t>(knots.size()));
+    size_t n = 0;
+    for (const Weighted& v : light)
+      if (v.weight > limit)
+        knots.push_back(v.value);
+      else
+        light[n++] = v;
+    light.resize(n);
+  }
   const int64_t m = n_knots - static_cast<int64_t>(knots.size());
   double below = 0;
   int64_t j = 0;
-  for (const Weighted& v : values) {
-    if (heavy(v)) continue;
+  for (const Weighted& v : light) {
     below += v.weight;
     // Sums of weights are rounded; a quantile must not move to the next value because of it.
     const auto level = [&] { return (m == 1 ? 0.5 : static_cast<double>(j) / (m - 1)) * rest * (1 - 1e-12); };

@@ -93,7 +93,7 @@ def test_what_cannot_be_blended():
         blend([one, mosaic_of(rng, "softmax", n_outputs=3)])
     with pytest.raises(ValueError, match="same link"):
         blend([one, mosaic_of(rng, "softmax", link="vote")])
-    with pytest.raises(ValueError, match="only scalings can be folded in"):
+    with pytest.raises(ValueError, match="only scalings and pieces can be"):
         blend([one, mosaic_of(rng, "softmax", feature_map=TransformerMap(None, "features"))])
     with pytest.raises(ValueError, match="cannot be blended"):
         blend([mosaic_of(rng, "single", link="vote")] * 2)

@@ -482,26 +482,21 @@ def test_score_counts_what_predict_says(folder, tmp_path, capsys):
     assert "recall" in capsys.readouterr().out
 
 
-def test_tune_keeps_to_its_models_and_says_what_it_tried(folder, tmp_path, capsys):
-    arguments = ["tune", folder / "xor.csv", "--label", "target", "-o", tmp_path / "m", "--budget", "2s"]
-    assert main([*arguments, "--models", "linear,clustered", "--json"]) == 0
+def test_tune_keeps_to_its_models_and_prints_what_it_tried(folder, tmp_path, capsys):
+    arguments = ["tune", folder / "xor.csv", "--label", "target", "-o", tmp_path / "m", "--budget", "3s"]
+    assert main([*arguments, "--models", "linear,local", "--metric", "roc_auc", "--single", "--json"]) == 0
     facts = answer(capsys)
-    assert facts["model"] == "ClusteredSVC"
-    best = facts["leaderboard"][0]
-    assert best["accuracy"] == max(line["accuracy"] for line in facts["leaderboard"] if line["rows"] == best["rows"])
+    assert facts["model"] == "MosaicClassifier"
+    assert {line["model"] for line in facts["leaderboard"]} <= {"LinearSVC", "LocallyLinearSVC"}
+    most = max(line["parts"] for line in facts["leaderboard"])
+    assert facts["best_score"] == max(line["score"] for line in facts["leaderboard"] if line["parts"] == most)
     assert facts["held_out"]["accuracy"] > facts["held_out"]["linear_svm"]
     model = open_model(tmp_path / "m").estimator
-    assert best["parameters"].items() <= model.get_params().items()
-
-
-def test_candidates_are_all_different_and_end():
-    from svmosaic.cli.tune import GRIDS, candidates
-
-    drawn = list(candidates(["linear", "mixture"], np.random.default_rng(0)))
-    assert drawn[:2] == [
-        (name, {key: values[0] for key, values in GRIDS[name].items()}) for name in ("linear", "mixture")
-    ]
-    assert len({(name, *parameters.values()) for name, parameters in drawn}) == len(drawn) == 7 * 2 + 3 * 3
+    assert (model.metric, model.families, model.time_budget) == ("roc_auc", ("linear", "local"), 1.5)
+    assert main([*arguments, "--test-size", "0"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"^\* +\d+%  \w+SVC .*$", text, re.MULTILINE)
+    assert re.search(r"\d+ trials; the search ended: ", text)
 
 
 def test_inspect_shows_regions_and_rows(folder, capsys):
@@ -538,7 +533,19 @@ def test_the_report_is_one_page_with_the_names_of_the_table(folder, tmp_path, ca
     assert answer(capsys)["html"] == str(out)
     page = out.read_text()
     assert f"of {name}.csv" in page
-    assert {"xor": '"w"', "mixed": "town_Bonn"}[name] in page
+    assert {"xor": '"w"', "mixed": '"town"'}[name] in page
+    held = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    model = open_model(folder / f"{name}.model")
+    assert held["quality"]["model"]["accuracy"] == model.facts["held_out"]["accuracy"]
+    assert held["quality"]["baseline"]["accuracy"] == model.facts["held_out"]["linear_svm"]
+    assert "rows that were held out" in held["quality_note"]
+    assert main(["inspect", folder / f"{name}.model", "--html", out, "--test", folder / f"{name}.csv", "--json"]) == 0
+    answer(capsys)
+    page, frame = out.read_text(), pd.read_csv(folder / f"{name}.csv")
+    tested = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    assert tested["quality"]["model"]["accuracy"] == np.mean(model.predict(frame) == frame[model.label])
+    assert tested["quality_note"] == f"Measured on {len(frame)} rows that the model was not trained on."
+    refused(capsys, ["inspect", folder / f"{name}.model", "--test", folder / f"{name}.csv"], "--test needs --html")
     refused(capsys, ["inspect", folder / f"{name}.model", "--html", tmp_path / "none" / "r.html"], "there is no folder")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 

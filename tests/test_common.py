@@ -68,7 +68,7 @@ SETTINGS = {
         {"n_experts": 4, "max_iter": 5, "calibration": "posterior"},
         {"n_experts": 4, "pieces": 4},
     ],
-    "MosaicClassifier": [{"time_budget": None, "max_tiles": 4}],
+    "MosaicClassifier": [{"time_budget": None, "max_tiles": 4, "families": ("linear", "local")}],
     "HierarchicalMixtureSVC": [{"branching": (2, 2)}, {"branching": (2, 2), "pieces": 4}],
     "MultiTaskMixtureSVC": [{"n_experts": 3}, {"n_experts": 3, "pieces": 4}],
 }

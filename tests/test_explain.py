@@ -1,6 +1,7 @@
 """Explanations add up."""
 
 import builtins
+import sys
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.kernel_approximation import RBFSampler
 
-from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC
+from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
 from svmosaic.explain import explain
 from svmosaic.heads import Classify
 
@@ -124,3 +125,35 @@ def test_without_pandas_a_dict_of_columns(monkeypatch):
     assert repr(regions).startswith("Table of 1 rows: tile, rows, majority")
     with pytest.raises(AttributeError, match="fit it first"):
         _ = LinearSVC().regions_
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_plots_of_shap_take_the_contributions(n_classes, monkeypatch):
+    shap = pytest.importorskip("shap")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    X, y = training_set(n_classes)
+    X = X.astype(np.float64)
+    model = ClusteredSVC(3, tol=1e-2, random_state=0).fit(X, y)
+    account = model.explain(X[:30])
+    found = account.to_shap()
+    assert isinstance(found, shap.Explanation)
+    scores = model.decision_function(X[:30])
+    assert_allclose(found.values.sum(axis=1) + found.base_values, scores, atol=1e-9)
+    assert_array_equal(found.data, X[:30])
+    assert list(found.feature_names) == account.feature_names
+    one = found if n_classes == 2 else found[:, :, 1]
+    monkeypatch.setattr(pyplot, "show", lambda: None)
+    shap.plots.waterfall(one[0], show=False)
+    shap.plots.bar(one, show=False)
+    shap.plots.beeswarm(one, show=False)
+    pyplot.close("all")
+    with pytest.raises(AttributeError, match="no sum over features"):
+        MixtureSVC(3, max_iter=2, random_state=0).fit(X, y).explain(X[:2]).to_shap()
+
+
+def test_without_shap_the_extra_is_named(monkeypatch):
+    X, y = training_set(2)
+    account = LinearSVC(random_state=0).fit(X, y).explain(X[:2])
+    monkeypatch.setitem(sys.modules, "shap", None)
+    with pytest.raises(ImportError, match=r"svmosaic\[shap\]"):
+        account.to_shap()

@@ -21,6 +21,7 @@ ROOMS = [
     "partitions",
     "densities",
     "models",
+    "search",
     "learner",
     "tabular",
     "interpretation",

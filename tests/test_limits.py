@@ -247,7 +247,7 @@ def test_callbacks_see_every_round_of_boosting_and_can_stop_it():
 
 
 def test_callbacks_see_every_trial_of_the_search_and_can_end_it():
-    settings = {"time_budget": None, "max_tiles": 8, "random_state": 0}
+    settings = {"time_budget": None, "max_tiles": 8, "families": ("linear", "local"), "blend": False, "random_state": 0}
     plain = MosaicClassifier(**settings).fit(X_IRIS, Y_IRIS)
     watcher = Watcher()
     model = MosaicClassifier(**settings).set_callbacks(watcher).fit(X_IRIS, Y_IRIS)

@@ -1,8 +1,9 @@
-"""MosaicClassifier: what it tries, what it promises, and that all of a mosaic's services work through its scaling."""
+"""MosaicClassifier: what it tries, what it promises, and that all of a mosaic's services work through it."""
 
 import ctypes
 import pickle
 import subprocess
+import time
 
 import numpy as np
 import onnxruntime
@@ -11,70 +12,133 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.metrics import f1_score, log_loss, make_scorer, roc_auc_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 import svmosaic
-from svmosaic import LinearSVC, LocallyLinearSVC, MosaicClassifier
+from svmosaic import LinearSVC, MosaicClassifier
 from svmosaic.datasets import make_xor
-from svmosaic.maps.scaling import Scaling
-from svmosaic.models import _model_search as _search
-from svmosaic.models._model_search import Candidate, Search, Trial, folds_of, scalings_of, spread_by_class
+from svmosaic.gates import SeveralGates
+from svmosaic.search import choice, rungs
+from svmosaic.search.leaderboard import Leaderboard
 
 FREE = {"time_budget": None, "random_state": 0}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_part_held_out():
-    """Five parts in turn make no difference to what is tested here but time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_search, "ENOUGH_HELD_OUT", 40)
-        yield
+QUICK = FREE | {"families": ("linear", "local")}
 
 
 @pytest.fixture(scope="module")
 def xor():
-    X, y = make_xor(600, random_state=0)
-    return X * [1000.0, 0.01] + [5e4, -3.0], np.array(["no", "yes"])[y]
+    X, y = make_xor(300, random_state=0)
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]])  # so that no sum of curves will do
+    return X @ turn * [1000.0, 0.01] + [5e4, -3.0], np.array(["no", "yes"])[y]
 
 
 @pytest.fixture(scope="module")
-def fitted(xor, one_part_held_out):
-    return MosaicClassifier(max_tiles=32, calibration="sigmoid", **FREE).fit(*xor)
+def noisy():
+    """Curves, an interaction and noise: no model is right, so a blend is better than any."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((600, 6))
+    X[:, 4] = np.exp(2 * X[:, 4])
+    f = np.sin(2 * X[:, 0]) + X[:, 1] * (X[:, 2] > 0) + (X[:, 4] > 1) - 0.5
+    return X, (f + 0.5 * rng.standard_normal(600) > 0).astype(int)
 
 
-def test_rows_are_scaled_as_a_pipeline_would(fitted, xor):
+@pytest.fixture(scope="module")
+def fitted(xor):
+    return MosaicClassifier(max_tiles=32, calibration="sigmoid", blend=False, **FREE).fit(*xor)
+
+
+@pytest.fixture(scope="module")
+def blended(noisy):
+    return MosaicClassifier(max_tiles=400, **FREE).fit(*noisy)
+
+
+def test_a_single_model_is_scaled_as_a_pipeline_would(xor):
     X, y = xor
-    best = fitted.leaderboard_[0]
-    assert best["model"] != "LinearSVC"
-    assert best["score"] > 0.97
-    inner = clone(fitted.best_estimator_)
+    model = MosaicClassifier(max_tiles=8, blend=False, **QUICK).fit(X, y)
+    best = next(line for line in model.leaderboard_ if line["chosen"])
+    assert best["model"] == "LocallyLinearSVC"
     assert best["scaling"] == "standard"
-    pipeline = make_pipeline(StandardScaler(), inner).fit(X, y)
-    assert_allclose(fitted.decision_function(X), pipeline.decision_function(X), atol=1e-6)
-    assert_array_equal(fitted.best_estimator_.predict(X), fitted.predict(X))
+    pipeline = make_pipeline(StandardScaler(), clone(model.best_estimator_)).fit(X, y)
+    assert_allclose(model.decision_function(X), pipeline.decision_function(X), atol=1e-6)
+    assert_array_equal(model.best_estimator_.predict(X), model.predict(X))
 
 
-def test_leaderboard_tells_what_was_tried_and_the_winner_leads(fitted):
+def test_leaderboard_reports_what_was_tried(fitted):
     board = fitted.leaderboard_
-    assert {"LinearSVC", "ClusteredSVC", "LocallyLinearSVC", "LearnedGateSVC"} == {line["model"] for line in board}
-    most = max(line["rows"] for line in board)
-    assert {line["rows"] for line in board} == {480}
-    scores = [line["score"] for line in board if line["rows"] == most]
+    models = {"LinearSVC", "ClusteredSVC", "LocallyLinearSVC", "LearnedGateSVC", "TreeSVC"}
+    assert {line["model"] for line in board} == models
+    parts = [line["parts"] for line in board]
+    assert parts == sorted(parts, reverse=True)
+    assert {line["model"] for line in board if line["parts"] == 5} == models  # no family is dropped early
+    scores = [line["score"] for line in board if line["parts"] == 5]
     assert scores == sorted(scores, reverse=True)
     assert fitted.best_score_ == scores[0]
     assert [line["chosen"] for line in board] == [True] + [False] * (len(board) - 1)
-    assert type(fitted.best_estimator_).__name__ == board[0]["model"]
     assert all(line["tiles"] <= 32 for line in board)
     assert not fitted.budget_bound_
 
 
-def test_same_seed_same_model(xor):
-    first, second = (MosaicClassifier(max_tiles=8, **FREE).fit(*xor) for _ in range(2))
-    assert_array_equal(first.decision_function(xor[0]), second.decision_function(xor[0]))
-    drop = ("seconds",)
-    boards = [[{k: v for k, v in line.items() if k not in drop} for line in m.leaderboard_] for m in (first, second)]
+def test_leaderboard_prints_as_text_and_as_html(fitted):
+    board = fitted.leaderboard_
+    assert isinstance(board, Leaderboard)
+    lines = str(board).splitlines()
+    assert "score" in lines[0]
+    assert board[0]["model"] in lines[1]
+    assert lines[1].startswith("* 100%")
+    assert len(lines) == 1 + 15 + 2
+    assert f"... and {len(board) - 15} more" in lines
+    assert board._repr_html_().count("<tr>") == 16
+    assert "&lt;" in Leaderboard([{"model": "<b>", "score": 1.0}])._repr_html_()
+
+
+def test_same_seed_same_model_whatever_the_threads(xor):
+    X, y = xor
+    first, second = (MosaicClassifier(max_tiles=8, n_jobs=n, **QUICK).fit(X, y) for n in (1, 2))
+    assert_array_equal(first.decision_function(X), second.decision_function(X))
+    boards = [[{k: v for k, v in line.items() if k != "seconds"} for line in m.leaderboard_] for m in (first, second)]
     assert repr(boards[0]) == repr(boards[1])
+
+
+def test_a_blend_is_better_by_held_out_rows_and_one_mosaic(blended, noisy):
+    X, _ = noisy
+    assert len(blended.parts_) > 1
+    assert sum(weight for weight, _ in blended.parts_) == pytest.approx(1)
+    assert isinstance(blended.mosaic_.gate, SeveralGates)
+    assert blended.mosaic_.n_tiles <= 400
+    chosen = [line for line in blended.leaderboard_ if line["chosen"]]
+    assert sum(line["weight"] for line in chosen) == pytest.approx(1)
+    rows, scores = blended.held_out_
+    assert_array_equal(np.sort(rows), np.arange(len(X)))  # each was held out once
+    held_out_loss = log_loss(noisy[1][rows], blended.calibration_.probabilities(scores))
+    assert held_out_loss < min(line["loss"] for line in blended.leaderboard_ if line["parts"] == 5)
+
+
+def test_a_blend_exports_to_onnx_and_c(blended, noisy, tmp_path):
+    X = noisy[0].astype(np.float32)
+    session = onnxruntime.InferenceSession(blended.to_onnx(dtype=np.float64).SerializeToString())
+    label, probability, scores = session.run(None, {"X": X.astype(np.float64)})
+    assert_allclose(scores[:, 0], blended.decision_function(X.astype(np.float64)), atol=1e-6)
+    assert_allclose(probability, blended.predict_proba(X.astype(np.float64)), atol=1e-5)
+    assert_array_equal(label, blended.predict(X.astype(np.float64)))
+    assert_allclose(c_scores(blended, X, tmp_path), blended.decision_function(X), atol=1e-3)
+    blended.save(tmp_path / "model.svmosaic")
+    again = svmosaic.load(tmp_path / "model.svmosaic")
+    assert_array_equal(again.decision_function(X), blended.decision_function(X))
+    assert str(again.leaderboard_) == str(blended.leaderboard_)
+
+
+def c_scores(model, X, folder):
+    source, _ = model.to_c(folder / "model.c")
+    library = folder / "model.so"
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-overlength-strings"]
+    subprocess.run(["cc", *strict, "-fPIC", "-shared", source, "-o", library, "-lm"], check=True)
+    compiled = ctypes.CDLL(str(library))
+    scores = np.empty(len(X), dtype=np.float32)
+    for i, row in enumerate(X):
+        compiled.model_scores(row.ctypes.data_as(ctypes.c_void_p), scores[i:].ctypes.data_as(ctypes.c_void_p))
+    return scores
 
 
 def test_services_of_a_mosaic_work_through_the_scaling(fitted, xor, tmp_path):
@@ -83,97 +147,128 @@ def test_services_of_a_mosaic_work_through_the_scaling(fitted, xor, tmp_path):
     predictor = pickle.loads(pickle.dumps(fitted.predictor()))
     assert_allclose(predictor.decision_function(X), decision, rtol=1e-9, atol=1e-9)
     assert predictor(X[3]) == fitted.predict(X[3:4])[0]
-    assert predictor.decision_function(X[3]) == pytest.approx(decision[3])
     assert_allclose(predictor.predict_proba(X), fitted.predict_proba(X), atol=1e-9)
     told = fitted.explain(X[:5])
     assert_allclose((told.contributions.sum(axis=2) + told.intercept)[:, 0], decision[:5], atol=1e-9)
     assert_array_equal(told.value, X[:5])
-    assert fitted.regions_["rows"].sum() == len(X)
     assert_array_equal(fitted.summarise_regions(*xor)["accuracy"], fitted.regions_["accuracy"])
-    fitted.save(tmp_path / "model.svmosaic")
-    again = svmosaic.load(tmp_path / "model.svmosaic")
-    assert_array_equal(again.decision_function(X), decision)
-    assert again.leaderboard_[0]["model"] == fitted.leaderboard_[0]["model"]
-
-
-def test_onnx_scales_too(fitted, xor):
     session = onnxruntime.InferenceSession(fitted.to_onnx(dtype=np.float64).SerializeToString())
-    label, probability, scores = session.run(None, {"X": xor[0]})
-    assert_allclose(scores[:, 0], fitted.decision_function(xor[0]), atol=1e-9)
-    assert_allclose(probability, fitted.predict_proba(xor[0]), atol=1e-6)
-    assert_array_equal(label, fitted.predict(xor[0]))
+    label, probability, scores = session.run(None, {"X": X})
+    assert_allclose(scores[:, 0], decision, atol=1e-8)
+    assert_allclose(probability, fitted.predict_proba(X), atol=1e-6)
+    assert_array_equal(label, fitted.predict(X))
+    X = X.astype(np.float32)
+    assert_allclose(c_scores(fitted, X, tmp_path), fitted.decision_function(X), atol=1e-3)
 
 
-def test_c_scales_too(fitted, xor, tmp_path):
-    X = xor[0].astype(np.float32)
-    source, _ = fitted.to_c(tmp_path / "model.c")
-    library = tmp_path / "model.so"
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-overlength-strings"]
-    subprocess.run(["cc", *strict, "-fPIC", "-shared", source, "-o", library, "-lm"], check=True)
-    compiled = ctypes.CDLL(str(library))
-    scores = np.empty(len(X), dtype=np.float32)
-    for i, row in enumerate(X):
-        compiled.model_scores(row.ctypes.data_as(ctypes.c_void_p), scores[i:].ctypes.data_as(ctypes.c_void_p))
-    assert_allclose(scores, fitted.decision_function(X), atol=1e-4)
+def test_probabilities_by_default(blended, noisy):
+    X, y = noisy
+    probability = blended.predict_proba(X)
+    assert_allclose(probability.sum(axis=1), 1)
+    assert_array_equal(blended.predict(X), blended.classes_[probability.argmax(axis=1)])
+    with pytest.raises(AttributeError, match="no predict_proba without a calibration"):
+        _ = MosaicClassifier(calibration=None, **QUICK).fit(X, y).predict_proba
 
 
-def test_sparse_rows_stay_sparse_and_are_scaled_by_their_largest_value():
-    X, y = make_classification(400, 30, random_state=0)
-    X[np.abs(X) < 1] = 0
-    X *= np.logspace(-2, 2, 30)
-    model = MosaicClassifier(max_tiles=4, **FREE).fit(sparse.csr_array(X), y)
-    assert {line["scaling"] for line in model.leaderboard_} == {"maxabs"}
-    pipeline = make_pipeline(MaxAbsScaler(), clone(model.best_estimator_)).fit(sparse.csr_matrix(X), y)
-    assert_allclose(model.decision_function(sparse.csr_array(X)), pipeline.decision_function(X), atol=1e-6)
-    assert_allclose(model.decision_function(X), pipeline.decision_function(X), atol=1e-6)
+def test_never_worse_than_the_linear_baseline_on_held_out_rows(noisy):
+    rng = np.random.RandomState(1)
+    for X, y in (noisy, (noisy[0], rng.permutation(noisy[1])), load_breast_cancer(return_X_y=True)):
+        model = MosaicClassifier(2.0, random_state=0).fit(X, y)
+        most = max(line["parts"] for line in model.leaderboard_)
+        lines = [line for line in model.leaderboard_ if line["parts"] == most and line["model"] == "LinearSVC"]
+        assert lines
+        assert model.best_score_ >= max(line["score"] for line in lines)
 
 
-def test_linear_data_gets_a_linear_model():
-    X, y = load_breast_cancer(return_X_y=True)
-    model = MosaicClassifier(max_tiles=16, **FREE).fit(X, y)
-    linear = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
-    assert model.best_score_ > 0.96
-    assert model.score(X, y) >= linear.fit(X, y).score(X, y) - 0.01
+@pytest.mark.parametrize("n_rows", [300, 6000])
+def test_the_budget_is_kept(n_rows):
+    X, y = make_classification(n_rows, 10, n_informative=6, random_state=0)
+    MosaicClassifier(0.5, random_state=0).fit(X[:100], y[:100])  # imports
+    started = time.perf_counter()
+    model = MosaicClassifier(4.0, random_state=0).fit(X, y)
+    seconds = time.perf_counter() - started
+    assert seconds < 4.0 * 1.1
+    assert seconds > 4.0 * 0.5 or "no better" in model.stop_reason_
+    assert model.stop_reason_ in ("time budget", "no better model in 16 trials")
 
 
-def test_more_tiles_are_grown_where_they_help():
-    # A checkerboard of 64 cells: 48 tiles, the most that is tried at first, cannot give each its own.
-    X = np.random.RandomState(0).uniform(0, 8, (1500, 2))
-    y = np.floor(X).sum(axis=1) % 2
-    model = MosaicClassifier(max_tiles=96, **FREE).fit(X, y)
-    assert model.mosaic_.n_tiles > 48
-    first = max(line["score"] for line in model.leaderboard_ if line["tiles"] <= 48)
-    assert model.best_score_ > first
-
-
-def test_halving_gives_more_rows_to_fewer_candidates(monkeypatch):
-    monkeypatch.setattr(_search, "FIRST_RUNG", 200)
-    X, y = make_xor(1250, random_state=0)
+def test_many_rows_climb_rungs(monkeypatch):
+    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 1000)
+    monkeypatch.setattr(rungs, "FIRST_RUNG", 200)
+    monkeypatch.setattr(rungs, "USUAL_SPEED", 1.0)  # the first rung stays as small as it can be
+    X, y = make_xor(2000, random_state=0)
     model = MosaicClassifier(max_tiles=16, **FREE).fit(X, y)
     rows = [line["rows"] for line in model.leaderboard_]
-    assert sorted(set(rows)) == [200, 600, 1000]
-    assert rows.count(200) > rows.count(600)
+    assert sorted(set(rows)) == [200, 800, 1600]
+    assert rows == sorted(rows, reverse=True)
+    assert {line["model"] for line in model.leaderboard_ if line["rows"] == 800} == {
+        line["model"] for line in model.leaderboard_
+    }
     assert {line["parts"] for line in model.leaderboard_} == {1}
-    assert all(np.isnan(line["std"]) for line in model.leaderboard_)
+    assert len(model.held_out_[0]) == 400
 
 
-def test_few_rows_are_held_out_in_turn_two_parts_first(monkeypatch):
-    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 1000)
-    X, y = make_xor(150, random_state=0)
-    model = MosaicClassifier(max_tiles=8, **FREE).fit(X, y)
-    parts = [line["parts"] for line in model.leaderboard_]
-    assert sorted(set(parts)) == [2, 5]
-    assert parts == sorted(parts, reverse=True)
-    assert model.best_score_ == model.leaderboard_[0]["score"]
+def test_few_held_out_rows_are_not_worth_another_fit(monkeypatch):
+    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 1000)
+    monkeypatch.setattr(rungs, "MOST_HELD_OUT", 100)
+    X, y = make_xor(3000, random_state=0)
+    model = MosaicClassifier(max_tiles=8, blend=False, **QUICK).fit(X, y)
+    rows, scores = model.held_out_
+    assert len(rows) == 100
+    assert_allclose(model.decision_function(X[rows])[:, None], scores, atol=1e-9)  # it is the model that was judged
+
+
+@pytest.mark.parametrize("labels", [(0, 1), ("yes", "no")])
+def test_f1_is_about_the_positive_label(labels):
+    X, truth = make_classification(400, 6, weights=[0.8], flip_y=0.1, random_state=0)
+    y = np.array(labels)[truth]
+    model = MosaicClassifier(metric="f1", pos_label=labels[1], blend=False, **QUICK).fit(X, y)
+    rows, scores = model.held_out_
+    found = np.array(labels)[(scores[:, 0] * (1 if labels[0] < labels[1] else -1) > 0).astype(int)]
+    assert model.best_score_ == pytest.approx(f1_score(y[rows], found, pos_label=labels[1]))
+    other = MosaicClassifier(metric="f1", pos_label=labels[0], **QUICK).fit(X, y)
+    assert other.best_score_ > model.best_score_ + 0.05  # of the frequent class
+    scorer = make_scorer(f1_score, pos_label=labels[1])
+    assert MosaicClassifier(metric=scorer, blend=False, **QUICK).fit(X, y).best_score_ == model.best_score_
+
+
+@pytest.mark.parametrize(("metric", "function"), [("neg_log_loss", log_loss), ("roc_auc", roc_auc_score)])
+def test_scores_of_probabilities(metric, function, noisy):
+    X, y = noisy
+    model = MosaicClassifier(metric=metric, **QUICK).fit(X, y)
+    rows, scores = model.held_out_
+    probability = model.calibration_.probabilities(scores)[:, 1]
+    expected = function(y[rows], probability) * (-1 if metric == "neg_log_loss" else 1)
+    assert model.best_score_ == pytest.approx(expected, abs=1e-3)
+    seen = []
+    own = MosaicClassifier(metric=lambda estimator, X, y: seen.append(X.shape) or estimator.score(X, y), **QUICK)
+    assert own.fit(X, y).best_score_ > 0.7
+    assert (600, 6) in seen
+
+
+def test_tf_idf_rows_are_left_as_they_are_and_counts_scaled_by_their_largest_value():
+    rng = np.random.RandomState(0)
+    counts = sparse.random_array(
+        (300, 2000), density=0.01, format="csr", rng=rng, data_sampler=lambda size: 1 + rng.poisson(1, size)
+    )
+    y = (counts[:, :1000].sum(axis=1) > counts[:, 1000:].sum(axis=1)).astype(int)
+    norms = np.sqrt(counts.multiply(counts).sum(axis=1))
+    tf_idf = sparse.csr_array(sparse.diags_array(1 / norms) @ counts)
+    model = MosaicClassifier(max_tiles=4, **FREE).fit(tf_idf, y)
+    assert {line["scaling"] for line in model.leaderboard_} == {"none"}
+    assert "TreeSVC" not in {line["model"] for line in model.leaderboard_}
+    plain = MosaicClassifier(max_tiles=4, families=("linear",), **FREE).fit(counts, y)
+    assert {line["scaling"] for line in plain.leaderboard_} == {"maxabs"}
+    assert_allclose(plain.decision_function(counts), plain.decision_function(counts.toarray()), atol=1e-9)
 
 
 def test_weights_count_in_the_choice():
-    # Nine rows in ten of the second blob bear the wrong label: the weights say which to believe.
+    # Six rows in ten bear the wrong label: the weights say which to believe.
     rng = np.random.RandomState(0)
-    X, y = make_xor(800, random_state=0)
+    X, y = make_xor(400, random_state=0)
     wrong = rng.uniform(size=len(y)) < 0.6
     noisy = np.where(wrong, 1 - y, y)
-    model = MosaicClassifier(max_tiles=16, **FREE).fit(X, noisy, sample_weight=np.where(wrong, 0.01, 1.0))
+    model = MosaicClassifier(max_tiles=16, **QUICK).fit(X, noisy, sample_weight=np.where(wrong, 0.01, 1.0))
     assert model.score(X, y) > 0.95
     assert model.best_score_ > 0.95  # weighted: the plain accuracy cannot be above 0.4
 
@@ -181,23 +276,23 @@ def test_weights_count_in_the_choice():
 def test_zero_weights_are_as_if_absent(xor):
     X, y = xor
     weight = np.ones(len(y))
-    weight[400:] = 0
-    weighted = MosaicClassifier(max_tiles=8, **FREE).fit(X, y, sample_weight=weight)
-    cut = MosaicClassifier(max_tiles=8, **FREE).fit(X[:400], y[:400])
+    weight[200:] = 0
+    weighted = MosaicClassifier(max_tiles=8, **QUICK).fit(X, y, sample_weight=weight)
+    cut = MosaicClassifier(max_tiles=8, **QUICK).fit(X[:200], y[:200])
     assert_array_equal(weighted.decision_function(X), cut.decision_function(X))
 
 
-def test_class_weight_moves_the_choice():
-    X, y = make_classification(600, 5, weights=[0.9], flip_y=0.1, random_state=0)
-    plain, balanced = (MosaicClassifier(max_tiles=4, class_weight=w, **FREE).fit(X, y) for w in (None, "balanced"))
-    assert (balanced.predict(X) == 1).sum() > (plain.predict(X) == 1).sum()
-
-
-def test_metric_decides(xor):
-    X, y = make_classification(500, 6, weights=[0.85], random_state=0)
-    model = MosaicClassifier(max_tiles=8, metric="roc_auc", **FREE).fit(X, y)
-    assert 0.5 < model.best_score_ <= 1
-    assert model.best_score_ == max(line["score"] for line in model.leaderboard_)
+def test_class_weight_moves_predictions_and_probabilities_but_not_the_metric():
+    X, y = make_classification(1000, 5, weights=[0.9], flip_y=0.1, random_state=0)
+    settings = QUICK | {"families": ("linear",), "blend": False}
+    plain, balanced = (MosaicClassifier(class_weight=w, **settings).fit(X, y) for w in (None, "balanced"))
+    assert (balanced.predict(X) == 1).sum() > 1.5 * (plain.predict(X) == 1).sum()
+    # Calibrated for the data, and for classes that are equally frequent.
+    assert plain.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=0.05)
+    weight = np.where(y == 1, 0.5 / y.mean(), 0.5 / (1 - y.mean()))
+    assert np.average(balanced.predict_proba(X)[:, 1], weights=weight) == pytest.approx(0.5, abs=0.05)
+    rows, scores = balanced.held_out_
+    assert balanced.best_score_ == pytest.approx(np.mean((scores[:, 0] > 0) == y[rows]))  # rows as they are
 
 
 @pytest.mark.parametrize(
@@ -208,6 +303,10 @@ def test_metric_decides(xor):
         ({"metric": "beauty"}, "metric must be the name of a scorer.*got 'beauty'"),
         ({"validation_fraction": 0.9}, "validation_fraction must be a finite number, above 0, at most 0.5, got 0.9"),
         ({"calibration": "magic"}, "calibration must be one of"),
+        ({"families": ("linear", "kernel")}, "families must be a sequence of 'linear'.*got .*'kernel'"),
+        ({"families": "linear"}, "families must be a sequence of 'linear'"),
+        ({"pos_label": 7}, r"pos_label must be one of the classes \[0, 1, 2\], got 7"),
+        ({"pos_label": 1}, "pos_label is for two classes, but y has 3"),
     ],
 )
 def test_wrong_parameters_are_named(settings, message):
@@ -216,16 +315,17 @@ def test_wrong_parameters_are_named(settings, message):
         MosaicClassifier(**settings).fit(X, y)
 
 
-def test_metric_that_needs_probabilities_is_refused_with_a_reason():
+def test_a_metric_that_does_not_go_with_the_labels_says_why():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(TypeError, match="metric='neg_log_loss' cannot judge LinearSVC"):
-        MosaicClassifier(metric="neg_log_loss", **FREE).fit(X, y)
+    with pytest.raises(TypeError, match="metric='f1' cannot judge these rows: Target is multiclass"):
+        MosaicClassifier(metric="f1", **QUICK).fit(X, y)
 
 
 def test_too_few_rows_for_a_choice_give_the_linear_model():
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     model = MosaicClassifier(**FREE).fit(X, y)
     assert model.leaderboard_ == []
+    assert model.held_out_ is None
     assert np.isnan(model.best_score_)
     assert_array_equal(model.predict(X), y)
 
@@ -233,101 +333,39 @@ def test_too_few_rows_for_a_choice_give_the_linear_model():
 def test_a_class_of_one_row_is_no_obstacle():
     X, y = load_iris(return_X_y=True)
     kept = np.r_[0:100, 149]
-    model = MosaicClassifier(max_tiles=4, **FREE).fit(X[kept], y[kept])
+    model = MosaicClassifier(max_tiles=4, **QUICK).fit(X[kept], y[kept])
     assert list(model.classes_) == [0, 1, 2]
+    assert model.predict_proba(X).shape == (150, 3)
     with pytest.raises(ValueError, match="needs at least two of each class, but class '2' has 1"):
         MosaicClassifier(calibration="sigmoid", **FREE).fit(X[kept], y[kept])
-
-
-def test_a_budget_that_is_met_stops_the_search_and_says_so(monkeypatch):
-    ticks = iter(range(10**6))
-    monkeypatch.setattr(_search, "perf_counter", lambda: float(next(ticks)))
-    X, y = make_xor(400, random_state=0)
-    model = MosaicClassifier(time_budget=20, random_state=0).fit(X, y)
-    free = MosaicClassifier(**FREE).fit(X, y)
-    assert model.budget_bound_
-    assert not free.budget_bound_
-    assert 1 <= len(model.leaderboard_) < len(free.leaderboard_)
-    assert model.predict(X).shape == y.shape
-
-
-def test_what_could_not_be_fitted_in_time_is_not_tried():
-    X, y = make_xor(100, random_state=0)
-    target = svmosaic._validation.validate_training(LinearSVC(), X, y)[1]
-    folds = [(np.arange(80), np.arange(80, 100))]
-    options = dict(cap=512, budget=1000.0, seed=0, n_jobs=None, keep_scores=False, say=print)
-    search = Search(X, target, None, folds, **options)
-    quick, slow = Candidate("linear", 1, 1.0, "standard"), Candidate("local", 16, 1.0, "standard")
-    search.trials = [Trial(quick, 0, 50, 1, [0.7], 1.0), Trial(slow, 0, 50, 1, [0.9], 200.0)]
-    assert not search._late(quick, 50, 1)
-    assert search._late(slow, 80, 4)  # four parts of 80 rows, and all 100 rows
-    assert not search._late(slow, 50, 1)
-    assert search._affordable() == slow
-    search.budget = 100.0  # 400 seconds would be needed
-    assert search._affordable() == quick
-    assert search.out_of_time
-    learnt, polished = (Candidate("learned", 16, C, "standard") for C in (None, 10.0))
-    search.trials = [Trial(learnt, 0, 50, 1, [0.7], 1.0), Trial(polished, 0, 50, 1, [0.7], 8.0)]
-    assert search._expected(learnt, 100) == 2.0
-    assert search._expected(polished, 100) == 16.0
 
 
 def test_what_fails_stays_in_the_leaderboard(monkeypatch):
     def fit(self, X, y, sample_weight=None):
         raise ValueError("diverged")
 
-    monkeypatch.setattr(_search.LearnedGateSVC, "fit", fit)
-    X, y = make_xor(400, random_state=0)
-    model = MosaicClassifier(max_tiles=16, **FREE).fit(X, y)
+    monkeypatch.setattr(svmosaic.LearnedGateSVC, "fit", fit)
+    X, y = make_xor(200, random_state=0)
+    model = MosaicClassifier(max_tiles=16, **FREE | {"families": ("linear", "learned")}).fit(X, y)
     failed = [line for line in model.leaderboard_ if line["failure"]]
     assert {line["model"] for line in failed} == {"LearnedGateSVC"}
     assert all(np.isnan(line["score"]) and "diverged" in line["failure"] for line in failed)
+    monkeypatch.setattr(LinearSVC, "fit", fit)
+    with pytest.raises(ValueError, match="no candidate could be fitted: diverged"):
+        MosaicClassifier(max_tiles=16, **FREE | {"families": ("linear", "learned")}).fit(X, y)
 
 
-def test_every_beginning_of_the_order_has_all_classes_in_proportion():
-    label = np.repeat([0, 1, 2], [900, 90, 10])
-    order = spread_by_class(label, np.random.RandomState(0))
-    assert_array_equal(np.sort(order), np.arange(1000))
-    for n in (10, 100, 500):
-        counts = np.bincount(label[order[:n]], minlength=3)
-        assert (counts >= 1).all()
-        assert np.abs(counts - n * np.array([0.9, 0.09, 0.01])).max() <= 2
+def test_a_blend_that_would_be_too_large_is_cut(noisy, monkeypatch):
+    monkeypatch.setattr(choice, "MOST_WEIGHTS", 1)
+    model = MosaicClassifier(**QUICK).fit(*noisy)
+    assert len(model.parts_) == 1
 
 
-def test_one_part_is_held_out_where_that_is_enough(monkeypatch):
-    monkeypatch.setattr(_search, "ENOUGH_HELD_OUT", 1000)
-    rng = np.random.RandomState(0)
-    assert len(folds_of(np.arange(1000) % 2, 0.2, rng)) == 5
-    ((train, held),) = folds_of(np.arange(200_000) % 2, 0.2, rng)
-    assert len(held) == _search.MOST_HELD_OUT
-    assert_array_equal(np.sort(np.concatenate([train, held])), np.arange(200_000))
-
-
-def test_common_scaling_keeps_proportions():
-    X = np.random.RandomState(0).standard_normal((100, 3)) * [1, 2, 5] + 7
-    ways = scalings_of(X, None)
-    Z = ways["common"].scale(X)
-    assert_allclose(Z.std(axis=0) / Z.std(axis=0)[0], X.std(axis=0) / X.std(axis=0)[0])
-    assert Z.var(axis=0).mean() == pytest.approx(1)
-    assert set(scalings_of(X * [1, 1, 1e6], None)) == {"standard"}
-
-
-def test_centring_refuses_sparse_rows():
-    with pytest.raises(ValueError, match=r"pass X\.toarray"):
-        Scaling(np.zeros(2), np.ones(2)).scale(sparse.csr_array(np.eye(2)))
-
-
-def test_wide_rows_limit_the_tiles():
-    X, y = make_xor(100, random_state=0)
-    target = svmosaic._validation.validate_training(LinearSVC(), X, y)[1]
-    options = dict(cap=512, budget=None, seed=0, n_jobs=None, keep_scores=False, say=print)
-    wide = sparse.csr_array((100, 1_000_000))
-    assert Search(wide, target, None, [], **options).cap == 20
-    assert Search(X, target, None, [], **options).cap == 512
-
-
-def test_neighbours_change_one_thing():
-    start = Candidate("local", 16, 10.0, "standard")
-    for other in start.neighbours():
-        assert sum(a != b for a, b in zip(vars(start).values(), vars(other).values(), strict=True)) == 1
-    assert isinstance(start.build(100, 0, None), LocallyLinearSVC)
+def test_a_last_fit_without_time_keeps_the_model_that_was_judged(monkeypatch, noisy):
+    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
+    monkeypatch.setattr(choice, "SAFETY", 1e9)
+    X, y = noisy
+    model = MosaicClassifier(2.0, blend=False, families=("linear", "local"), random_state=0).fit(X, y)
+    assert model.budget_bound_
+    rows, scores = model.held_out_
+    assert_allclose(model.decision_function(X[rows])[:, None], scores, atol=1e-9)

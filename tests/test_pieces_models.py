@@ -305,7 +305,7 @@ def test_learned_gates_go_on():
 def test_partitions_give_the_fit_in_memory(name):
     X, y = data(19, 3)
     weight = np.random.RandomState(0).uniform(0.5, 2.0, len(X))
-    tight = {"inner_tol": 1e-8} if name == "tasks" else {"tol": 1e-8, "max_iter": 10_000}
+    tight = {"inner_tol": 1e-10} if name == "tasks" else {"tol": 1e-8, "max_iter": 10_000}
     model = clone(EVERYTHING[name]).set_params(class_weight={0: 2.0}, **tight)
     alone = clone(model).fit(X, y, sample_weight=weight)
     together = outofcore.fit(model, X, y, sample_weight=weight, chunk_rows=150)
@@ -319,9 +319,9 @@ def test_calibration_and_path():
     X, y = data(13)
     model = KMeansSVC(2, calibration="sigmoid", **SMALL).fit(X, y)
     assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
-    along = list(fit_path(LinearSVC(**SMALL), X, y, [{"C": 0.1}, {"C": 1.0}]))
-    alone = LinearSVC(**SMALL, tol=1e-6).fit(X, y)
-    assert_allclose(along[1].decision_function(X), alone.decision_function(X), atol=0.05)
+    along = list(fit_path(LinearSVC(**SMALL, tol=1e-7, max_iter=10_000), X, y, [{"C": 0.1}, {"C": 1.0}]))
+    alone = LinearSVC(**SMALL, tol=1e-7, max_iter=10_000).fit(X, y)
+    assert_allclose(along[1].decision_function(X), alone.decision_function(X), atol=0.01)
 
 
 def test_mixtures_are_explained_margin_by_margin():

@@ -1,4 +1,4 @@
-"""The region report: what its data say, what it escapes, and what a browser shows of it."""
+"""The report: what its data say, what it escapes, and what a browser shows of it."""
 
 import json
 import re
@@ -7,16 +7,20 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas
+import pandas as pd
 import pytest
 from playwright.sync_api import sync_playwright
 from scipy import sparse
 from sklearn.datasets import load_iris
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from test_interpretation import people, pipeline
 
 from svmosaic import (
     ClusteredSVC,
+    KMeansSVC,
     LearnedGateSVC,
     LinearSVC,
     LocallyLinearSVC,
@@ -24,9 +28,12 @@ from svmosaic import (
     MosaicClassifier,
     MultiTaskMixtureSVC,
     NeighborsSVC,
+    TreeSVC,
 )
 from svmosaic.datasets import make_xor
-from svmosaic.display import region_report
+from svmosaic.display import region_report, write_report
+from svmosaic.interpretation import importances
+from svmosaic.interpretation.subject import Subject
 
 EVIL = "</script><script>document.title='pwned'</script>"
 
@@ -49,6 +56,7 @@ MODELS = {
     "auto": MosaicClassifier(None, max_tiles=4, random_state=0),
     "mixture": MixtureSVC(n_experts=3, max_iter=5, random_state=0),
     "multitask": MultiTaskMixtureSVC(n_experts=3, max_iter=5, random_state=0),
+    "rules": TreeSVC(1, max_leaves=4, random_state=0),
 }
 
 
@@ -58,27 +66,46 @@ def test_numbers_are_the_models(name):
     X, y = load_iris(return_X_y=True)
     model = MODELS[name].fit(X, y)
     data = data_of(region_report(model, X, y))
+    assert data["quality"]["model"]["accuracy"] == pytest.approx(model.score(X, y))
+    assert data["quality"]["model"]["confusion"] == confusion_matrix(y, model.predict(X)).tolist()
+    subject = Subject(model, X)
     table = model.summarise_regions(X, y)
-    assert [r["rows"] for r in data["regions"]] == table["rows"].tolist()
-    for region, accuracy in zip(data["regions"], table["accuracy"], strict=True):
-        assert region["accuracy"] == (None if np.isnan(accuracy) else pytest.approx(accuracy))
-    assert data["accuracy"] == model.score(X, y)
-    decision = model.decision_function(X)
-    assert len(data["rows"]) == len(X)
-    for row in data["rows"]:
-        assert row["decision"] == pytest.approx(decision[row["row"] - 1], rel=1e-3, abs=1e-4)
-        for account in row["scores"]:
-            made = sum(account["parts"]) + account["rest"] + account["intercept"]
-            assert made == pytest.approx(account["total"], rel=2e-3, abs=2e-3)
-            votes = sum(account["votes"]) + account["others"]
-            assert votes == pytest.approx(row["decision"][account["output"]], rel=2e-3, abs=2e-3)
+    tiles = {tile: region for tile, region in data["region_of_tile"].items()}
+    for tile, region in tiles.items():
+        one, k = data["regions"][region], int(tile)
+        assert one["rows"] == (subject.home == k).sum()
+        assert one["accuracy"] == pytest.approx((model.predict(X) == y)[subject.home == k].mean())
+        assert one["rule"] == table["rule"][k]
+    ranked = importances(model, X)
+    assert sorted(data["importance"], reverse=True) == pytest.approx(ranked["importance"].tolist(), rel=1e-3)
+    assert data["rows"]["numbers"] == list(range(1, 151))
+    np.testing.assert_allclose(np.array(data["rows"]["values"]).T, X)
+    assert data["rows"]["predicted"] == np.searchsorted(model.classes_, model.predict(X)).tolist()
+
+
+def test_quality_is_that_of_scikit_learn():
+    frame, y = people()
+    model = pipeline(LinearSVC(calibration="sigmoid", random_state=0)).fit(frame[:400], y[:400])
+    simple = pipeline(LinearSVC(C=1e-4, calibration="sigmoid", random_state=0)).fit(frame[:400], y[:400])
+    data = data_of(region_report(model, frame[400:], y[400:], baseline=simple, seen=False))
+    assert data["quality_note"] == "Measured on 200 rows that the model was not trained on."
+    for name, one in (("model", model), ("baseline", simple)):
+        found, share = data["quality"][name], one.predict_proba(frame[400:])
+        assert found["auc"] == pytest.approx(roc_auc_score(y[400:], one.decision_function(frame[400:])))
+        assert found["log_loss"] == pytest.approx(log_loss(y[400:], share))
+        assert sum(n for _, _, n in found["calibration"]) == 200
+        here = (share[:, 1] >= 0.4) & (share[:, 1] < 0.5)
+        assert found["calibration"][4][:2] == pytest.approx([share[here, 1].mean(), (y[400:] == "yes")[here].mean()])
+    assert "was trained on" in data_of(region_report(model, frame, y, seen=True))["quality_note"]
+    assert "is not known" in data_of(region_report(model, frame, y))["quality_note"]
+    assert data_of(region_report(model, frame))["quality"] is None
 
 
 def test_names_of_all_kinds_are_harmless(xor):
     model, X, y = xor
     page = region_report(model, X, y, feature_names=[EVIL, 'a"b&'], class_names=[EVIL, "<b>"], title=EVIL)
-    assert page.count("<script") == 2  # the data and the code
-    assert page.count("</script>") == 2
+    assert page.count("<script") == 3  # the data, the model and the code
+    assert page.count("</script>") == 3
     assert "<b>" not in page
     assert "document.title='pwned'</script>" not in page
     assert data_of(page)["classes"] == [EVIL, "<b>"]
@@ -93,45 +120,31 @@ def test_marks_in_names_are_not_filled_in(xor):
     assert data_of(page)["classes"][0] == "<!--TITLE-->"
 
 
-def test_pipeline_takes_what_enters_it():
+def test_columns_are_those_of_the_table(tmp_path):
+    frame, y = people()
+    model = pipeline(KMeansSVC(4, random_state=0)).fit(frame, y)
+    write_report(model, frame, y, tmp_path / "r.html")
+    data = data_of((tmp_path / "r.html").read_text())
+    assert [column["name"] for column in data["columns"]] == list(frame.columns)
+    values = dict(zip(frame.columns, data["rows"]["values"], strict=True))
+    assert values["town"] == frame["town"].tolist()
+    assert values["age"] == [None if v != v else v for v in frame["age"]]
+    assert values["income"] == pytest.approx(frame["income"])
+    assert data["columns"][1]["texts"] == ["Oslo", "Bern", "Rome", "Lima"]
+    scaled = make_pipeline(StandardScaler(), ClusteredSVC(n_clusters=3, random_state=0))
     X, y = load_iris(return_X_y=True)
-    scaler, model = StandardScaler(), ClusteredSVC(n_clusters=3, random_state=0)
-    pipeline = make_pipeline(scaler, model).fit(X, y)
-    of_pipeline, of_step = region_report(pipeline, X, y), region_report(model, scaler.transform(X), y)
-    assert data_of(of_pipeline) == data_of(of_step)
-
-
-def test_names_come_from_the_frame():
-    X, y = load_iris(return_X_y=True)
-    frame = pandas.DataFrame(X, columns=["sepal", "width", "petal", "thin"])
-    data = data_of(region_report(ClusteredSVC(n_clusters=3, random_state=0).fit(frame, y), frame))
-    assert set(data["features"]) == {"sepal", "width", "petal", "thin"}
-    assert not data["truth"]
-    assert all(r["accuracy"] is None for r in data["regions"])
-    piped = make_pipeline(StandardScaler(), ClusteredSVC(n_clusters=3, random_state=0)).fit(frame, y)
-    assert set(data_of(region_report(piped, frame))["features"]) == {"sepal", "width", "petal", "thin"}
-
-
-def test_own_scaling_shows_measured_values():
-    X, y = make_xor(random_state=0)
-    X = X * [100, 1] + [5000, 0]
-    data = data_of(region_report(MosaicClassifier(None, max_tiles=4, random_state=0).fit(X, y), X, y))
-    row = data["rows"][0]
-    shown = dict(
-        zip([data["features"][f] for f in row["scores"][0]["features"]], row["scores"][0]["values"], strict=True)
-    )
-    assert shown["x0"] == pytest.approx(X[0, 0], rel=1e-3)
-    assert data["map"]["x"][0] == pytest.approx(X[0, 0], rel=1e-3)
+    flowers = pd.DataFrame(X, columns=["sepal", "width", "petal", "thin"])
+    data = data_of(region_report(scaled.fit(flowers, y), flowers, y))
+    assert data["columns"][0]["low"] == X[:, 0].min()  # not in standard deviations
 
 
 def test_sparse_rows_and_one_feature():
     X, y = load_iris(return_X_y=True)
     model = ClusteredSVC(n_clusters=3, random_state=0).fit(X, y)
     dense, from_csr = (data_of(region_report(model, rows, y)) for rows in (X, sparse.csr_array(X)))
-    assert dense["regions"] == from_csr["regions"]
-    np.testing.assert_allclose(dense["map"]["x"], from_csr["map"]["x"], atol=1e-3)
+    assert dense == from_csr
     one = ClusteredSVC(n_clusters=3, random_state=0).fit(X[:, 2:3], y)
-    assert data_of(region_report(one, X[:, 2:3], y))["map"]["names"] == ["x0", "score of 1"]
+    assert len(data_of(region_report(one, X[:, 2:3], y))["columns"]) == 1
 
 
 def test_a_hundred_tiles_of_784_features_stay_small():
@@ -139,8 +152,24 @@ def test_a_hundred_tiles_of_784_features_stay_small():
     X, y = rng.standard_normal((1500, 784)).astype(np.float32), rng.randint(10, size=1500)
     model = LocallyLinearSVC(n_anchors=100, anchors="random", random_state=0, tol=0.9).fit(X, y)
     page = region_report(model, X, y)
-    assert len(page.encode()) < 3_000_000
-    assert len(data_of(page)["rows"]) == 1000
+    assert len(page.encode()) < 5_000_000
+    data = data_of(page)
+    assert "the model is too large" in data["no_model"]
+    decision = model.decision_function(X)
+    for account in data["rows"]["accounts"]:
+        parts = [sum(value for _, value in lines) for lines in account["contributions"]]
+        expected = decision[account["row"] - 1]
+        np.testing.assert_allclose(np.add(parts, account["intercept"]), expected, atol=1e-4)
+        np.testing.assert_allclose(account["scores"], expected, rtol=1e-4)
+
+
+def test_many_regions_are_merged_and_the_page_says_so():
+    X, y = load_iris(return_X_y=True)
+    data = data_of(region_report(KMeansSVC(20, random_state=0).fit(X, y), X, y))
+    assert len(data["regions"]) == 12
+    assert re.search(r"Of \d+ regions, those that predict most alike are merged into 12", data["regions_note"])
+    assert sum(region["rows"] for region in data["regions"]) == 150
+    assert len(data_of(region_report(KMeansSVC(20, random_state=0).fit(X, y), X, y, max_regions=5))["regions"]) == 5
 
 
 def test_what_cannot_be_shown_is_refused_with_a_reason(xor):
@@ -153,10 +182,12 @@ def test_what_cannot_be_shown_is_refused_with_a_reason(xor):
         region_report(model, X, y[:3])
     with pytest.raises(ValueError, match="classes that the model does not know"):
         region_report(model, X, y + 7)
-    with pytest.raises(ValueError, match="feature_names must have one name for each of the 2 features"):
+    with pytest.raises(ValueError, match="feature_names must have one name for each of the 2 columns"):
         region_report(model, X, y, feature_names=["a"])
     with pytest.raises(ValueError, match="class_names must have 2 names, got 1"):
         region_report(model, X, y, class_names=["a"])
+    with pytest.raises(ValueError, match="X has no rows"):
+        region_report(model, X[:0])
 
 
 def test_no_matplotlib_is_needed():
@@ -183,11 +214,13 @@ def browser():
 @pytest.fixture
 def opened(browser, tmp_path):
     """Opens a report from its file, without a network; any fault of its code fails the test."""
-    faults, context = [], browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
+    faults, contexts = [], []
 
-    def show(page_source):
+    def show(page_source, width=1280, **options):
         path = tmp_path / "report.html"
         path.write_text(page_source, encoding="utf-8")
+        context = browser.new_context(offline=True, viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
         page.on("pageerror", lambda error: faults.append(str(error)))
@@ -197,73 +230,168 @@ def opened(browser, tmp_path):
         return page
 
     yield show
-    context.close()
+    for context in contexts:
+        context.close()
     assert faults == []
 
 
-def test_a_click_on_a_region_shows_it(xor, opened):
-    model, X, y = xor
-    page = opened(region_report(model, X, y, class_names=["side", "pole"], title="four cells"))
-    data = data_of(region_report(model, X, y))
-    assert page.title() == "four cells"
-    assert page.locator("#regions tbody tr").count() == 4
-    assert "No region is chosen" in page.locator("#region").inner_text()
-    page.locator('#regions tr[data-region="2"]').click()
-    assert page.locator("#region-title").inner_text() == "Region 2"
-    shown = page.locator("#region").inner_text()
-    region = data["regions"][2]
-    assert str(region["rows"]) in shown
-    assert f"{100 * region['accuracy']:.1f} %" in shown
-    assert page.locator("#region svg .bar").count() == 3  # two features and the intercept
-    label = page.locator("#region svg").get_attribute("aria-label")
-    assert label.startswith("Weights of region 2 for pole: ")
-    home = sum(row["region"] == 2 for row in data["rows"])
-    assert page.locator(".point.home").count() == home
-    assert page.locator(".point.away").count() == len(X) - home
-    assert page.locator('#regions tr[data-region="2"]').get_attribute("class") == "chosen"
-    page.locator("#clear").click()
-    assert page.locator(".point.away").count() == 0
+def number(text):
+    return float(text.replace("−", "-").replace(",", "").removesuffix(" %"))
 
 
-def test_a_chosen_row_is_explained(xor, opened):
-    model, X, y = xor
-    page = opened(region_report(model, X, y))
-    page.locator("#number").fill("17")
+def texts(page, selector):
+    return page.locator(selector).all_inner_texts()
+
+
+def waterfall(page):
+    """Lines of the account of a row: names and values as shown."""
+    names = page.locator("#row svg text[text-anchor=end] title").all_text_contents()
+    return list(zip(names, map(number, page.locator("#row svg text.value").all_text_contents()), strict=True))
+
+
+@pytest.fixture(scope="module")
+def table():
+    frame, y = people()
+    model = pipeline(KMeansSVC(4, pieces=5, calibration="sigmoid", random_state=0)).fit(frame[:400], y[:400])
+    simple = pipeline(LinearSVC(calibration="sigmoid", random_state=0)).fit(frame[:400], y[:400])
+    frame, y = frame[400:].reset_index(drop=True), y[400:]
+    return model, simple, frame, y, region_report(model, frame, y, baseline=simple, seen=False, title="people")
+
+
+def test_every_number_on_the_page_is_that_of_python(table, opened):
+    model, simple, frame, y, source = table
+    page = opened(source)
+    assert page.title() == "people"
+    for column, one in enumerate((model, simple)):
+        share = one.predict_proba(frame)
+        expected = {"accuracy": 100 * one.score(frame, y), "log_loss": log_loss(y, share),
+                    "auc": roc_auc_score(y, one.decision_function(frame))}  # fmt: skip
+        for name, value in expected.items():
+            shown = texts(page, f'#measures-table tr[data-measure="{name}"] td')[column]
+            assert number(shown) == pytest.approx(value, rel=1e-3, abs=0.05 if name == "accuracy" else 0)
+    assert [int(number(t)) for t in texts(page, "#confusion td")] == confusion_matrix(
+        y, model.predict(frame)
+    ).ravel().tolist()
+    ranked = importances(model, frame)
+    assert page.locator("#importance svg text[text-anchor=end] title").all_text_contents() == ranked["feature"].tolist()
+    shown = [number(t) for t in page.locator("#importance svg text.value").all_text_contents()]
+    assert shown == pytest.approx(ranked["importance"].tolist(), rel=1e-3)
+    subject = Subject(model, frame)
+    for line, region in zip(page.locator("#regions tbody tr").all(), data_of(source)["regions"], strict=True):
+        cells = line.locator("td").all_inner_texts()
+        assert cells[1].startswith(region["rule"])
+        assert int(number(cells[2].split()[0])) == region["rows"]
+    account = model[-1].explain(model[:-1].transform(frame))
+    for row in (1, 17, 200):
+        page.locator("#number").fill(str(row))
+        page.keyboard.press("Enter")
+        assert page.locator("#row-title").inner_text() == f"Row {row}"
+        assert page.locator("#predicted").inner_text() == model.predict(frame)[row - 1]
+        assert page.locator("#truth").inner_text() == y[row - 1]
+        share = model.predict_proba(frame)[row - 1]
+        assert f"yes {100 * share[1]:.1f} %" in page.locator("#probability").inner_text()
+        lines = waterfall(page)
+        assert lines[0] == ("start", pytest.approx(account.intercept[row - 1, 0], rel=1e-3))
+        assert lines[-1] == ("score of yes", pytest.approx(account.decision[row - 1, 0], rel=1e-3))
+        for name, value in lines[1:-1]:
+            j = list(frame.columns).index(name.split(" = ")[0])
+            assert value == pytest.approx(subject.contributions[row - 1, 0, j], rel=1e-3, abs=1e-9)
+
+
+def test_sliders_and_menus_change_the_prediction_to_what_python_says(table, opened):
+    model, _, frame, _, source = table
+    page = opened(source)
+    page.locator("#number").fill("5")
     page.keyboard.press("Enter")
-    assert page.locator("#row-title").inner_text() == "Row 17"
-    told = model.explain(X[16:17])  # rows are numbered from 1, as by `svmosaic inspect`
-    score = float(page.locator("#score").inner_text().replace("−", "-"))
-    assert score == pytest.approx(told.decision[0, 0], rel=1e-3)
-    assert page.locator("#tiles tbody tr").count() == 1
-    assert page.locator("#tiles tbody button").inner_text() == str(told.tile[0, 0])
-    texts = [t.replace("−", "-") for t in page.locator("#row svg text").all_text_contents()]
-    numbers = [float(t) for t in texts if re.fullmatch(r"[+-]?[\d.]+(e-?\d+)?", t)]
-    assert sum(numbers) == pytest.approx(told.decision[0, 0], abs=2e-3)
-    assert page.locator("#region-title").inner_text() == f"Region {told.tile[0, 0]}"
+    changed = frame.iloc[[4]].copy()
+
+    def agrees():
+        share = model.predict_proba(changed)[0]
+        assert page.locator("#predicted").inner_text() == model.predict(changed)[0]
+        assert f"yes {100 * share[1]:.1f} %" in page.locator("#probability").inner_text()
+        score = model.decision_function(changed)[0]
+        assert waterfall(page)[-1][1] == pytest.approx(score, rel=1e-3)
+        home = Subject(model, changed).home[0]
+        region = data_of(source)["region_of_tile"].get(str(home))
+        if region is not None:
+            assert page.locator("#home").inner_text() == f"region {region + 1}"
+
+    column = list(frame.columns).index
+    agrees()
+    for town in ("Lima", "Bern", "Rome"):
+        page.locator(f"#column-{column('town')}").select_option(label=town)
+        changed["town"] = town
+        agrees()
+    for age in (20, 79, 44):
+        page.locator(f"#column-{column('age')}").fill(str(age))  # a slider
+        changed["age"] = float(age)
+        agrees()
+    page.locator(f"#column-{column('income')} + input").fill("90000.5")  # the number next to it
+    changed["income"] = 90000.5
+    agrees()
+    assert page.locator("#row-title").inner_text() == "Row 5, changed"
+    assert page.locator(".star").count() == 1
+    page.locator(f"#column-{column('age')} + input").fill("")
+    changed["age"] = np.nan
+    agrees()
+    page.locator("#reset").click()
+    changed = frame.iloc[[4]].copy()
+    agrees()
+    assert page.locator("#row-title").inner_text() == "Row 5"
+
+
+def test_regions_curves_and_map_go_together(table, opened):
+    page = opened(table[-1])
+    data = data_of(table[-1])
+    page.locator("#map-x").select_option(label="income")  # which is known of all rows
+    page.locator("#map-y").select_option(label="noise")
+    page.locator('#regions tr[data-region="1"] button').focus()
+    page.keyboard.press("Enter")
+    assert page.locator('#regions tr[data-region="1"]').get_attribute("class") == "chosen"
+    assert page.locator("#importance-region").input_value() == "1"
+    shown = [number(t) for t in page.locator("#importance svg text.value").all_text_contents()]
+    assert shown == pytest.approx([value for _, value in data["regions"][1]["importance"]])
+    away = sum(region != 1 for region in data["rows"]["region"])
+    assert page.locator(".point.away").count() == away
+    page.locator('#regions tr[data-region="1"] button').click()
+    assert page.locator(".point.away").count() == 0
+    for effect in data["effects"]:
+        page.locator("#effect-column").select_option(str(effect["column"]))
+        if data["columns"][effect["column"]]["text"]:
+            values = [number(t) for t in page.locator("#effect svg text.value").all_text_contents()]
+            assert values == pytest.approx(effect["mean"][0])
+        else:
+            assert page.locator(".effect-curve").count() == 1
+            assert page.locator(".region-curve").count() == len(data["regions"])
+    page.locator("#map-y").select_option(label="town")
+    page.locator("#color").select_option("truth")
+    assert texts(page, "#legend li") == ["no", "yes"]
     page.locator('.point[data-row="33"]').dispatch_event("click")
     assert page.locator("#row-title").inner_text() == "Row 33"
     assert page.locator(".point.chosen").get_attribute("data-row") == "33"
+
+
+def test_rows_that_are_not_there_are_named(xor, opened):
+    model, X, y = xor
+    page = opened(region_report(model, X, y))
     page.locator("#number").fill("4000")
     page.keyboard.press("Enter")
     assert page.locator("#message").inner_text() == "There is no such row: choose a number from 1 to 400."
-    assert page.locator("#row-title").inner_text() == "Row 33"
-
-
-def test_keyboard_is_enough(xor, opened):
-    model, X, y = xor
-    page = opened(region_report(model, X, y))
-    page.locator('#regions tr[data-region="1"] button').focus()
-    page.keyboard.press("Enter")
-    assert page.locator("#region-title").inner_text() == "Region 1"
-    assert page.locator('#regions tr[data-region="1"] button').get_attribute("aria-pressed") == "true"
-    page.locator('th[data-key="accuracy"] button').focus()
-    page.keyboard.press("Enter")
-    assert page.locator('th[data-key="accuracy"]').get_attribute("aria-sort") == "descending"
-    accuracies = [float(t[:-2]) for t in page.locator("#regions td:nth-child(4)").all_inner_texts()]
-    assert accuracies == sorted(accuracies, reverse=True)
+    assert page.locator("#row-title").inner_text() == "Row 1"
     page.locator("#after").focus()
     page.keyboard.press("Enter")
-    assert page.locator("#row-title").inner_text() == "Row 1"
+    assert page.locator("#row-title").inner_text() == "Row 2"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_is_wide_enough(table, opened, scheme):
+    page = opened(table[-1], width=380, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    ground, ink = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("backgroundColor", "color"))
+    light = [sum(map(int, re.findall(r"\d+", value)[:3])) for value in (ground, ink)]
+    assert (light[0] > light[1]) == (scheme == "light")
+    page.emulate_media(media="print")
+    assert not page.locator("#what-if").is_visible()
 
 
 def test_evil_names_are_shown_and_not_run(xor, opened):
@@ -272,8 +400,6 @@ def test_evil_names_are_shown_and_not_run(xor, opened):
         region_report(model, X, y, feature_names=[EVIL, "b"], class_names=[EVIL, "<img src=x>"], title="safe")
     )
     page.locator('#regions tr[data-region="0"]').click()
-    page.locator("#number").fill("1")
-    page.keyboard.press("Enter")
     assert page.title() == "safe"
     assert page.locator("img").count() == 0
     assert EVIL in page.locator("#classes").inner_text()
@@ -281,17 +407,20 @@ def test_evil_names_are_shown_and_not_run(xor, opened):
 
 def test_many_classes_and_a_vote(opened):
     X, y = load_iris(return_X_y=True)
+    page = opened(region_report(KMeansSVC(3, random_state=0).fit(X, y), X, y))
+    model = KMeansSVC(3, random_state=0).fit(X, y)
+    page.locator("#output").select_option(label="2")
+    assert waterfall(page)[-1] == ("score of 2", pytest.approx(model.decision_function(X)[0, 2], rel=1e-3))
     model = MixtureSVC(n_experts=3, random_state=0).fit(X, y)
     page = opened(region_report(model, X, y))
-    wrong = next((r["row"] for r in data_of(region_report(model, X, y))["rows"] if r["label"] != r["predicted"]), None)
-    assert wrong is not None
-    page.locator("#number").fill(str(wrong))
-    page.keyboard.press("Enter")
-    assert "wrongly predicted" in page.locator("#row").inner_text()
-    assert "what tile" in page.locator("#sum").inner_text()
-    choice = page.get_by_label("Class whose score is explained")
-    assert choice.locator("option").count() == 2  # the predicted and the true class
-    choice.select_option(index=1)
-    assert f"Score of {y[wrong - 1]}" in page.locator("#row").inner_text()
-    page.locator("#colour").select_option("truth")
-    assert page.locator("#legend li").all_inner_texts() == ["0", "1", "2", "✕ wrong prediction"]
+    assert "scores are sums of votes of the tiles" in page.locator("#reason").inner_text()
+    assert page.locator("#predicted").inner_text() == str(model.predict(X)[0])
+
+
+def test_a_model_that_has_no_javascript_is_shown_without_what_if(opened):
+    X, y = make_xor(random_state=0)
+    mapped = LocallyLinearSVC(5, feature_map=RBFSampler(n_components=9, random_state=0), tol=1e-2, random_state=0)
+    page = opened(region_report(mapped.fit(X, y), X, y))
+    assert "feature map RBFSampler cannot be written as JavaScript" in page.locator("#what-if-note").inner_text()
+    assert waterfall(page)[-1][1] == pytest.approx(mapped.decision_function(X)[0], rel=1e-3)
+    assert not page.locator("#reset").is_visible()

@@ -17,8 +17,14 @@ True
 import numpy as np
 
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell
-from svmosaic.maps import Scaling, same_map
+from svmosaic.maps import Pieces, Scaling, same_map
+from svmosaic.maps.pieces import MOST_KNOTS
 from svmosaic.mosaic import Mosaic
+
+# Standard deviations up to which straight tiles go on, in a blend with curves.
+REACH = 100.0
+# Knots that differ by less than this share of their range are one: the scaling of rows rounds them.
+SAME_KNOT = 1e-9
 
 
 def blend(mosaics, weights=None) -> Mosaic:
@@ -28,7 +34,8 @@ def blend(mosaics, weights=None) -> Mosaic:
     explanation, files, exports) works as for one model. Linear models are added up to one tile.
 
     Mosaics that share a feature map keep it. Scalings that differ are folded in: into the weights of the tiles, and
-    in front of each gate.
+    in front of each gate. If some have pieces, the result has the knots of all of them, and tiles without pieces go on
+    as straight lines up to 100 standard deviations from the mean, or ten times as far as the outermost knot.
 
     Parameters
     ----------
@@ -50,14 +57,16 @@ def blend(mosaics, weights=None) -> Mosaic:
         raise ValueError(f"weights must be {len(mosaics)} finite numbers, one per mosaic, got {weights!r}")
     for name, values in {
         "outputs": [m.coef.shape[1] for m in mosaics],
-        "features": [m.coef.shape[2] for m in mosaics],
         "link": [m.link for m in mosaics],
     }.items():
         if len(set(values)) > 1:
             raise ValueError(f"mosaics must have the same {name}, got {values}")
     shared = mosaics[0].feature_map
     if not all(same_map(m.feature_map, shared) for m in mosaics):
-        mosaics, shared = [_unscaled(m) for m in mosaics], None
+        shared = _union([m.features for m in mosaics])
+        mosaics = [_over_rows(m, shared) for m in mosaics]
+    if len({m.coef.shape[2] for m in mosaics}) > 1:
+        raise ValueError(f"mosaics must have the same features, got {[m.coef.shape[2] for m in mosaics]}")
     parts = list(_parts(mosaics, weights))
     singles = [part for part in parts if isinstance(part[0], SingleCell)]
     if len(singles) > 1 and mosaics[0].link == "identity":
@@ -89,21 +98,80 @@ def _parts(mosaics, weights):
             first = tiles.stop
 
 
-def _unscaled(mosaic) -> Mosaic:
-    """The same mosaic with its scaling in the tiles and in front of the gate."""
-    features = mosaic.features
-    if not features.portable or features.pieces is not None:
-        raise ValueError("mosaics with different feature maps cannot be blended: only scalings can be folded in")
-    if features.affine is None:
-        return mosaic
-    scaling = Scaling(*features.affine)
-    gate = mosaic.gate
-    if isinstance(gate, SeveralGates):
-        gate = SeveralGates(tuple(_scaled(part, scaling) for part in gate.gates), gate.factors)
-    else:
-        gate = _scaled(gate, scaling)
-    coef, intercept = scaling.fold(mosaic.coef, mosaic.intercept)
-    return Mosaic(gate, coef, intercept, mosaic.link)
+def _union(features) -> Pieces | None:
+    """The pieces over rows as they are measured that have all knots of these maps; None if all are scalings."""
+    if not all(one.portable for one in features):
+        raise ValueError("mosaics with different feature maps cannot be blended: only scalings and pieces can be")
+    bent = [one for one in features if one.pieces is not None]
+    if not bent:
+        return None
+    center, scale = _straight(bent[0])
+    scale = np.where(scale == 0, 1.0, scale)
+    knots = [_merged([_knots(one)[f] for one in bent if f in _knots(one)]) for f in range(len(center))]
+    if max(map(len, knots)) > MOST_KNOTS - 2:
+        raise ValueError(f"mosaics to be blended have more than {MOST_KNOTS - 2} knots in a column together")
+    farthest = [np.abs((u - c) * s).max(initial=0.0) for u, c, s in zip(knots, center, scale, strict=True)]
+    reach = np.where([len(u) > 0 for u in knots], np.maximum(REACH, 10.0 * np.array(farthest)), np.inf)
+    return Pieces.of_knots(knots, center, scale, reach, bent[0].pieces.implicit_zeros)
+
+
+def _straight(features):
+    """Center and factor of the straight terms of a map over rows as they are measured."""
+    center, factor = features.affine or (None, 1.0)
+    center = 0.0 if center is None else center
+    if features.pieces is None:
+        return center, factor
+    return center + features.pieces.center / factor, features.pieces.scale * factor
+
+
+def _knots(features) -> dict:
+    """The knots of each column with a curve, straight terms folded in, in the units of rows as they are measured."""
+    center, factor = features.affine or (None, np.ones(features.pieces.n_inputs))
+    center = np.zeros(len(factor)) if center is None else center
+    pairs = zip(features.pieces.column.tolist(), features.pieces.folded.knots, strict=True)
+    return {f: u / factor[f] + center[f] for f, u in pairs}
+
+
+def _merged(parts):
+    """All knots of a column, those that differ by rounding only as one."""
+    if not parts:
+        return np.zeros(0)
+    u = np.unique(np.concatenate(parts))
+    apart = np.diff(u) > SAME_KNOT * max(np.ptp(u), np.abs(u).max() * SAME_KNOT)
+    return u[np.append(True, apart)]
+
+
+def _over_rows(mosaic, shared) -> Mosaic:
+    """The same mosaic over rows as they are measured: its scaling in front of the gate, its tiles in shared pieces."""
+    features, gate = mosaic.features, mosaic.gate
+    if features.affine is not None:
+        scaling = Scaling(*features.affine)
+        if isinstance(gate, SeveralGates):
+            gate = SeveralGates(tuple(_scaled(part, scaling) for part in gate.gates), gate.factors)
+        else:
+            gate = _scaled(gate, scaling)
+    n_inputs = mosaic.coef.shape[2] if features.pieces is None else features.pieces.n_inputs
+    center, factor = (np.broadcast_to(part, n_inputs) for part in _straight(features))
+    slope, intercept = mosaic.coef[..., :n_inputs].copy(), mosaic.intercept
+    curves = {}
+    if features.pieces is not None:
+        slope[..., features.pieces.column] = 0.0
+        folded = features.pieces.folded
+        values = (mosaic.coef.reshape(-1, mosaic.coef.shape[2]) @ folded.matrix).reshape(*slope.shape[:2], -1)
+        own = _knots(features)
+        curves = {f: (own[f], values[..., here]) for f, here in zip(own, folded.places, strict=True)}
+    slope, intercept = Scaling(center, factor).fold(slope, intercept)
+    if shared is None:
+        return Mosaic(gate, slope, intercept, mosaic.link)
+    coef = np.zeros((*slope.shape[:2], shared.n_features))
+    coef[..., :n_inputs] = slope / shared.scale
+    places = zip(shared.column.tolist(), shared.start[:-1], shared.start[1:], strict=True)
+    for f, first, last in places:
+        if f in curves:
+            u, values = curves[f]
+            hats = coef[..., n_inputs + first : n_inputs + last]
+            hats[:] = np.apply_along_axis(lambda v, u=u, f=f: np.interp(shared.knots[f], u, v), -1, values)
+    return Mosaic(gate, coef, intercept + slope @ shared.center, mosaic.link, shared)
 
 
 def _scaled(gate, scaling):

@@ -177,6 +177,27 @@ class Explanation:
             del columns["tile"]
         return Table(columns)
 
+    def to_shap(self):
+        """The contributions as a `shap.Explanation`, for the plots of that package; needs the extra `shap`.
+
+        Its values are the exact contributions, its base values the intercepts of the rows: their sum is the score. They
+        are no Shapley values, which would be averages over what other columns might have been.
+
+        Returns
+        -------
+        shap.Explanation
+            Values of shape (n_rows, n_features), or (n_rows, n_features, n_outputs) if there are several outputs.
+        """
+        try:
+            import shap
+        except ImportError as error:
+            raise ImportError("to_shap needs the package shap: pip install 'svmosaic[shap]'") from error
+        values, base = self.contributions.transpose(0, 2, 1), self.intercept
+        names = {"data": self.value, "feature_names": list(self.feature_names)}
+        if len(self.output_names) == 1:
+            return shap.Explanation(values[:, :, 0], base[:, 0], **names)
+        return shap.Explanation(values, base, output_names=list(self.output_names), **names)
+
     def to_frame(self, top=None):
         """`features(top)` as a pandas DataFrame, or a dict of columns without pandas."""
         return self.features(top).to_frame()

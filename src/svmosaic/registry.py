@@ -94,6 +94,7 @@ _TYPES = {
         "svmosaic.heads.Regress",
         "svmosaic.learner.gate_learner.GateLearner",
         "svmosaic.mosaic.Mosaic",
+        "svmosaic.search.leaderboard.Leaderboard",
         "svmosaic.tabular.columns.Column",
         "svmosaic.tabular.table_preparation.TablePreparation",
         "svmosaic.tabular.trained_model.TrainedModel",

@@ -226,13 +226,15 @@ class Listener:
     def on_fit_task_begin(self, estimator, context):
         pass
 
-    def on_fit_task_end(self, estimator, context):
+    def on_fit_task_end(self, estimator, context, metadata=None):
         parent, most = context.parent, self.fit.max_subtasks
         if context is self.fit:
             return
         if parent is self.fit:
             self.done += 1
-            self.update(self.done, most, _task_text(context, self.done, most))
+            best = (metadata or {}).get("best_score")
+            told = "" if best is None else f", best score {best:.4f}"
+            self.update(self.done, most, _task_text(context, self.done, most) + told)
         else:  # an iteration within one of the outputs, of which there may be one only
             text = _task_text(parent, parent.task_id + 1, most)
             self.update(self.done, most, f"{text}, {context.task_name} {context.task_id + 1}")

@@ -9,6 +9,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from svmosaic.cli._io import listening, memory_limit, read_options, size_text
+from svmosaic.interpretation.quality import answers_of, quality_of
 from svmosaic.tabular.formats import Dialect, Table, TableError, format_of, name_of, read_chunks, read_table
 from svmosaic.tabular.numbers_as_text import NumbersAsText
 from svmosaic.tabular.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
@@ -86,16 +87,26 @@ class TrainingTable(ABC):
         return [str(self.label)] if self.classes.dtype.kind == "U" else []
 
     def judged(self, model, linear) -> dict:
-        """Shares of rows that two models get right, chunk by chunk."""
-        n_rows, right = 0, np.zeros(2, dtype=np.int64)
+        """How good two models are on the rows held out, which they are asked about chunk by chunk."""
+        truth: list = []
+        answers: tuple[list, list] = ([], [])
         with self.bar.step("judging"):
             for X, y in self.test_chunks() if self.options.test else self.held_out():
                 if len(y):
-                    n_rows += len(y)
-                    right += [int((one.predict(X) == y).sum()) for one in (model, linear)]
-        if n_rows == 0:
+                    truth.append(y)
+                    for one, parts in zip((model, linear), answers, strict=True):
+                        parts.append(answers_of(one, X))
+        if not truth:
             raise TableError("no rows to judge by: pass --test-size 0, or --test FILE")
-        return {"rows": n_rows, "accuracy": right[0] / n_rows, "linear_svm": right[1] / n_rows}
+        y = np.concatenate(truth)
+        found = [
+            quality_of(model.classes_, y, {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+            for parts in answers
+        ]
+        return {
+            "rows": len(y), "accuracy": found[0]["accuracy"], "linear_svm": found[1]["accuracy"],
+            "quality": {"model": found[0], "baseline": found[1]},
+        }  # fmt: skip
 
     @abstractmethod
     def held_out(self):

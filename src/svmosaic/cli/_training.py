@@ -62,7 +62,7 @@ def common_parameters(estimator_type, options) -> dict:
     return {name: value for name, value in wanted.items() if name in known}
 
 
-def train(options, table, kind, parameters, started, *, seconds=None, extra=None):
+def train(options, table, kind, parameters, started, *, seconds=None, extra=None, found_by=None):
     """Judge a model beside a linear SVM, fit it to all rows, write it, and say so.
 
     Parameters
@@ -76,15 +76,20 @@ def train(options, table, kind, parameters, started, *, seconds=None, extra=None
         How long a fit should take, for the bar.
     extra : dict, optional
         More for the facts and the JSON object.
+    found_by : callable, optional
+        From the fitted estimator to still more of them.
+
+    Returns
+    -------
+    TrainedModel
     """
     from svmosaic import LinearSVC
 
     scores = None
     if table.is_judged:
         with table.rows("train") as fit:
-            model = fit(kind(**for_judging(parameters)), "training", seconds)
-            common = common_parameters(LinearSVC, options) | {"calibration": None}
-            linear = fit(LinearSVC(**common), "a linear SVM beside it")
+            model = fit(kind(**parameters), "training", seconds)
+            linear = fit(LinearSVC(**common_parameters(LinearSVC, options)), "a linear SVM beside it")
         scores = table.judged(model, linear)
     with table.rows("all") as fit:
         pipeline = fit(kind(**parameters), "fitting to all rows", seconds)
@@ -92,8 +97,9 @@ def train(options, table, kind, parameters, started, *, seconds=None, extra=None
     found = {
         "rows": table.n_rows, "held_out": scores, "rows_without_label": sum(missing.values()),
         "missing_labels": missing, **table.facts(), **(extra or {}),
+        **(found_by(pipeline[-1]) if found_by else {}),
     }  # fmt: skip
-    _write(options, pipeline, table, found, perf_counter() - started)
+    return _write(options, pipeline, table, found, perf_counter() - started)
 
 
 def _write(options, pipeline, table, found, seconds):
@@ -117,6 +123,7 @@ def _write(options, pipeline, table, found, seconds):
     model.save(options.output)
     facts = model.facts | {"file": str(options.output), "seconds": round(seconds, 3)}
     say(options, facts, _lines(options, model, seconds))
+    return model
 
 
 def _lines(options, model, seconds):

@@ -1,17 +1,21 @@
 """`svmosaic inspect`: the regions of a model, and why a row is classified so."""
 
+import argparse
+
 import numpy as np
 
-from svmosaic.atomic import write_text
 from svmosaic.cli._io import add_output_options, add_table_options, check_file, read_options, say
 from svmosaic.heads import head_of
-from svmosaic.tabular.formats import TableError, read_chunks
+from svmosaic.tabular.formats import TableError, read_chunks, read_table
 
 
 def add_arguments(parser):
     """The model, and what to show of it."""
     parser.add_argument("model", metavar="FILE", help="a model written by `svmosaic train`")
-    parser.add_argument("--html", metavar="REPORT", help="write the report of the regions, one file for any browser")
+    parser.add_argument("--html", metavar="REPORT", help="write the report of the model, one file for any browser")
+    parser.add_argument(
+        "--test", metavar="TABLE", help="rows with labels that the model was not trained on, for the report"
+    )
     parser.add_argument(
         "--row", type=int, metavar="N", help="explain row N (from 1) of the stored sample, or of --data"
     )
@@ -28,7 +32,9 @@ def add_arguments(parser):
 def run(options):
     """Print what is asked for."""
     if options.html is not None:
-        check_file(options.html, [options.model, options.data])
+        check_file(options.html, [options.model, options.data, options.test])
+    if options.test is not None and options.html is None:
+        raise ValueError("--test needs --html, the report that shows its rows")
     if options.data is not None and options.row is None:
         raise ValueError("--data needs --row, which says which of its rows to explain")
     from svmosaic.tabular.trained_model import open_model
@@ -188,12 +194,33 @@ def _find_row(model, options):
 
 
 def _report(model, options):
-    from svmosaic.display import region_report
+    """Quality of the rows of --test, or what `train` found on the rows that it held out."""
+    from svmosaic.display import write_report
 
-    X, y = model.sample_rows()
+    held = None
+    if options.test is None:
+        (X, y), seen = model.sample_rows(), True
+        known = (model.facts["held_out"] or {}).get("quality")
+        held = None if known is None else {"rows": model.facts["held_out"]["rows"], **known}
+    else:
+        (X, y), seen = _test_rows(model, options), False
     title = f"{model.facts['model']} of {model.facts['data']}"
-    page = region_report(
-        model.estimator, model.prepared(X), y, feature_names=model.prepared_names,
-        class_names=[str(c) for c in model.classes], title=title,
-    )  # fmt: skip
-    write_text(options.html, page)
+    write_report(model, X, y, options.html, seen=seen, held_out=held, title=title)
+
+
+def _test_rows(model, options):
+    """The rows of --test that have a label that the model knows, and their labels."""
+    from svmosaic.cli.score import _as_classes, _labels
+    from svmosaic.tabular.preparation import clean_labels
+
+    options = argparse.Namespace(**vars(options) | {"data": options.test, "label": None})
+    table = read_table(
+        options.data, text=model.text_columns, kept=model.text_labels, **read_options(options, model.dialect)
+    )
+    y, there = clean_labels(_labels(model, table, options))
+    y = _as_classes(y, model)
+    known = np.isin(y, model.classes)
+    if not known.any():
+        raise TableError(f"none of the labels of {options.test} is a class of the model")
+    rows = np.flatnonzero(there)[known]
+    return (table.X.iloc[rows].reset_index(drop=True) if hasattr(table.X, "iloc") else table.X[rows]), y[known]

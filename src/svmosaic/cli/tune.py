@@ -1,31 +1,13 @@
-"""`svmosaic tune`: a search over models and parameters within a time budget."""
+"""`svmosaic tune`: the search of `MosaicClassifier` within a time budget, with its leaderboard."""
 
-import warnings
 from time import perf_counter
 
-import numpy as np
-
 from svmosaic.cli._io import Bar, check_file, duration
-from svmosaic.cli._training import add_training_arguments, common_parameters, for_judging, inputs_of, train
-from svmosaic.cli.train import model_class
+from svmosaic.cli._training import add_training_arguments, common_parameters, inputs_of, train
+from svmosaic.search.candidates import FAMILIES
 
-# From where random draws are taken. The first of each list are the first candidate of the model.
-GRIDS = {
-    "linear": {"C": [1.0, 0.01, 0.03, 0.1, 0.3, 3.0, 10.0], "loss": ["squared_hinge", "hinge"]},
-    "clustered": {"n_clusters": [8, 4, 16, 32], "C": [1.0, 0.1, 10.0], "global_reg": [1.0, 0.1, 10.0]},
-    "local": {
-        "n_anchors": [50, 10, 20, 100, 200, 400],
-        "n_neighbors": [8, 4, 16],
-        "C": [10.0, 0.3, 1.0, 3.0, 30.0],
-    },
-    "learned": {"n_tiles": [16, 8, 48, 100], "n_components": [16, 8], "weight_decay": [0.01, 0.001, 0.1]},
-    "mixture": {"n_experts": [8, 4, 16], "C": [1.0, 0.1, 10.0]},
-}
-# Rows of the first rung; each rung has three times as many and keeps the best third.
-FIRST_RUNG, GROWTH = 2000, 3
-HELD_OUT = 0.2
-# What the search leaves for the model of the held-out score and for the last fit, as a share of the budget.
-RESERVE = 0.35
+# Lines of the leaderboard that are printed, and that a model file keeps.
+SHOWN = 10
 
 
 def add_arguments(parser):
@@ -33,120 +15,50 @@ def add_arguments(parser):
     add_training_arguments(parser)
     parser.add_argument("--budget", type=duration, default=60.0, help="time for all of it, such as 60s (default) or 5m")
     parser.add_argument(
-        "--models", type=_models, default=list(GRIDS), metavar="NAME,...", help=f"to choose among: {', '.join(GRIDS)}"
-    )
+        "--models", type=_families, default=None, metavar="NAME,...",
+        help=f"to choose among: {', '.join(FAMILIES)} (all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--metric", default="accuracy",
+        help="what to choose by: the name of a scorer of scikit-learn, such as accuracy (default), roc_auc or f1",
+    )  # fmt: skip
+    parser.add_argument("--single", action="store_true", help="a single model, no blend of several")
 
 
-def _models(text):
-    names = text.split(",")
-    if not set(names) <= set(GRIDS):
+def _families(text):
+    names = tuple(text.split(","))
+    if not set(names) <= set(FAMILIES):
         raise ValueError
     return names
 
 
 def run(options):
-    """Search on the training rows, judge the best on rows held out, fit it to all."""
+    """Search on the training rows, judge the best on rows held out, search on all rows, and write the model."""
     started = perf_counter()
     check_file(options.output, inputs_of(options))
+    from svmosaic import MosaicClassifier
     from svmosaic.cli._tables import TableInMemory
 
+    # The same search twice, if rows are held out to judge it: on the others, and on all.
+    searches = 2 if options.test or options.test_size else 1
+    parameters = common_parameters(MosaicClassifier, options) | {
+        "time_budget": options.budget / searches, "families": options.models, "metric": options.metric,
+        "blend": not options.single,
+    }  # fmt: skip
     with Bar(options.quiet) as bar:
-        data = TableInMemory(options, bar)
-        seconds = options.budget * (1 - RESERVE)
-        with bar.step("searching", seconds):
-            trials = search(options, data, started + seconds)
-        best = trials[0]
-        kind = model_class(best["model"])
-        extra = {"parameters": best["parameters"], "tried": len(trials), "leaderboard": trials[:10]}
-        train(options, data, kind, common_parameters(kind, options) | best["parameters"], started, extra=extra)
+        table = TableInMemory(options, bar)
+        model = train(
+            options, table, MosaicClassifier, parameters, started, seconds=options.budget / searches, found_by=_found,
+        )  # fmt: skip
     if not (options.json or options.quiet):
-        print(f"chosen among {len(trials)} trials: --model {best['model']} {_settings(best['parameters'])}")
+        board = model.estimator.leaderboard_
+        print(f"\n{board.top(SHOWN)}\n{len(board)} trials; the search ended: {model.estimator.stop_reason_}")
 
 
-def _settings(parameters):
-    return " ".join(f"--set {name}={value}" for name, value in parameters.items())
-
-
-def search(options, data, deadline):
-    """Trials, those on most rows first, then best first: dicts of model, parameters, rows, accuracy, seconds."""
-    from svmosaic.cli._tables import take
-
-    X, y = data.train
-    rng = np.random.default_rng(options.seed)
-    order = rng.permutation(len(y))
-    n_held = max(1, int(HELD_OUT * len(y)))
-    held, rows = order[:n_held], order[n_held:]
-    held_X, held_y = take(X, held), y[held]
-    trials = []
-    pool = candidates(options.models, rng)
-    size = min(FIRST_RUNG, len(rows))
-    rung = [next(pool) for _ in range(3 * len(options.models))]
-    while True:
-        part, late = rows[:size], False
-        for name, parameters in rung:
-            if trials and perf_counter() + _expected(trials, name, size) > deadline:
-                late = True
-                continue
-            trial = _try(name, parameters, take(X, part), y[part], held_X, held_y, data, options)
-            if trial is not None:
-                trials.append(trial)
-        if late and trials:
-            return _ranked(trials)
-        best = [t for t in _ranked(trials) if t["rows"] == size]
-        if size < len(rows):
-            kept = best[: max(2, len(best) // GROWTH)]
-            rung = [(t["model"], t["parameters"]) for t in kept]
-            size = min(GROWTH * size, len(rows))
-        else:
-            # Time is left: more draws, on all rows, until all have been tried.
-            rung = [draw for _, draw in zip(range(6), pool, strict=False)]
-            if not rung:
-                break
-    if not trials:
-        raise ValueError("no model could be fitted to these rows: try `svmosaic train --model linear` to see why")
-    return _ranked(trials)
-
-
-def candidates(names, rng):
-    """Pairs of model and parameters, none twice: the first of each model, then at random."""
-    seen = set()
-    for name in names:
-        parameters = {key: values[0] for key, values in GRIDS[name].items()}
-        seen.add((name, *parameters.values()))
-        yield name, parameters
-    total = sum(int(np.prod([len(values) for values in GRIDS[name].values()])) for name in names)
-    while len(seen) < total:
-        name = names[rng.integers(len(names))]
-        parameters = {key: values[rng.integers(len(values))] for key, values in GRIDS[name].items()}
-        if (name, *parameters.values()) not in seen:
-            seen.add((name, *parameters.values()))
-            yield name, parameters
-
-
-def _try(name, parameters, X, y, held_X, held_y, data, options):
-    """A trial, or None where the model does not go with these rows."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    from svmosaic.cli._tables import fitted
-
-    kind = model_class(name)
-    common = for_judging(common_parameters(kind, options))
-    started = perf_counter()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = fitted(kind(**common, **parameters), X, y, data.kinds, options)
-    except ValueError:
-        return None
-    accuracy = float(np.mean(model.predict(held_X) == held_y))
-    seconds = perf_counter() - started
-    return {"model": name, "parameters": parameters, "rows": len(y), "accuracy": accuracy, "seconds": round(seconds, 3)}
-
-
-def _expected(trials, name, size):
-    """Seconds of a trial, from those of the same model, as if they grew with the rows."""
-    return max((t["seconds"] * size / t["rows"] for t in trials if t["model"] == name), default=0.0)
-
-
-def _ranked(trials):
-    return sorted(trials, key=lambda t: (-t["rows"], -t["accuracy"], t["seconds"]))
+def _found(model) -> dict:
+    """More for the facts of the model file and the JSON object."""
+    board = model.leaderboard_
+    return {
+        "tried": len(board), "leaderboard": list(board[:SHOWN]), "best_score": model.best_score_,
+        "stop_reason": model.stop_reason_,
+    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Pictures of fitted models, which need the extra `plot` (matplotlib), and the region report, which does not."""
+"""Pictures of fitted models, which need the extra `plot` (matplotlib), and the report, which does not."""
 
 from svmosaic._lazy import lazy
 
@@ -10,6 +10,7 @@ _PLACES = {
     "TradeoffDisplay": "tradeoff",
     "pixel_map": "pixels",
     "region_report": "report",
+    "write_report": "report",
 }
 
 __all__ = sorted(_PLACES)

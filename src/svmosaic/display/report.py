@@ -1,47 +1,88 @@
-"""The region report: one HTML file that shows what each tile is about, and why a row was classified so."""
+"""The report of a model: one HTML file for any browser, with the model in it."""
 
 import html
 import json
+import re
 from importlib import resources
 
 import numpy as np
-from scipy import sparse
 
-from svmosaic.display._fitted import PALETTE, Fitted, Plane
-from svmosaic.explain import count_regions, explain
-from svmosaic.heads import Classify, head_of
+from svmosaic.atomic import write_text
+from svmosaic.display._fitted import PALETTE
+from svmosaic.display._report_data import (
+    column_facts,
+    effect_facts,
+    evenly,
+    region_facts,
+    row_facts,
+    shortened,
+    shown_rows,
+    take,
+)
+from svmosaic.export.javascript import JavaScriptExportError, to_javascript
+from svmosaic.heads import Classify
+from svmosaic.interpretation.importance import overall_importances
+from svmosaic.interpretation.quality import measure
+from svmosaic.interpretation.regions import find_regions
+from svmosaic.interpretation.subject import Subject
 
-# Rows on the map, each of which can be chosen.
-MOST_ROWS = 1000
-# Numbers for the weights of all tiles together, and the features shown of each: at least, at most.
-MOST_WEIGHTS, FEWEST_SHOWN, MOST_SHOWN = 60_000, 3, 20
-# Features and tiles that the account of a row names.
-ROW_FEATURES, ROW_TILES = 10, 8
-# Numbers that an explanation may take at a time.
-BLOCK = 4_000_000
+# Rows that regions, importances and effects are computed from.
+USED_ROWS = 5000
+# Characters of the exported model: beyond the first, numbers are shortened; beyond the second, it is left out.
+LONG_MODEL, LONGEST_MODEL = 1_000_000, 4_000_000
+MORE_COLORS = ("#6A3D9A", "#8C510A", "#66C2A5", "#B2182B")  # so that twelve regions differ
+NOTES = {
+    None: "Measured on the {} rows of this page. Whether the model saw them in training is not known.",
+    False: "Measured on {} rows that the model was not trained on.",
+    True: "Measured on {} rows that the model was trained on: on new rows, expect less.",
+}
+HELD_OUT = (
+    "Measured on {} rows that were held out, by models fitted to the others. The model of this page was then fitted to "
+    "all rows."
+)
 
 
-def region_report(model, X, y=None, *, feature_names=None, class_names=None, title=None) -> str:
-    """One HTML page about the regions of a fitted model, which a browser opens without a network.
+def region_report(
+    model,
+    X,
+    y=None,
+    *,
+    baseline=None,
+    seen=None,
+    held_out=None,
+    feature_names=None,
+    class_names=None,
+    max_regions=12,
+    title=None,
+) -> str:
+    """One HTML page about a fitted model, which a browser opens without a network.
 
-    It has a table of the regions (rows, class balance, accuracy, strongest features), a map of the rows, the weights of
-    a chosen region and, for a chosen row, the tiles that spoke and the features that made its score. The map and the
-    choice of rows hold 1000 rows at most, drawn evenly; counts and accuracies are of all rows. Of the features, the
-    strongest are shown. Rows are numbered from 1, as by `svmosaic inspect --row`.
+    It shows how good the model is, which columns matter, what each column does (exact curves, region by region), the
+    regions in words, and rows: each with its prediction taken apart. Values can be changed, and the page computes what
+    the model says, with the model that `to_javascript` writes. Columns are those of the table, in its units, if the
+    steps in front of the estimator are imputers, scalers and one-hot encoders. Rows are numbered from 1, as by
+    `svmosaic inspect --row`.
 
     Parameters
     ----------
-    model : fitted classifier with `mosaic_`, or pipeline that ends in one
-        Of a pipeline, the regions are shown as its last step sees them.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows to show. For a pipeline, what enters the pipeline: the first steps are applied here.
+    model : fitted estimator with `mosaic_`, pipeline that ends in one, or TrainedModel
+    X : table, array or sparse matrix
+        Rows to show and to measure on, as they enter the model; best such as the model was not trained on.
     y : array-like of shape (n_samples,), optional
-        Their classes. Without, class balance is of the predictions and there are no accuracies.
+        Their classes or values.
+    baseline : fitted model, optional
+        A linear model of the same task, to be measured on the same rows.
+    seen : bool, optional
+        Whether the model was trained on these rows; the page says so.
+    held_out : dict, optional
+        What was measured on other rows, to be shown instead: "rows", "model" and perhaps "baseline", the latter as
+        `svmosaic.interpretation.quality.measure` gives them.
     feature_names : list of str, optional
-        Of the features as the tiles see them. If not given, those of the pipeline or of the training data, or
-        x0, x1, ...
+        Of the columns of X, if it has no names.
     class_names : list of str, optional
         In the order of `classes_`.
+    max_regions : int, default=12
+        If there are more regions, those that predict most alike are merged, and the page says so.
     title : str, optional
         Heading of the page.
 
@@ -60,38 +101,188 @@ def region_report(model, X, y=None, *, feature_names=None, class_names=None, tit
     >>> "<title>xor</title>" in page
     True
     """
-    fitted = Fitted.of(model, X, feature_names=feature_names, class_names=class_names)
-    if fitted.X.shape[0] == 0:
+    n_rows = len(X) if hasattr(X, "iloc") or not hasattr(X, "shape") else X.shape[0]
+    if n_rows == 0:
         raise ValueError("X has no rows to show")
-    title = f"Regions of {type(fitted.model).__name__}" if title is None else str(title)
-    predicted = fitted.predicted()
-    label = None if y is None else fitted.label(y)
-    chosen = _evenly(fitted.X.shape[0], MOST_ROWS)
-    data = {
-        "model": type(fitted.model).__name__,
-        "n_rows": fitted.X.shape[0],
-        "n_features": fitted.mosaic.coef.shape[2],
-        "classes": fitted.classes,
-        "features": fitted.features,
-        "outputs": Classify(np.array(fitted.classes)).output_names,
-        "linear": fitted.mosaic.link == "identity",
-        "truth": label is not None,
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    used = evenly(n_rows, USED_ROWS)
+    subject = Subject(model, take(X, used), feature_names)
+    truth = None if y is None else _truth(subject, y, n_rows)
+    data = _data(subject, used, n_rows, None if truth is None else truth[used], max_regions, class_names)
+    data |= _quality(model, X, y, baseline, seen, held_out)
+    data["n_training"] = getattr(model, "facts", {}).get("rows")
+    data["label"] = str(getattr(model, "label", None) or "y")
+    script, data["no_model"] = inline_model(subject)
+    if script is None:
+        data["rows"]["accounts"] = _accounts(subject, used, data)
+    title = f"Report of {data['model']}" if title is None else str(title)
+    return _page(title, data, script or "const model = null;")
+
+
+def write_report(model, X, y=None, path="report.html", **options):
+    """Write the report of a model to a file.
+
+    Parameters
+    ----------
+    model, X, y
+        As for `region_report`.
+    path : str or path, default="report.html"
+    **options
+        Further arguments of `region_report`.
+    """
+    write_text(path, region_report(model, X, y, **options))
+
+
+def _data(subject, used, n_rows, truth, max_regions, class_names):
+    """All that the page draws, but for quality."""
+    head, mosaic = subject.head, subject.mosaic
+    is_classifier = isinstance(head, Classify)
+    regions = find_regions(subject, max_regions)
+    importance = overall_importances(subject.contributions)
+    classes = [str(c) for c in (head.classes if class_names is None else class_names)] if is_classifier else []
+    if is_classifier and len(classes) != len(head.classes):
+        raise ValueError(f"class_names must have {len(head.classes)} names, got {len(classes)}")
+    found = head.found(subject.scores)
+    return {
+        "model": type(subject.estimator).__name__,
+        "task": "classes" if is_classifier else "numbers",
+        "n_rows": n_rows,
+        "n_used": subject.n_rows,
+        "n_tiles": mosaic.n_tiles,
+        "classes": classes,
+        "js_classes": np.asarray(head.classes).tolist() if is_classifier else [],
+        "outputs": Classify(np.array(classes)).output_names if is_classifier else head.output_names,
         "palette": PALETTE,
-        "regions": _regions(fitted, predicted, label),
-        "map": _map(fitted, chosen, predicted, label),
-        "rows": _rows(fitted, chosen, predicted, label),
+        "region_colors": [*PALETTE, *MORE_COLORS],
+        "truth": truth is not None,
+        "bends": mosaic.features.pieces is not None,
+        "soft": getattr(mosaic.gate, "width", mosaic.n_tiles) > 1,
+        "exact": regions.exact,
+        "columns": column_facts(subject),
+        "importance": shortened(importance),
+        "effects": effect_facts(subject, regions, importance),
+        "regions": region_facts(subject, regions, truth, found),
+        "regions_note": _regions_note(regions, subject),
+        "region_of_tile": {int(tile): r for r, tiles in enumerate(regions.tiles) for tile in tiles},
+        "rows": row_facts(subject, regions, used, truth, found),
+        "projection": _projection(subject),
     }
-    used = _used_features(data)
-    place = {f: i for i, f in enumerate(used)}
-    data["features"] = [fitted.features[f] for f in used]
-    for part in [*data["regions"], *(s for row in data["rows"] for s in row["scores"])]:
-        part["features"] = [place[f] for f in part["features"]]
-    if label is not None:
-        data["accuracy"] = float(np.mean(predicted == label))
-    template = resources.files("svmosaic.display").joinpath("report.html").read_text(encoding="utf-8")
-    # The title first: it cannot hold the other mark, whose brackets would be escaped.
-    page = template.replace("<!--TITLE-->", html.escape(title))
-    return page.replace("<!--DATA-->", _script(data))
+
+
+def _truth(subject, y, n_rows):
+    """Indices of the classes in y, or its values."""
+    y = np.asarray(y)
+    if len(y) != n_rows:
+        raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
+    if not isinstance(subject.head, Classify):
+        return y.astype(np.float64)
+    unknown = np.setdiff1d(y, subject.head.classes)
+    if len(unknown):
+        raise ValueError(f"y has classes that the model does not know: {unknown!r}")
+    return np.searchsorted(subject.head.classes, y)
+
+
+def _quality(model, X, y, baseline, seen, held_out):
+    if held_out is not None:
+        return {"quality": held_out, "quality_note": HELD_OUT.format(f"{held_out['rows']:,}")}
+    if y is None:
+        return {"quality": None, "quality_note": "No labels were given, so nothing was measured."}
+    y = np.asarray(y)
+    found = {"rows": len(y), "model": measure(model, X, y)}
+    if baseline is not None:
+        found["baseline"] = measure(baseline, X, y)
+    return {"quality": found, "quality_note": NOTES[seen].format(f"{len(y):,}")}
+
+
+def _regions_note(regions, subject):
+    several = len(regions) > 1
+    says = [
+        f"Computed on {subject.n_rows:,} rows. A row belongs to the region that its gate gives most weight to."
+        if several
+        else "The model has one region: all rows."
+    ]
+    if regions.n_gates > 1:
+        says.append(
+            f"The model has {regions.n_gates} gates or trees; these are the regions of the one that counts most."
+        )
+    if len(regions) < regions.n_tiles:
+        says.append(f"Of {regions.n_tiles} regions, those that predict most alike are merged into {len(regions)}.")
+    if several and not regions.exact:
+        says.append(
+            "The conditions are those that tell a region best from the rest: they cover a share of its rows, and of "
+            "the rows that fulfill them the pure share is the region's."
+        )
+    return " ".join(says)
+
+
+def _projection(subject):
+    """Places of the rows on the page in the projection that a gate learned, if there is one."""
+    projection = getattr(subject.mosaic.gate, "projection", None)
+    if projection is None or len(projection) < 2 or projection.shape[1] != subject.X.shape[1]:
+        return None
+    gate_rows, _ = subject.mosaic.features.rows(subject.X)
+    values = np.asarray(gate_rows[shown_rows(subject)] @ projection[:2].T)
+    return {"names": ["learned projection 1", "learned projection 2"], "values": shortened(values.T)}
+
+
+def inline_model(subject):
+    """The exported model as a script that defines `model`, and why there is none if there is none.
+
+    Parameters
+    ----------
+    subject : Subject
+    """
+    try:
+        text = to_javascript(subject.model if subject.whole else subject.estimator)
+    except JavaScriptExportError as error:
+        return None, f"Values cannot be changed in this page: {error}."
+    if len(text) > LONG_MODEL:
+        text = re.sub(r"-?\d+\.\d{7,}(?:e-?\d+)?", lambda number: f"{float(number[0]):.7g}", text)
+    if len(text) > LONGEST_MODEL:
+        return None, "Values cannot be changed in this page: the model is too large for it."
+    body = re.sub(r"^export ", "", text, flags=re.MULTILINE)
+    return f"const model = (() => {{\n{body}\nreturn {{ explain, columns }};\n}})();", None
+
+
+def _accounts(subject, used, data):
+    """For a page without a model: what it would compute of its rows, the ten strongest columns of each."""
+    at = np.searchsorted(used + 1, data["rows"]["numbers"])
+    scale, center = subject.scale, np.atleast_1d(getattr(subject.head, "center", 0.0))
+    probabilities = None
+    if getattr(subject.head, "calibration", None) is not None:
+        probabilities = subject.head.probabilities(subject.scores)
+    values = center + scale * subject.scores
+    answers = np.asarray(subject.head.answers(subject.scores))
+    accounts = []
+    for i, row in zip(at, data["rows"]["numbers"], strict=True):
+        parts = subject.contributions[i]
+        lines = []
+        for c in range(len(parts)):
+            order = np.argsort(-np.abs(parts[c]), kind="stable")
+            rest = float(parts[c][order[9:]].sum())
+            lines.append([[subject.names[j], shortened(parts[c][j], 6)] for j in order[:9]] + [["(others)", rest]])
+        accounts.append(
+            {
+                "row": row,
+                "label": answers[i].tolist(),
+                "scores": shortened(values[i], 6),
+                "probabilities": None if probabilities is None else shortened(probabilities[i], 6),
+                "contributions": lines if subject.mosaic.link == "identity" else None,
+                "intercept": shortened(values[i] - parts.sum(axis=1), 6),
+                "reason": "The tiles of this model vote, so its scores are no sums over columns.",
+                "tiles": [],
+                "region": data["region_of_tile"][int(subject.home[i])],
+            }
+        )
+    return accounts
+
+
+def _page(title, data, script):
+    parts = {name: resources.files("svmosaic.display").joinpath(name) for name in ("report.html", "report.js")}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in parts.items()}
+    filled = {"TITLE": html.escape(title), "DATA": _script(data), "MODEL": script, "CODE": texts["report.js"]}
+    # In one pass: what is filled in may look like a mark.
+    return re.sub(r"<!--(TITLE|DATA|MODEL|CODE)-->", lambda mark: filled[mark[1]], texts["report.html"])
 
 
 def _script(data):
@@ -100,123 +291,3 @@ def _script(data):
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def _evenly(n_rows, most):
-    return np.arange(n_rows) if n_rows <= most else np.unique(np.linspace(0, n_rows - 1, most).round().astype(int))
-
-
-def _short(values, digits=4):
-    """Numbers as JSON holds them, with so many digits; None where there is none."""
-    flat = np.asarray(values, dtype=np.float64)
-    if flat.ndim:
-        return [_short(v, digits) for v in flat]
-    if not np.isfinite(flat):
-        return None
-    value = float(f"{float(flat):.{digits}g}")
-    return int(value) if value == int(value) and abs(value) < 1e15 else value
-
-
-def _used_features(data):
-    rows = (s for row in data["rows"] for s in row["scores"])
-    return sorted({f for part in [*data["regions"], *rows] for f in part["features"]})
-
-
-def _regions(fitted, predicted, label):
-    """Counts and strongest weights of each tile."""
-    mosaic = fitted.mosaic
-    shown = predicted if label is None else label
-    counts = count_regions(mosaic, head_of(fitted.model), fitted.codes(), shown, predicted)
-    n_tiles, n_outputs, n_features = mosaic.coef.shape
-    n_shown = min(n_features, int(np.clip(MOST_WEIGHTS // (n_tiles * n_outputs), FEWEST_SHOWN, MOST_SHOWN)))
-    strength = np.linalg.norm(mosaic.coef, axis=1)
-    regions = []
-    for k in range(n_tiles):
-        strongest = np.argsort(-strength[k], kind="stable")[:n_shown]
-        rows = int(counts["classes"][k].sum())
-        regions.append(
-            {
-                "rows": rows,
-                "counts": counts["classes"][k].tolist(),
-                "accuracy": None if label is None or rows == 0 else int(counts["correct"][k]) / rows,
-                "features": strongest.tolist(),
-                "weights": _short(mosaic.coef[k][:, strongest]),
-                "intercept": _short(mosaic.intercept[k]),
-            }
-        )
-    return regions
-
-
-def _map(fitted, chosen, predicted, label):
-    rows = fitted.tile_rows[chosen]
-    # Two features are shown in their own units, more of them as the tiles see them.
-    if fitted.X.shape[1] == 2 and len(fitted.features) == 2 and not sparse.issparse(fitted.X):
-        rows = fitted.X[chosen]
-    plane = Plane.of(rows, fitted.features)
-    points = plane.project(rows)
-    if rows.shape[1] == 1:
-        points[:, 1] = fitted.mosaic.decision_function(fitted.X[chosen])[:, 0]
-        names = (plane.names[0], f"score of {fitted.classes[min(1, len(fitted.classes) - 1)]}")
-    else:
-        names = plane.names
-    return {"names": names, "x": _short(points[:, 0]), "y": _short(points[:, 1])}
-
-
-def _rows(fitted, chosen, predicted, label):
-    """For each chosen row: tiles that spoke, and what made the scores of its predicted and of its true class."""
-    head = head_of(fitted.model)
-    n_tiles, n_outputs, n_features = fitted.mosaic.coef.shape
-    width = getattr(fitted.mosaic.gate, "width", n_tiles)
-    step = max(1, BLOCK // (width * n_outputs * n_features))
-    home = fitted.home()
-    lines = []
-    for start in range(0, len(chosen), step):
-        part = chosen[start : start + step]
-        told = explain(fitted.mosaic, fitted.X[part], head, fitted.features)
-        margins, votes = told.margins, told.votes
-        for i, row in enumerate(part):
-            outputs = [head.output_of(predicted[row])]
-            if n_outputs > 1 and label is not None and label[row] != predicted[row]:
-                outputs.append(label[row])
-            spoke = np.argsort(-told.weight[i], kind="stable")[:ROW_TILES]
-            spoke = spoke[told.weight[i][spoke] > 0] if (told.weight[i] > 0).any() else spoke
-            lines.append(
-                {
-                    "row": int(row) + 1,  # as people and the command line count
-                    "region": int(home[row]),
-                    "predicted": int(predicted[row]),
-                    "label": None if label is None else int(label[row]),
-                    "decision": _short(told.decision[i], 5),
-                    "tiles": told.tile[i][spoke].tolist(),
-                    "gate": _short(told.weight[i][spoke]),
-                    "unsaid": int((told.weight[i] != 0).sum() - len(spoke)),
-                    "scores": [_account(told, i, int(c), spoke, margins, votes) for c in outputs],
-                }
-            )
-    return lines
-
-
-def _account(told, i, c, spoke, margins, votes):
-    """Features that made a score, or with the vote link the margin of the tile that said most."""
-    if told.link == "identity":
-        parts = np.einsum("a,af->f", told.weight[i], told.tile_contributions[i, :, c])
-        rest, tile, total = told.weight[i] @ told.tile_intercept[i, :, c], None, told.decision[i, c]
-    else:
-        loudest = int(np.abs(votes[i, :, c]).argmax())
-        parts, rest = told.tile_contributions[i, loudest, c], told.tile_intercept[i, loudest, c]
-        tile, total = int(told.tile[i, loudest]), margins[i, loudest, c]
-    strongest = np.argsort(-np.abs(parts), kind="stable")[:ROW_FEATURES]
-    strongest = strongest[parts[strongest] != 0]
-    return {
-        "output": c,
-        "margins": _short(margins[i, spoke, c]),
-        "votes": _short(votes[i, spoke, c]),
-        "others": _short(votes[i, :, c].sum() - votes[i, spoke, c].sum()),
-        "tile": tile,
-        "features": strongest.tolist(),
-        "values": _short(told.value[i, strongest]),
-        "parts": _short(parts[strongest], 5),
-        "rest": _short(parts.sum() - parts[strongest].sum(), 5),
-        "intercept": _short(rest, 5),
-        "total": _short(total, 5),
-    }

@@ -126,7 +126,16 @@ class Subject:
             found = np.asarray(X[:, [j]].toarray()).ravel()
         else:
             found = np.asarray(X)[:, j]
-        return _texts(found, self.preparation, j) if column.is_text else found.astype(np.float64)
+        return self._texts(found, j) if column.is_text else found.astype(np.float64)
+
+    def _texts(self, values, j):
+        """Text as the preparation reads it; what is missing is called so."""
+        texts = np.array(["" if v is None or v != v else str(v) for v in values], dtype=object)
+        if self.preparation.missing_texts is not None:
+            texts = np.array([text.strip(BLANKS) for text in texts], dtype=object)
+            texts[np.isin(texts, self.preparation.missing_texts)] = ""
+        texts[texts == ""] = self.missing_text(j)
+        return texts
 
     @cached_property
     def _shown(self):
@@ -137,6 +146,10 @@ class Subject:
     @cached_property
     def _features_as_columns(self):
         return self.mosaic.features.values(self.X)
+
+    def missing_text(self, j) -> str:
+        """What stands in a column of text where it is missing."""
+        return self.preparation.missing.get(j, MISSING)
 
     def categories(self, j) -> list[str]:
         """Texts of a column that have features of their own."""
@@ -253,13 +266,3 @@ _READER: Any = SimpleNamespace(language="columns", error=PreparationError)
 def _check_names(names, n_columns):
     if len(names) != n_columns:
         raise ValueError(f"feature_names must have one name for each of the {n_columns} columns, got {len(names)}")
-
-
-def _texts(values, preparation, j):
-    """Text as the preparation reads it; what is missing is called so."""
-    texts = np.array(["" if v is None or v != v else str(v) for v in values], dtype=object)
-    if preparation.missing_texts is not None:
-        texts = np.array([text.strip(BLANKS) for text in texts], dtype=object)
-        texts[np.isin(texts, preparation.missing_texts)] = ""
-    texts[texts == ""] = preparation.missing.get(j, MISSING)
-    return texts

@@ -105,10 +105,11 @@ class Pieces:
         if given is not None:
             knots = [np.union1d(u, 0.0) if implicit and len(u) else u for u in given]
             reach = np.where([len(u) > 0 for u in knots], REACH, np.inf)
-        return cls._of(knots, center, scale, reach, implicit)
+        return cls.of_knots(knots, center, scale, reach, implicit)
 
     @classmethod
-    def _of(cls, knots, center, scale, reach, implicit_zeros):
+    def of_knots(cls, knots, center, scale, reach, implicit_zeros=False):
+        """From the knots of each column, none for a column without a curve, and the straight terms."""
         column = np.array([f for f, u in enumerate(knots) if len(u)], dtype=np.int32)
         start = np.cumsum([0, *(len(knots[f]) for f in column)]).astype(np.int32)
         knot = np.concatenate([np.zeros(0), *(knots[f] for f in column)])

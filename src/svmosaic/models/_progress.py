@@ -67,19 +67,18 @@ class Progress:
         """Report that a task of the callbacks begins."""
         task.call_on_fit_task_begin(estimator=self.estimator, **self.passed_on)
 
-    def end(self, task, attributes) -> bool:
+    def end(self, task, attributes, metadata=None) -> bool:
         """Report that it has ended, with a function that returns the fitted attributes; whether to stop."""
-        return task.call_on_fit_task_end(
-            estimator=self.estimator, reconstruction_attributes=attributes, **self.passed_on
-        )  # fmt: skip
+        passed_on = self.passed_on | {"metadata": self.passed_on["metadata"] | (metadata or {})}
+        return task.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=attributes, **passed_on)
 
-    def step(self, name, attributes=dict) -> bool:
+    def step(self, name, attributes=dict, **metadata) -> bool:
         """A task, just done, of a fit that goes by steps of its own; whether a callback wants no more of them."""
         if self.context is None:
             return False
         task = self.context.subcontext(task_name=name)
         self.begin(task)
-        return self.end(task, attributes)
+        return self.end(task, attributes, metadata)
 
     def showing(self, snapshot) -> "Progress":
         """The same fit, with what callbacks are shown of the solvers.

@@ -1,0 +1,142 @@
+"""The sets of bench_auto.py and study_search.py: papers' sets and everyday tables, each split in one place."""
+
+import csv
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.model_selection import train_test_split
+
+from svmosaic.datasets import load
+
+PAPERS = (
+    "heart", "vehicle", "diabetes", "german", "svmguide1", "satimage", "pendigits", "usps", "letter", "ijcnn1", "skin",
+    "mnist", "covtype",
+)  # fmt: skip
+# Training rows, if not all.
+CUT = {"mnist": 10_000, "covtype": 50_000}
+# Sets without an official split that are too small for one split to say much.
+SMALL = ("heart", "vehicle", "diabetes", "german")
+# Table, label, columns that are identifiers or another answer, and the metric.
+TABLES = {
+    "german_credit": ("german_credit", "risk", (), "accuracy"),
+    "breast_cancer": ("breast_cancer", "recurrence", (), "accuracy"),
+    "horse_colic": (
+        "horse_colic", "surgical_lesion", ("outcome", "hospital_number", "lesion1", "lesion2", "lesion3", "cp_data"),
+        "accuracy",
+    ),
+    "mammography": ("mammography", "class", (), "average_precision"),
+    "oil_spill": ("oil_spill", "class", ("f1",), "average_precision"),
+    "wine_white": ("wine_white", "quality", (), "accuracy"),
+}  # fmt: skip
+BUNDLED = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
+
+
+@dataclass
+class Table:
+    """Columns of a table: arrays of numbers, with nan for missing, or of text, with "" for missing."""
+
+    columns: dict
+    y: np.ndarray
+
+    def take(self, rows) -> "Table":
+        return Table({name: values[rows] for name, values in self.columns.items()}, self.y[rows])
+
+    @property
+    def text(self) -> list:
+        return [name for name, values in self.columns.items() if values.dtype == object]
+
+    def frame(self):
+        """A pandas DataFrame with categories for text."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.columns)
+        for name in self.text:
+            frame[name] = frame[name].where(frame[name] != "", None).astype("category")
+        return frame
+
+
+def one_hot(train, test):
+    """Both parts as matrices: medians and an indicator for missing numbers, a column per category of text."""
+    parts = [[], []]
+    for name, values in train.columns.items():
+        for part, here in zip(parts, (values, test.columns[name]), strict=True):
+            if values.dtype == object:
+                part += [(here == level).astype(float) for level in np.unique(values)]
+                continue
+            known = values[~np.isnan(values)]
+            part.append(np.where(np.isnan(here), np.median(known) if len(known) else 0.0, here))
+            if len(known) < len(values):
+                part.append(np.isnan(here).astype(float))
+    return np.column_stack(parts[0]), np.column_stack(parts[1])
+
+
+def read_csv(path, label, left_out=()) -> Table:
+    """A table with a header; a column is one of numbers if all its fields are numbers or empty."""
+    with open(path, newline="") as file:
+        names, *rows = csv.reader(file)
+    columns = {
+        name: np.array(values, dtype=object) for name, values in zip(names, zip(*rows, strict=True), strict=True)
+    }
+    y = columns.pop(label)
+    for name, values in list(columns.items()):
+        if name in left_out:
+            del columns[name]
+            continue
+        try:
+            columns[name] = np.array([float(value) if value else np.nan for value in values])
+        except ValueError:
+            continue
+    kept = y != ""
+    return Table(columns, y.astype(str)).take(kept)
+
+
+def data_folder() -> Path:
+    return Path(os.environ["SVMOSAIC_DATA"])
+
+
+def table_split(name, split) -> tuple[Table, Table]:
+    """Training and test part of a table: 70 and 30 % with the shares of the classes, by the number of the split."""
+    file, label, left_out, _ = TABLES[name]
+    table = read_csv(data_folder() / "tables" / f"{file}.csv", label, left_out)
+    label = table.y if np.unique(table.y, return_counts=True)[1].min() > 1 else None
+    train, test = train_test_split(np.arange(len(table.y)), test_size=0.3, stratify=label, random_state=split)
+    return table.take(train), table.take(test)
+
+
+def adult() -> tuple[Table, Table]:
+    """The official parts."""
+    folder = data_folder() / "tables"
+    return read_csv(folder / "adult_train.csv", "income"), read_csv(folder / "adult_test.csv", "income")
+
+
+def part(X, y, n_rows, seed=0):
+    """At most so many rows, with the shares of the classes."""
+    if len(y) <= n_rows:
+        return X, y
+    X, _, y, _ = train_test_split(X, y, train_size=n_rows, stratify=y, random_state=seed)
+    return X, y
+
+
+def paper_split(name, split):
+    """X_train, y_train, X_test, y_test: the official parts, or a tenth of the rows as the test part."""
+    data = load(name, random_state=split)
+    X, y = part(data.X_train, data.y_train, CUT.get(name, len(data.y_train)))
+    return X, y, data.X_test, data.y_test
+
+
+def covertype_split(split):
+    """All rows and seven classes: 80 % to train."""
+    data = load("covtype", random_state=split)
+    X, y = np.concatenate([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test])
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, stratify=y, random_state=split)
+    return X, y, X_test, y_test
+
+
+def bundled_split(name, split):
+    """A set that scikit-learn brings."""
+    X, y = BUNDLED[name](return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
+    return X, y, X_test, y_test

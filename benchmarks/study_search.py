@@ -1,0 +1,144 @@
+"""Which candidates the search should try first: a grid on training rows of all sets, and a greedy portfolio of it.
+
+Each candidate is judged by three-fold cross-validation on at most 1500 training rows of each set (those of split 0; no
+test row is read into it): log-loss after a temperature, accuracy and seconds. The portfolio then adds, one by one, the
+candidate that lowers the mean over the sets of the best loss the most, as a share of the best loss of the whole grid,
+with a penalty for its seconds.
+
+    python benchmarks/study_search.py                      # the grid; adds to results/search_study.json set by set
+    python benchmarks/study_search.py --sets heart,vehicle # some sets
+    python benchmarks/study_search.py --portfolio 24       # print the order that follows from what is stored
+"""
+
+import argparse
+import json
+from dataclasses import replace
+
+import numpy as np
+from auto_data import PAPERS, TABLES, adult, one_hot, paper_split, part, table_split
+from common import RESULTS
+
+from svmosaic._validation import validate_training
+from svmosaic.models._families import build_classifier
+from svmosaic.models.linear import LinearSVC
+from svmosaic.search.candidates import Candidate
+from svmosaic.search.climb import Search
+from svmosaic.search.judge import ClassJudge
+from svmosaic.search.rungs import Rung, folds_of
+
+FILE = RESULTS / "search_study.json"
+MOST_ROWS, PARTS, MOST_SECONDS = 1500, 3, 2.5
+SETS = (*TABLES, "adult", *PAPERS)
+
+
+def grid():
+    """All candidates, for the usual scaling and, if they measure distances on plain rows, for the others."""
+    linear, local, gate = (Candidate(family, "standard") for family in ("linear", "local", "learned"))
+    trees = Candidate("trees", "none", pieces=16)
+    for C in (0.01, 0.1, 1.0):
+        yield replace(linear, C=C)
+        yield replace(linear, C=C, scaling="none", pieces=16)
+        yield Candidate("clustered", "standard", 8, C=C)
+    for way in ("standard", "common", "robust"):
+        for tiles, C, k in ((8, 1.0, 8), (16, 1.0, 8), (48, 1.0, 8), (48, 10.0, 8), (16, 1.0, 16), (48, 1.0, 16),
+                            (100, 1.0, 16)):  # fmt: skip
+            yield replace(local, scaling=way, tiles=tiles, C=C, neighbors=k)
+        yield replace(gate, scaling=way, tiles=32)
+    for tiles, C in ((8, 0.03), (16, 0.03), (16, 0.3), (48, 0.1)):
+        yield replace(local, tiles=tiles, C=C, pieces=16)
+    for tiles, gates, k, decay, smooth in (
+        (8, 1, 8, 0.1, False), (32, 1, 8, 0.1, False), (32, 1, 8, 1.0, False), (16, 4, 4, 0.01, False),
+        (16, 4, 4, 0.3, False), (16, 4, 4, 0.1, True), (8, 8, 2, 0.1, False), (8, 8, 2, 1.0, True),
+    ):  # fmt: skip
+        yield replace(gate, tiles=tiles, gates=gates, neighbors=k, decay=decay, smooth=smooth)
+    for tiles, gates, k, decay, smooth, dropout in (
+        (8, 1, 8, 0.1, False, 0.0), (8, 1, 8, 1.0, False, 0.0), (32, 1, 8, 0.1, False, 0.0),
+        (32, 1, 8, 1.0, False, 0.0),
+        (8, 4, 2, 0.1, True, 0.2), (8, 4, 2, 1.0, True, 0.2), (8, 8, 4, 0.1, True, 0.2), (16, 4, 4, 0.3, False, 0.2),
+        (8, 4, 2, 3.0, False, 0.0),
+    ):  # fmt: skip
+        changes = {"tiles": tiles, "gates": gates, "neighbors": k, "decay": decay, "smooth": smooth, "dropout": dropout}
+        yield replace(gate, scaling="none", pieces=16, **changes)
+    for gates, tiles, C in ((32, 32, 0.1), (32, 32, 0.01), (32, 8, 0.3), (32, 8, 0.03), (100, 32, 0.03),
+                            (100, 128, 0.01), (100, 128, 0.1), (8, 16, 0.1)):  # fmt: skip
+        yield replace(trees, gates=gates, tiles=tiles, C=C)
+    for gates, tiles, C in ((16, 8, 0.03), (16, 8, 0.003), (1, 8, 0.03)):
+        yield replace(trees, gates=gates, tiles=tiles, C=C, linear_leaves=True)
+
+
+def training_rows(name):
+    """At most MOST_ROWS training rows, as a matrix."""
+    if name in TABLES or name == "adult":
+        train, test = adult() if name == "adult" else table_split(name, 0)
+        X, y = one_hot(train, test)[0], train.y
+    else:
+        X, y, _, _ = paper_split(name, 0)
+    counts = dict(zip(*np.unique(y, return_counts=True), strict=True))
+    kept = np.array([counts[label] >= 5 for label in y])
+    return part(np.asarray(X, dtype=np.float64)[kept], y[kept], MOST_ROWS)
+
+
+def measure(name):
+    """A line per candidate."""
+    X, y = training_rows(name)
+    X, target = validate_training(LinearSVC(), X, y)
+    judge = ClassJudge(X, target, "accuracy")
+    folds = folds_of(target, 1 / PARTS, np.random.RandomState(0))
+    search = Search(
+        X, target.classes[target.label], judge, build_classifier, folds, most_tiles=10**6, budget=1e6, seed=0, n_jobs=1,
+        say=lambda line: None, watch=lambda search: False,
+    )  # fmt: skip
+    rung = Rung(min(len(train) for train, _ in folds), PARTS, 1.0)
+    for candidate in grid():
+        fitted = search._fitting(candidate, rung.n_rows) if candidate.scaling in search.scalings else None
+        if fitted is None or search.clock.expected(fitted, rung.n_rows) > MOST_SECONDS:
+            continue
+        search._attempt(fitted, 0, rung)
+        trial = search.trials[-1]
+        if not trial.failure:
+            yield {
+                "set": name, "candidate": repr(candidate), "loss": round(trial.loss, 5), "score": round(trial.score, 5),
+                "seconds": round(trial.seconds, 3),
+            }  # fmt: skip
+
+
+def portfolio(records, n, penalty=0.002):
+    """The first n candidates in the order of the greedy choice, each with the mean share of the best loss."""
+    sets = sorted({r["set"] for r in records})
+    names = list(dict.fromkeys(r["candidate"] for r in records))
+    loss = np.full((len(names), len(sets)), np.inf)
+    seconds = np.zeros(len(names))
+    for r in records:
+        loss[names.index(r["candidate"]), sets.index(r["set"])] = r["loss"]
+        seconds[names.index(r["candidate"])] += r["seconds"] / len(sets)
+    share = loss / loss.min(axis=0)
+    share = np.minimum(share, 2.0)
+    best = np.full(len(sets), 2.0)
+    for _ in range(n):
+        means = np.minimum(best, share).mean(axis=1) + penalty * np.sqrt(seconds)
+        chosen = int(np.argmin(means))
+        best = np.minimum(best, share[chosen])
+        yield names[chosen], float(best.mean()), float(seconds[chosen])
+        share[chosen], seconds[chosen] = 2.0, np.inf
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", help="names with commas between")
+    parser.add_argument("--portfolio", type=int, metavar="N", help="print the first N of the portfolio, and end")
+    options = parser.parse_args()
+    records = json.loads(FILE.read_text()) if FILE.exists() else []
+    if options.portfolio:
+        for name, share, seconds in portfolio(records, options.portfolio):
+            print(f"{share:.4f} {seconds:6.2f} s  {name}")
+        return
+    for name in options.sets.split(",") if options.sets else SETS:
+        found = list(measure(name))
+        records = [r for r in records if r["set"] != name] + found
+        FILE.write_text("[\n" + ",\n".join(json.dumps(r) for r in records) + "\n]\n")
+        best = min(found, key=lambda r: r["loss"])
+        print(f"{name}: {len(found)} candidates, {sum(r['seconds'] for r in found):.0f} s, best {best}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

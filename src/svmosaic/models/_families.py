@@ -1,0 +1,60 @@
+"""Candidates of the search as estimators."""
+
+from svmosaic.models.clustered import ClusteredSVC
+from svmosaic.models.learned_gate import LearnedGateSVC
+from svmosaic.models.linear import LinearSVC
+from svmosaic.models.locally_linear import LocallyLinearSVC
+from svmosaic.models.tree import TreeSVC
+
+CLASSIFIERS = {
+    "linear": LinearSVC, "clustered": ClusteredSVC, "local": LocallyLinearSVC, "learned": LearnedGateSVC,
+    "trees": TreeSVC,
+}  # fmt: skip
+NAMES = {"MosaicClassifier": {family: kind.__name__ for family, kind in CLASSIFIERS.items()}}
+# Rows that a leaf must hold; fewer overfit.
+SMALLEST_LEAF = 5
+
+
+def build_classifier(candidate, n_rows, *, seed, n_jobs=None, max_time=None, pieces=None, n_components=16):
+    """The classifier of a candidate, for a fit of `n_rows` rows.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    n_rows : int
+    seed : int
+    n_jobs : int or None
+    max_time : float or None
+    pieces : list of ndarray or None
+        Knots of each column.
+    n_components : int
+        Of learned gates.
+    """
+    settings = {"random_state": seed, "n_jobs": n_jobs, "max_time": max_time, "pieces": pieces}
+    settings |= _settings(candidate, n_rows, n_components)
+    if candidate.family == "learned":
+        settings["loss"] = "log_loss" if candidate.smooth else "squared_hinge"
+    elif candidate.family != "local":
+        settings["loss"] = "squared_hinge"
+    return CLASSIFIERS[candidate.family](**settings)
+
+
+def _settings(candidate, n_rows, n_components) -> dict:
+    """Parameters that classifiers and regressors of a family share."""
+    if candidate.family == "learned":
+        return {
+            "n_tiles": candidate.tiles, "n_gates": candidate.gates, "n_neighbors": candidate.neighbors,
+            "n_components": n_components, "weight_decay": candidate.decay, "dropout": candidate.dropout,
+            "max_iter": candidate.epochs(n_rows), "batch_size": candidate.batch_size(n_rows), "early_stopping": False,
+        }  # fmt: skip
+    common = {"C": candidate.C, "tol": 1e-3}
+    if candidate.family == "clustered":
+        return common | {"n_clusters": candidate.tiles}
+    if candidate.family == "local":
+        return common | {"n_anchors": candidate.tiles, "n_neighbors": candidate.neighbors}
+    if candidate.family == "trees":
+        return common | {
+            "n_trees": candidate.gates, "max_leaves": candidate.tiles, "min_rows_per_leaf": SMALLEST_LEAF,
+            "tiles": "linear" if candidate.linear_leaves else "constant",
+        }  # fmt: skip
+    return common

@@ -1,0 +1,228 @@
+"""The space of the search as data: what may be tried, in which order, and about how much work it is."""
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+FAMILIES = ("linear", "clustered", "local", "learned", "trees")
+# A tile needs some rows, and a gate more of them to be learned.
+ROWS_PER_TILE, ROWS_TO_LEARN = 10, 100
+# Weights of all tiles together, so that wide rows do not fill the memory.
+MOST_WEIGHTS = 20_000_000
+# Passes of learned gates: so many that this many rows are seen, within the range. Tiles with pieces need half of them.
+ROWS_SEEN, EPOCHS = 2_400_000, (12, 50)
+# Rows per step of a learned gate, and of one with pieces at least: each step touches all weights.
+STEPS, SMALLEST_BATCH, LARGEST_BATCH, PIECES_BATCH = 400, 32, 1024, 128
+COMPONENTS = 16
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that may be tried.
+
+    Attributes
+    ----------
+    family : {"linear", "clustered", "local", "learned", "trees"}
+    scaling : str
+        A key of `scalings_of`. "none" for families that need none, because their pieces or trees see to it.
+    tiles : int
+        Cells, anchors (of each gate), or leaves (of each tree).
+    gates : int
+        Learned gates, or trees.
+    pieces : int or None
+        Knots per column of the curves of the tiles.
+    C : float or None
+        Weight of the losses; None for learned gates.
+    neighbors : int
+        Anchors that share a row.
+    decay, dropout : float
+        Of learned gates.
+    smooth : bool
+        Learned gates: the smooth loss (log-loss, squared error) instead of the one with margins.
+    linear_leaves : bool
+        Trees: leaves add a linear function instead of a number.
+    effort : float
+        Learned gates: factor of the number of epochs.
+    """
+
+    family: str
+    scaling: str = "standard"
+    tiles: int = 1
+    gates: int = 1
+    pieces: int | None = None
+    C: float | None = None
+    neighbors: int = 8
+    decay: float = 0.01
+    dropout: float = 0.0
+    smooth: bool = False
+    linear_leaves: bool = False
+    effort: float = 1.0
+
+    @property
+    def n_tiles(self) -> int:
+        """Tiles of the fitted model at most."""
+        return 1 if self.family == "linear" else self.tiles * self.gates + (self.family == "trees")
+
+    def describe(self) -> dict:
+        """What identifies it in a leaderboard."""
+        shown = {"tiles": self.n_tiles, "gates": self.gates, "pieces": self.pieces, "C": self.C}
+        return shown | {"scaling": self.scaling, "details": ", ".join(self._details())}
+
+    def _details(self):
+        if self.family in ("local", "learned"):
+            yield f"{self.neighbors} neighbors"
+        if self.family == "learned":
+            yield f"decay {self.decay:g}"
+            if self.dropout:
+                yield f"dropout {self.dropout:g}"
+            if self.smooth:
+                yield "smooth loss"
+            if self.effort != 1:
+                yield f"{self.effort:g} times the epochs"
+        if self.family == "trees":
+            yield "linear leaves" if self.linear_leaves else "constant leaves"
+
+    def epochs(self, n_rows) -> int:
+        """Passes over the rows, of a learned gate."""
+        usual = float(np.clip(ROWS_SEEN // n_rows, *EPOCHS))
+        return max(1, round(self.effort * (usual if self.pieces is None else max(usual / 2, EPOCHS[0]))))
+
+    def batch_size(self, n_rows) -> int:
+        """Rows per step, of a learned gate."""
+        smallest = SMALLEST_BATCH if self.pieces is None else PIECES_BATCH
+        return int(min(n_rows, np.clip(n_rows // STEPS, smallest, LARGEST_BATCH)))
+
+    def work(self, n_rows, n_features, n_outputs) -> float:
+        """About how many multiplications a fit takes: the seconds of one fit tell those of others of its kind.
+
+        Parameters
+        ----------
+        n_rows : int
+        n_features : float
+            Features per row that are not zero.
+        n_outputs : int
+        """
+        seen = n_features * (1 if self.pieces is None else 3)
+        if self.family == "learned":
+            components = min(COMPONENTS, n_features)
+            per_row = self.gates * ((seen + self.tiles) * components + 2 * self.neighbors * n_outputs * seen)
+            weights = self.gates * self.tiles * n_outputs * n_features * (1 if self.pieces is None else self.pieces)
+            per_row += weights / self.batch_size(n_rows)
+            return 1e7 + (6.0 if self.smooth else 3.0) * self.epochs(n_rows) * n_rows * per_row
+        if self.family == "trees":
+            grown = 20.0 * self.gates * np.log2(n_rows + 2.0) * (n_features**0.5 + 4)
+            leaves = self.gates * (n_features if self.linear_leaves else 2.0)
+            return 3e7 + n_rows * (grown + 30.0 * n_outputs * (seen + leaves))
+        if self.family == "local":
+            placed = 10.0 * self.tiles * n_features * min(1.0, 256.0 * self.tiles / n_rows)
+            return 5e6 + n_rows * (placed + self.tiles * n_features + 40.0 * self.neighbors * n_outputs * seen)
+        return 2e6 + 30.0 * n_rows * n_outputs * seen * (1 if self.family == "linear" else 2)
+
+    def neighborhood(self):
+        """Small changes, the likeliest to help first."""
+        if self.C is not None:
+            yield replace(self, C=self.C * 4)
+            yield replace(self, C=self.C / 4)
+        if self.family in ("local", "clustered"):
+            yield replace(self, tiles=2 * self.tiles)
+        if self.family == "learned":
+            yield replace(self, decay=self.decay * 4)
+            yield replace(self, tiles=2 * self.tiles)
+            yield replace(self, gates=2 * self.gates)
+            yield replace(self, decay=self.decay / 4)
+            yield replace(self, smooth=not self.smooth)
+            yield replace(self, dropout=0.0 if self.dropout else 0.2)
+        if self.family == "trees":
+            yield replace(self, tiles=2 * self.tiles)
+            yield replace(self, gates=2 * self.gates)
+            yield replace(self, linear_leaves=not self.linear_leaves, C=self.C / 8 if self.linear_leaves else self.C)
+        if self.family in ("local", "clustered", "learned") and self.tiles > 4:
+            yield replace(self, tiles=self.tiles // 2)
+        if self.family == "local":
+            yield replace(self, neighbors=24 - self.neighbors)  # 8 and 16
+        if self.pieces is not None:
+            yield replace(self, pieces=48 - self.pieces if self.pieces in (16, 32) else 16)
+
+
+def usual_tiles(n_rows) -> int:
+    """Anchors of a learned gate that suit so many rows: a power of two."""
+    return int(2 ** np.clip(np.round(np.log2(0.45 * n_rows**0.5)), 2, 9))
+
+
+def seeds(scalings, n_rows) -> list[Candidate]:
+    """The first candidates, in the order in which they are tried.
+
+    Parameters
+    ----------
+    scalings : list of str
+        Worth trying, the first the usual one.
+    n_rows : int
+        Of the last fit.
+    """
+    usual, K = scalings[0], usual_tiles(n_rows)
+    gate = Candidate("learned", usual, K)
+    bent = replace(gate, scaling="none", pieces=16, decay=0.1)
+    local = Candidate("local", usual, 48, C=10.0)
+    trees = Candidate("trees", "none", 32, 32, 16, C=0.1)
+    pool = [
+        Candidate("linear", usual, C=0.1),
+        Candidate("linear", "none", pieces=16, C=0.1),
+        trees,
+        bent,
+        local,
+        replace(gate, gates=4, tiles=max(4, K // 2), neighbors=4),
+        Candidate("clustered", usual, 8, C=0.1),
+    ]
+    for way in scalings[1:]:
+        pool += [replace(gate, scaling=way), replace(local, scaling=way)]
+    pool += [
+        replace(bent, gates=8, tiles=8, neighbors=4, smooth=True, dropout=0.2),
+        replace(trees, tiles=8, gates=16, linear_leaves=True, C=0.03),
+        Candidate("local", usual, 16, pieces=16, C=0.1),
+        replace(trees, tiles=128, C=0.03),
+        gate,
+        replace(local, tiles=16, C=1.0),
+        replace(bent, decay=1.0),
+        Candidate("linear", "none", pieces=16, C=0.01),
+        Candidate("linear", usual, C=0.01),
+        replace(trees, tiles=8, C=0.3),
+        replace(local, tiles=16, neighbors=16, C=1.0),
+        Candidate("linear", usual, C=1.0),
+        replace(bent, decay=0.01),
+        replace(bent, gates=8, tiles=16, neighbors=4, decay=0.3),
+        Candidate("linear", "none", pieces=16, C=1.0),
+        Candidate("local", usual, 48, pieces=16, C=1.0),
+        Candidate("clustered", usual, 8, C=1.0),
+        Candidate("clustered", usual, 8, pieces=16, C=0.1),
+    ]
+    return pool
+
+
+def fitting(candidate, *, n_rows, most_tiles, n_features, n_outputs) -> Candidate | None:
+    """The candidate, with fewer tiles if there are not rows or room enough for all; None if that makes no sense.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    n_rows : int
+        Of the smallest fit.
+    most_tiles : int
+        Of the whole model.
+    n_features : int
+        All, zero or not.
+    n_outputs : int
+    """
+    if candidate.family == "linear":
+        return candidate
+    width = n_features * (1 if candidate.pieces is None else candidate.pieces + 2) * n_outputs
+    most = min(most_tiles, max(1, MOST_WEIGHTS // width)) - (candidate.family == "trees")
+    tiles = min(candidate.tiles, most, n_rows // ROWS_PER_TILE)
+    gates = min(candidate.gates, most // max(tiles, 1))
+    if tiles < 2 or gates < 1 or (candidate.family == "learned" and n_rows < ROWS_TO_LEARN):
+        return None
+    return replace(candidate, tiles=int(tiles), gates=int(gates), neighbors=int(min(candidate.neighbors, tiles)))
+
+
+def same_but_effort(candidate) -> tuple:
+    """What makes two candidates alike, whatever their epochs."""
+    return tuple(getattr(candidate, field.name) for field in fields(candidate) if field.name != "effort")

@@ -1,0 +1,173 @@
+"""The end of a search: one model or a blend of a few, fitted to all rows, as one mosaic."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from svmosaic.blending import blend
+from svmosaic.maps import scaled_first
+from svmosaic.search.blend import greedy_weights
+from svmosaic.search.candidates import MOST_WEIGHTS, Candidate
+from svmosaic.search.climb import Search, Trial, _rank
+
+# Models that a blend is made of: chosen among so many, by score and by loss each.
+AMONG = 10
+# The last fit may take this factor of what is expected before it counts as too long for the time that is left.
+SAFETY = 1.3
+
+
+@dataclass
+class Part:
+    """A model of the blend: its weight, the candidate, and the fitted estimator, which takes rows as measured."""
+
+    weight: float
+    candidate: Candidate
+    estimator: Any
+
+
+@dataclass
+class Found:
+    """What a search has found.
+
+    Attributes
+    ----------
+    parts : list of Part
+        The largest weight first.
+    mosaic : Mosaic
+        Their weighted sum.
+    score : float
+        Its held-out score; nan if there were too few rows to hold any out.
+    rows : ndarray of int or None
+        Rows that were held out.
+    scores : ndarray of shape (n_held_out, n_outputs) or None
+        Their scores by models that had not seen them, in the units of `mosaic`.
+    """
+
+    parts: list
+    mosaic: Any
+    score: float
+    rows: Any
+    scores: Any
+
+
+def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
+    """Trials and weights: the best one, or a blend if that is not worse by held-out rows.
+
+    The blend is kept if its loss is lower, its score is not behind the best single one by more than a standard error,
+    and not behind the best linear model.
+    """
+    done = [t for t in search.trials if not t.failure]
+    if not done:
+        reasons = "; ".join(sorted({t.failure for t in search.trials}))
+        raise ValueError(f"no candidate could be fitted: {reasons}")
+    parts = max(t.n_parts for t in done)
+    done = [t for t in done if t.n_parts == parts]
+    best = min(done, key=_rank)
+    alone = [(best, 1.0)]
+    if not blends or len(done) == 1:
+        return alone
+    judge = search.judge
+    pool = {id(t): t for key in (_rank, lambda t: (t.loss,)) for t in sorted(done, key=key)[:AMONG]}
+    pool = sorted(pool.values(), key=lambda t: t.loss)
+    weights = greedy_weights(judge, [t.scores for t in pool], best.rows)
+    chosen = _small_enough(search, [(t, float(w)) for t, w in zip(pool, weights, strict=True) if w > 0])
+    if len(chosen) == 1 and chosen[0][0] is best:
+        return alone
+    scores = tempered(judge, blended(chosen), best.rows)
+    score = judge.score(scores, best.rows)
+    linear = max((t.score for t in done if t.candidate.family == "linear"), default=-np.inf)
+    behind = best.score - score
+    if score < linear or judge.loss(scores, best.rows) > best.loss:
+        return alone
+    if behind > 0 and behind > judge.error_of_difference(best.scores, scores, best.rows):
+        return alone
+    return chosen
+
+
+def blended(chosen) -> np.ndarray:
+    """Held-out scores of a weighted sum of trials."""
+    return sum(weight * trial.scores for trial, weight in chosen)
+
+
+def tempered(judge, scores, rows) -> np.ndarray:
+    """Scores times the factor that makes them comparable."""
+    return judge.temper(scores, rows) * scores
+
+
+def _small_enough(search, chosen):
+    """The largest weights that fit into one model, scaled to sum to one."""
+    bent = any(t.candidate.pieces is not None for t, _ in chosen)
+    width = search.X.shape[1] * search.judge.target.n_outputs * (1 if not bent else 40)
+    most = min(search.most_tiles, max(1, MOST_WEIGHTS // width))
+    kept, tiles = [], 0
+    for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
+        if not kept or tiles + trial.candidate.n_tiles <= most:
+            tiles += trial.candidate.n_tiles
+            kept.append((trial, weight))
+    total = sum(weight for _, weight in kept)
+    return [(trial, weight / total) for trial, weight in kept]
+
+
+def finish(search: Search, chosen) -> Found:
+    """Fit what was chosen to all rows, as far as time allows, and blend it to one mosaic.
+
+    A part for which there is no time stays as it was fitted to the training rows or, if that model was not kept, is
+    left out.
+    """
+    clock, everything = search.clock, np.arange(search.X.shape[0])
+    parts, kept = [], []
+    with warnings.catch_warnings(), threadpool_limits(search._threads):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
+            candidate, model = trial.candidate, trial.model
+            in_time = SAFETY * clock.expected(candidate, len(everything)) < clock.left(0.98)
+            if model is None and not in_time and parts:
+                search.out_of_time = True
+                continue
+            if model is None or (search.refits and in_time):
+                limit = None if clock.budget is None else max(0.2, clock.left(0.98))
+                try:
+                    model = search.fit(candidate, everything, limit, search.n_jobs)
+                except ValueError:
+                    if trial.model is None and not (parts or trial is not chosen[-1][0]):
+                        raise
+                    model = trial.model  # a learned gate that diverged with all rows: the judged one stands
+            elif search.refits:
+                search.out_of_time = True
+            if model is not None:
+                parts.append(Part(weight, candidate, _over_measured_rows(search, candidate, model)))
+                kept.append((trial, weight))
+    total = sum(weight for _, weight in kept)
+    for part, (trial, weight) in zip(parts, kept, strict=True):
+        part.weight = trial.weight = weight / total
+    if len(parts) == 1:
+        trial = kept[0][0]
+        return Found(parts, parts[0].estimator.mosaic_, trial.score, trial.rows, trial.scores / trial.factor)
+    kept = [(trial, trial.weight) for trial, _ in kept]
+    mosaic = blend(
+        [part.estimator.mosaic_ for part in parts], [trial.factor * weight for trial, weight in kept]
+    )  # fmt: skip
+    rows, scores = kept[0][0].rows, blended(kept)
+    score = search.judge.score(tempered(search.judge, scores, rows), rows)
+    return Found(parts, mosaic, score, rows, scores)
+
+
+def finish_linear(search: Search, C=1.0) -> Found:
+    """A linear model of all rows, for want of rows to choose by."""
+    candidate = Candidate("linear", search.usual[0], C=C)
+    model = search.fit(candidate, np.arange(search.X.shape[0]), n_jobs=search.n_jobs)
+    part = Part(1.0, candidate, _over_measured_rows(search, candidate, model))
+    return Found([part], part.estimator.mosaic_, np.nan, None, None)
+
+
+def _over_measured_rows(search, candidate, model):
+    """The estimator with the scaling in its mosaic."""
+    scaling = search.scalings[candidate.scaling]
+    if scaling is not None:
+        feature_map = scaled_first(scaling, model.mosaic_.feature_map)
+        model.mosaic_ = replace(model.mosaic_, feature_map=feature_map)
+    return model

@@ -1,0 +1,223 @@
+"""Judges: what scores of held-out rows are worth, by the user's metric and by a proper loss."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
+
+from svmosaic.calibration import Temperature, fit_calibration
+from svmosaic.heads import Classify, Regress, flattened, in_columns
+
+# Groups of rows that are left out in turn for the standard error of a difference.
+GROUPS = 20
+# Probabilities are kept this far from zero in the log-loss.
+SMALLEST = 1e-12
+
+
+class _Answers(BaseEstimator):
+    """Stands in for a model whose scores are known: scorers ask it about the very rows that they are given."""
+
+    def __init__(self, scores, head):
+        self.scores = scores
+        self.head = head
+
+    def predict(self, X):
+        return self.head.answers(self.scores)
+
+
+class _Classes(ClassifierMixin, _Answers):
+    @property
+    def classes_(self):
+        return self.head.classes
+
+    def decision_function(self, X):
+        return flattened(self.scores)
+
+    def predict_proba(self, X):
+        return self.head.probabilities(self.scores)
+
+
+class _Values(RegressorMixin, _Answers):
+    pass
+
+
+class Judge:
+    """What classification and regression have in common.
+
+    Parameters
+    ----------
+    X : validated rows
+    target : Target
+    metric : str or callable
+        The name of a scorer of scikit-learn, or callable (estimator, X, y) -> float, larger is better.
+    """
+
+    stand_in: Any
+    default: str
+
+    def __init__(self, X, target, metric):
+        self.X, self.target, self.metric = X, target, metric
+        self.scorer = metric if callable(metric) else scorer_of(metric, self.default)
+        weight = target.sample_weight
+        self.weight = None if weight is None or (weight == weight[0]).all() else weight
+
+    def score(self, scores, rows) -> float:
+        """The metric of the rows with these indices, from their scores of shape (n_rows, n_outputs)."""
+        options = {}
+        if self.weight is not None and not _plain_function(self.scorer):
+            options["sample_weight"] = self.weight[rows]
+        model = self.stand_in(scores, self.head_for(scores))
+        try:
+            value = float(self.scorer(model, self.X[rows], self.truth[rows], **options))
+        except (AttributeError, ValueError, TypeError) as error:
+            raise TypeError(f"metric={self.metric!r} cannot judge these rows: {error}") from error
+        return value
+
+    def error_of_difference(self, one, other, rows) -> float:
+        """Standard error of the difference of the metric between two models, by leaving out groups of rows in turn.
+
+        Parameters
+        ----------
+        one, other : ndarray of shape (n_rows, n_outputs)
+        rows : ndarray of int
+        """
+        group = np.arange(len(rows)) % min(GROUPS, len(rows))
+        differences = []
+        for g in range(group.max() + 1):
+            kept = group != g
+            try:
+                differences.append(self.score(one[kept], rows[kept]) - self.score(other[kept], rows[kept]))
+            except TypeError:  # no row of a class is left
+                continue
+        n = len(differences)
+        return float(np.sqrt((n - 1) * np.var(differences))) if n > 1 else 0.0
+
+    def check(self, score):
+        """Raise ValueError unless a score is a number."""
+        if not np.isfinite(score):
+            raise ValueError(f"metric={self.metric!r} gave {score} on the held-out rows")
+
+    truth: np.ndarray
+
+    def head_for(self, scores) -> Any:
+        """The head that turns scores into answers for the metric."""
+        raise NotImplementedError
+
+    def temper(self, scores, rows) -> float:
+        """The factor that makes scores comparable with those of other models."""
+        raise NotImplementedError
+
+    def losses(self, scores, rows) -> np.ndarray:
+        """The loss of each row, by tempered scores."""
+        raise NotImplementedError
+
+    def loss(self, scores, rows) -> float:
+        """The mean loss, by tempered scores."""
+        return float(np.average(self.losses(scores, rows), weights=self.target.weight[rows]))
+
+
+class ClassJudge(Judge):
+    """For classifiers: the loss is the log-loss after a temperature.
+
+    Metrics given by name see classes as 0, 1, ... in the order of the sorted labels, so that those about one class ask
+    for the second, or for `pos_label`.
+    """
+
+    stand_in = _Classes
+    default = "accuracy"
+
+    def __init__(self, X, target, metric, pos_label=None):
+        super().__init__(X, target, metric)
+        n_classes = len(target.classes)
+        self.flipped = False
+        if pos_label is not None:
+            if pos_label not in target.classes:
+                raise ValueError(f"pos_label must be one of the classes {target.classes.tolist()}, got {pos_label!r}")
+            if n_classes != 2:
+                raise ValueError(f"pos_label is for two classes, but y has {n_classes}; leave it out")
+            self.flipped = pos_label == target.classes[0] and not callable(metric)
+        names = target.classes if callable(metric) else np.arange(n_classes)
+        self.names = names
+        self.truth = names[1 - target.label if self.flipped else target.label]
+
+    def scores_of(self, model, rows):
+        """Scores of shape (n_rows, n_outputs) by a fitted model; classes that it has not seen come last."""
+        scores = in_columns(model.decision_function(rows))
+        classes = self.target.classes
+        if len(model.classes_) == len(classes):
+            return scores
+        known = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+        everything = np.repeat(known.min(axis=1, keepdims=True) - 1.0, len(classes), axis=1)
+        everything[:, np.searchsorted(classes, model.classes_)] = known
+        return everything
+
+    def score(self, scores, rows):
+        return super().score(-scores if self.flipped else scores, rows)
+
+    def head_for(self, scores):
+        return Classify(self.names, self._calibration(1.0))
+
+    def _calibration(self, beta):
+        # Tempered scores are half the log-odds for two classes, log-odds for more: the softmax has temperature 1.
+        return Temperature(beta)
+
+    def temper(self, scores, rows):
+        label, weight = self.target.label[rows], self.target.weight[rows]
+        if len(np.unique(label)) < 2 or not np.ptp(scores):
+            return 1.0
+        beta = fit_calibration("temperature", scores, label, weight).beta
+        return float(beta) if np.isfinite(beta) and beta > 0 else 1.0
+
+    def losses(self, scores, rows):
+        label = self.target.label[rows]
+        if scores.shape[1] == 1:
+            margin = np.where(label == 1, 2.0, -2.0) * scores[:, 0]
+            return np.minimum(np.logaddexp(0.0, -margin), -np.log(SMALLEST))
+        top = scores.max(axis=1)
+        total = np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top
+        return np.minimum(total - scores[np.arange(len(label)), label], -np.log(SMALLEST))
+
+
+class ValueJudge(Judge):
+    """For regressors: the loss is the squared error of standardized values, or the absolute one if the metric is so."""
+
+    stand_in = _Values
+    default = "r2"
+
+    def __init__(self, X, target, metric):
+        super().__init__(X, target, metric)
+        self.truth = target.y
+        self.head = Regress.of(target.y, target.sample_weight)
+        self.wanted = self.head.targets(target.y)
+        self.absolute = isinstance(metric, str) and "absolute" in metric
+
+    def scores_of(self, model, rows):
+        """Standardized predictions, of shape (n_rows, n_targets)."""
+        return self.head.targets(model.predict(rows))
+
+    def head_for(self, scores):
+        return self.head
+
+    def temper(self, scores, rows):
+        return 1.0
+
+    def losses(self, scores, rows):
+        errors = np.abs(scores - self.wanted[rows])
+        return (errors if self.absolute else errors**2).mean(axis=1)
+
+
+def scorer_of(metric, example):
+    """The scorer of this name; ValueError that says where the names are listed if there is none."""
+    try:
+        return get_scorer(metric)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"metric must be the name of a scorer, such as {example!r} (sklearn.metrics.get_scorer_names() lists "
+            f"them), or callable with (estimator, X, y), got {metric!r}"
+        ) from error
+
+
+def _plain_function(scorer) -> bool:
+    """Whether a scorer is the user's own function, which takes no weights."""
+    return not hasattr(scorer, "_sign")
