@@ -194,13 +194,9 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
         if str(error).startswith("Input y contains"):
             raise ValueError(f"{error} Leave the rows without a known y out.") from error
         raise
-    y = _numbers(name, y)
+    y = numbers_of(name, y)
     if copies > 1:
-        if y.ndim > 1:
-            raise ValueError(
-                f"several quantiles are for y of one dimension, got y of shape {y.shape}: fit a model for each target, "
-                "or give one quantile"
-            )
+        _require_one_target(y.shape)
         y = np.repeat(y[:, None], copies, axis=1)
     weight = check_weight(sample_weight, X)
     kept = weight > 0
@@ -218,7 +214,23 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
     return X, ValueTarget(head, y, weight)
 
 
-def _numbers(name, y):
+def _require_one_target(shape):
+    if len(shape) > 1:
+        raise ValueError(
+            f"several quantiles are for y of one dimension, got y of shape {shape}: fit a model for each target, or "
+            "give one quantile"
+        )
+
+
+def repeated(head, copies) -> Regress:
+    """The head of so many equal targets, made of that of one."""
+    if copies == 1:
+        return head
+    _require_one_target(("n_rows", *np.shape(head.center)))
+    return Regress(np.full(copies, head.center), np.full(copies, head.scale))
+
+
+def numbers_of(name, y):
     """y as float64, for the estimator of this name."""
     try:
         return np.asarray(y).astype(np.float64)

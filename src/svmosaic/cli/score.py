@@ -1,4 +1,4 @@
-"""`svmosaic score`: how good a model is on labelled rows."""
+"""`svmosaic score`: how good a model is on labeled rows."""
 
 import numpy as np
 
@@ -17,22 +17,25 @@ def add_arguments(parser):
 
 def run(options):
     """Predict chunk by chunk, and count."""
+    from svmosaic.cli._tasks import read_labels
     from svmosaic.cli.predict import chunks_of
-    from svmosaic.tabular.preparation import clean_labels
     from svmosaic.tabular.trained_model import open_model
 
     model = open_model(options.model)
     truth, predicted, without = [], [], 0
     with Bar(options.quiet) as bar, bar.step("scoring") as update:
         for table in chunks_of(model, options, 50_000, update):
-            y, there = clean_labels(_labels(model, table, options))
+            y, there = read_labels(_labels(model, table, options), model.task)
             answers = model.predict(table, name_of(options.data))[there]
-            truth.append(_as_classes(y, model))
+            truth.append(y if model.task == "regression" else _as_classes(y, model))
             predicted.append(answers)
             without += int((~there).sum())
     truth, predicted = np.concatenate(truth), np.concatenate(predicted)
     if len(truth) == 0:
         raise TableError(f"{name_of(options.data)} has no row with a label")
+    if model.task == "regression":
+        _report_values(options, truth, predicted, without)
+        return
     known = np.isin(truth, model.classes)
     if not known.any():
         raise TableError(
@@ -61,6 +64,17 @@ def _as_classes(y, model):
         f"the labels are text, such as {str(y[0])!r}, and the classes of the model numbers: "
         f"{', '.join(map(str, model.classes[:8]))}"
     )
+
+
+def _report_values(options, truth, predicted, without):
+    from svmosaic.interpretation.quality import regression_quality
+
+    found = regression_quality(truth, predicted)
+    facts = {"rows": len(truth), **{name: found[name] for name in ("r2", "mae", "rmse")}, "rows_without_label": without}
+    lines = [f"R2 {found['r2']:.4f}, MAE {found['mae']:.5g}, RMSE {found['rmse']:.5g} on {len(truth)} rows"]
+    if without:
+        lines.append(f"{without} rows without a label were left out")
+    say(options, facts, lines)
 
 
 def _report(options, model, truth, predicted, without, unknown):

@@ -168,6 +168,20 @@ def clean_labels(y):
                 return numbers.astype(np.int64), there
             raise TableError(
                 f"the labels are numbers with fractions, such as {numbers[numbers != np.round(numbers)][0]}: "
-                "this is for classes, not for quantities"
+                "this is for classes, not for quantities; `svmosaic train --task regression` predicts quantities"
             )
     return known.astype("str").to_numpy(dtype=str), there
+
+
+def clean_values(y):
+    """Labels as float64, and which rows have one; text is refused."""
+    series = pd.Series(y)
+    there = series.notna().to_numpy()
+    known = series[there]
+    numbers = pd.to_numeric(known, errors="coerce").to_numpy(dtype=np.float64)
+    if np.isnan(numbers).any():
+        raise TableError(
+            f"the label holds text, such as {str(known.to_numpy()[np.isnan(numbers)][0])!r}, which are no values to "
+            "predict: pass --task classification, or name this text with --na if it marks missing values"
+        )
+    return numbers, there
