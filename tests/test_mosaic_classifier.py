@@ -72,7 +72,7 @@ def test_leaderboard_reports_what_was_tried(fitted):
     parts = [line["parts"] for line in board]
     assert parts == sorted(parts, reverse=True)
     assert {line["model"] for line in board if line["parts"] == 5} == models  # no family is dropped early
-    scores = [line["score"] for line in board if line["parts"] == 5]
+    scores = [line["score"] for line in board if line["parts"] == 10]
     assert scores == sorted(scores, reverse=True)
     assert fitted.best_score_ == scores[0]
     assert [line["chosen"] for line in board] == [True] + [False] * (len(board) - 1)
@@ -110,9 +110,9 @@ def test_a_blend_is_better_by_held_out_rows_and_one_mosaic(blended, noisy):
     chosen = [line for line in blended.leaderboard_ if line["chosen"]]
     assert sum(line["weight"] for line in chosen) == pytest.approx(1)
     rows, scores = blended.held_out_
-    assert_array_equal(np.sort(rows), np.arange(len(X)))  # each was held out once
+    assert_array_equal(np.sort(rows), np.repeat(np.arange(len(X)), 2))  # each was held out twice
     held_out_loss = log_loss(noisy[1][rows], blended.calibration_.probabilities(scores))
-    assert held_out_loss < min(line["loss"] for line in blended.leaderboard_ if line["parts"] == 5)
+    assert held_out_loss < min(line["loss"] for line in blended.leaderboard_ if line["parts"] == 10)
 
 
 def test_a_blend_exports_to_onnx_and_c(blended, noisy, tmp_path):
@@ -195,13 +195,13 @@ def test_the_budget_is_kept(n_rows):
 def test_many_rows_climb_rungs(monkeypatch):
     monkeypatch.setattr(rungs, "CROSS_VALIDATED", 1000)
     monkeypatch.setattr(rungs, "FIRST_RUNG", 200)
-    monkeypatch.setattr(rungs, "USUAL_SPEED", 1.0)  # the first rung stays as small as it can be
+    monkeypatch.setattr(rungs, "FIRST_SHARE", 0.0)  # the first rung stays as small as it can be
     X, y = make_xor(2000, random_state=0)
     model = MosaicClassifier(max_tiles=16, **FREE).fit(X, y)
     rows = [line["rows"] for line in model.leaderboard_]
-    assert sorted(set(rows)) == [200, 800, 1600]
+    assert sorted(set(rows)) == [200, 1600]
     assert rows == sorted(rows, reverse=True)
-    assert {line["model"] for line in model.leaderboard_ if line["rows"] == 800} == {
+    assert {line["model"] for line in model.leaderboard_ if line["rows"] == 1600} == {
         line["model"] for line in model.leaderboard_
     }
     assert {line["parts"] for line in model.leaderboard_} == {1}
@@ -243,7 +243,7 @@ def test_scores_of_probabilities(metric, function, noisy):
     seen = []
     own = MosaicClassifier(metric=lambda estimator, X, y: seen.append(X.shape) or estimator.score(X, y), **QUICK)
     assert own.fit(X, y).best_score_ > 0.7
-    assert (600, 6) in seen
+    assert (1200, 6) in seen
 
 
 def test_tf_idf_rows_are_left_as_they_are_and_counts_scaled_by_their_largest_value():

@@ -272,7 +272,10 @@ def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
 def _spread(mosaic, home, rows):
     """Sums of absolute deviations of contributions, tile by tile; of many rows, from an even sample of them."""
     n_rows = len(home)
-    n_sample = min(n_rows, MOST_ROWS, max(50, MOST_NUMBERS // mosaic.coef.shape[2]))
+    seen = np.unique(home)
+    if not mosaic.coef[seen].any():  # tiles that are only a number
+        return np.zeros((mosaic.n_tiles, len(mosaic.features.names(None, mosaic.coef.shape[2]))), dtype=np.float32)
+    n_sample = min(n_rows, MOST_ROWS, max(50, MOST_NUMBERS // (mosaic.coef.shape[1] * mosaic.coef.shape[2])))
     sample = np.linspace(0, n_rows - 1, n_sample).astype(np.intp) if n_rows else np.zeros(0, dtype=np.intp)
     rows, at = rows[sample], home[sample]
     inputs = getattr(rows, "inputs", rows)

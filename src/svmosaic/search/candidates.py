@@ -14,6 +14,7 @@ ROWS_SEEN, EPOCHS = 2_400_000, (12, 50)
 # Rows per step of a learned gate, and of one with pieces at least: each step touches all weights.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH, PIECES_BATCH = 400, 32, 1024, 128
 COMPONENTS = 16
+LEAST_C, MOST_C = 1e-4, 1e3
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,7 @@ class Candidate:
     def neighborhood(self):
         """Small changes, the likeliest to help first."""
         if self.C is not None:
-            yield replace(self, C=self.C * 4)
-            yield replace(self, C=self.C / 4)
+            yield from (replace(self, C=C) for C in (self.C * 4, self.C / 4) if LEAST_C < C < MOST_C)
         if self.family in ("local", "clustered"):
             yield replace(self, tiles=2 * self.tiles)
         if self.family == "learned":
@@ -144,13 +144,16 @@ class Candidate:
             yield replace(self, pieces=48 - self.pieces if self.pieces in (16, 32) else 16)
 
 
-def usual_tiles(n_rows) -> int:
-    """Anchors of a learned gate that suit so many rows: a power of two."""
-    return int(2 ** np.clip(np.round(np.log2(0.45 * n_rows**0.5)), 2, 9))
+def power_of_two(value, least, most) -> int:
+    """The power of two nearest to a value, within bounds that are powers of two."""
+    return int(np.clip(2.0 ** np.round(np.log2(max(value, 1e-9))), least, most))
 
 
 def seeds(scalings, n_rows) -> list[Candidate]:
     """The first candidates, in the order in which they are tried.
+
+    The order is that of a greedy portfolio over many sets (benchmarks/study_search.py); tiles grow with the root of the
+    rows.
 
     Parameters
     ----------
@@ -159,43 +162,51 @@ def seeds(scalings, n_rows) -> list[Candidate]:
     n_rows : int
         Of the last fit.
     """
-    usual, K = scalings[0], usual_tiles(n_rows)
-    gate = Candidate("learned", usual, K)
+    usual, root = scalings[0], n_rows**0.5
+    anchors, leaves, cells = power_of_two(root / 2.2, 8, 512), power_of_two(root / 4, 8, 128), 8
+    gate = Candidate("learned", usual, anchors)
+    few = replace(gate, tiles=max(8, anchors // 2), decay=0.1)
     bent = replace(gate, scaling="none", pieces=16, decay=0.1)
-    local = Candidate("local", usual, 48, C=10.0)
-    trees = Candidate("trees", "none", 32, 32, 16, C=0.1)
+    local = Candidate("local", usual, power_of_two(root / 5, 8, 256), C=1.0)
+    additive = Candidate("linear", "none", pieces=16, C=0.01)
+    leafy = Candidate("trees", "none", leaves, 16, 16, C=0.03, linear_leaves=True)
+    trees = Candidate("trees", "none", 2 * leaves, 8, 16, C=0.1)
     pool = [
         Candidate("linear", usual, C=0.1),
-        Candidate("linear", "none", pieces=16, C=0.1),
-        trees,
-        bent,
+        leafy,
+        additive,
+        few,
         local,
-        replace(gate, gates=4, tiles=max(4, K // 2), neighbors=4),
-        Candidate("clustered", usual, 8, C=0.1),
+        trees,
+        Candidate("clustered", usual, cells, C=0.1),
+        replace(bent, tiles=max(8, anchors // 2)),
+        replace(gate, tiles=max(8, anchors // 8), gates=8, neighbors=2, decay=1.0, smooth=True),
+        gate,
     ]
     for way in scalings[1:]:
         pool += [replace(gate, scaling=way), replace(local, scaling=way)]
-    pool += [
-        replace(bent, gates=8, tiles=8, neighbors=4, smooth=True, dropout=0.2),
-        replace(trees, tiles=8, gates=16, linear_leaves=True, C=0.03),
-        Candidate("local", usual, 16, pieces=16, C=0.1),
-        replace(trees, tiles=128, C=0.03),
-        gate,
-        replace(local, tiles=16, C=1.0),
-        replace(bent, decay=1.0),
-        Candidate("linear", "none", pieces=16, C=0.01),
+    return [
+        *pool,
+        replace(trees, gates=32, C=0.03),
+        replace(leafy, C=0.003),
+        replace(local, tiles=16, pieces=16, C=0.03),
+        replace(local, tiles=max(48, 2 * local.tiles), C=10.0),
+        replace(gate, gates=4, tiles=max(4, anchors // 2), neighbors=4),
+        replace(additive, C=0.1),
         Candidate("linear", usual, C=0.01),
-        replace(trees, tiles=8, C=0.3),
-        replace(local, tiles=16, neighbors=16, C=1.0),
+        replace(trees, gates=32, tiles=leaves, C=0.3),
+        replace(bent, gates=4, tiles=max(8, anchors // 4), neighbors=2, smooth=True, dropout=0.2),
+        replace(local, tiles=2 * local.tiles, neighbors=16),
+        replace(bent, decay=1.0),
+        replace(leafy, gates=1),
+        replace(gate, gates=4, tiles=max(4, anchors // 2), neighbors=4, decay=0.3),
         Candidate("linear", usual, C=1.0),
-        replace(bent, decay=0.01),
-        replace(bent, gates=8, tiles=16, neighbors=4, decay=0.3),
-        Candidate("linear", "none", pieces=16, C=1.0),
-        Candidate("local", usual, 48, pieces=16, C=1.0),
-        Candidate("clustered", usual, 8, C=1.0),
-        Candidate("clustered", usual, 8, pieces=16, C=0.1),
+        replace(trees, gates=32, tiles=4 * leaves, C=0.03),
+        replace(additive, C=1.0),
+        Candidate("clustered", usual, cells, C=1.0),
+        replace(local, tiles=48, pieces=16, C=0.3),
+        Candidate("clustered", usual, cells, pieces=16, C=0.1),
     ]
-    return pool
 
 
 def fitting(candidate, *, n_rows, most_tiles, n_features, n_outputs) -> Candidate | None:

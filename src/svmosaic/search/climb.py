@@ -1,6 +1,7 @@
 """The search itself: candidates climb rungs of growing rows, the best are varied, and the best few are blended."""
 
 import copy
+import itertools
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,9 @@ from svmosaic.search.rungs import HARDLY_HELD_OUT, Clock, Rung, plan_rungs
 from svmosaic.search.scalings import scalings_of
 
 # Candidates that go on from the first rung and from later ones, by score and by loss each.
-KEPT_FIRST, KEPT = 7, 3
+KEPT_FIRST, KEPT = 7, 4
+# The first so many of a rung may take the time of what follows.
+LEADERS = 3
 # A family stays if its extrapolated loss is at most this factor of the lowest.
 FAMILY_MARGIN = 1.25
 # Trials without a better score or loss after which the search stops; fewer without a budget, so that it ends.
@@ -50,8 +53,8 @@ class Trial:
     score, std : float
         The metric, and its standard deviation over the parts.
     loss : float
-    seconds : float
-        Of all fits.
+    seconds, prediction : float
+        Of all fits, and of scoring the held-out rows.
     model : estimator or None
         The fitted model, if a single part was held out.
     failure : str
@@ -70,6 +73,7 @@ class Trial:
     std: float = np.nan
     loss: float = np.inf
     seconds: float = 0.0
+    prediction: float = 0.0
     model: Any = field(default=None, repr=False)
     failure: str = ""
     weight: float = 0.0
@@ -126,10 +130,15 @@ class Search:
         with warnings.catch_warnings(), threadpool_limits(self._threads):
             warnings.simplefilter("ignore", ConvergenceWarning)
             for level, rung in enumerate(rungs):
-                if not self._climb(pool, level, rung, last=level + 1 == len(rungs)):
+                last = level + 1 == len(rungs)
+                share = self._share_until(rung.until, rungs[level - 1].until if level else 0.0)
+                self._climb(pool, level, rung, share, last)
+                pool = [] if last else self._survivors(level)
+                if self.stopped:
                     return
-                pool = self._survivors(level, level + 1 == len(rungs))
-            self._vary(rungs)
+                if not pool:
+                    break
+            self._vary(rungs[: level + 1])
 
     @property
     def _threads(self) -> int:
@@ -148,11 +157,11 @@ class Search:
         return SEARCH_SHARE["small" if len(self.folds) > 1 else "large"]
 
     def _rungs(self, pool) -> list[Rung]:
-        def works(n_rows):
-            return sum(self.clock.work(candidate, n_rows) for candidate in pool)
+        def seconds_of(n_rows):
+            return sum(self.clock.expected(candidate, n_rows) for candidate in pool) / self._threads
 
         budget = self.clock.budget
-        return plan_rungs(self.folds, works, None if budget is None else budget * self.search_share, self._threads)
+        return plan_rungs(self.folds, seconds_of, None if budget is None else budget * self.search_share)
 
     def _seeds(self) -> list[Candidate]:
         smallest = min(len(train) for train, _ in self.folds)
@@ -173,26 +182,53 @@ class Search:
             n_outputs=self.judge.target.n_outputs,
         )  # fmt: skip
 
-    def _climb(self, pool, level, rung, last) -> bool:
-        """Try the candidates on a rung, as time allows; whether to go on."""
+    def _share_until(self, until, before) -> float:
+        """Share of the search's time by which a rung should end: its part of what is left, if others took longer."""
+        if self.clock.budget is None:
+            return 1.0
+        spent = self.clock.elapsed / (self.search_share * self.clock.budget)
+        return min(1.0, spent + (1.0 - spent) * (until - before) / (1.0 - before))
+
+    def _climb(self, pool, level, rung, share, last):
+        """Try the candidates on a rung, as time allows."""
         self.say(f"{len(pool)} candidates on {rung.n_rows} rows, {rung.n_parts} held out in turn")
-        for candidate in pool:
+        for place, candidate in enumerate(pool):
             if last and len(self.folds) == 1:
                 candidate = self._with_effort(candidate, rung)
-            if self.trials and not self._affords(candidate, rung, rung.until):
+            if self.trials and not self._affords(candidate, rung, self._share_of(candidate, level, place, share, last)):
                 self.out_of_time = True
                 continue
             self._attempt(candidate, level, rung)
             if self.stopped:
-                return False
-        return True
+                return
+
+    def _share_of(self, candidate, level, place, share, last) -> float:
+        """The share of the search's time by which a trial must end: later for the first of a family and for leaders."""
+        new = not any(t.candidate.family == candidate.family for t in self.trials)
+        if last and place < LEADERS:
+            return 1.0
+        return max(share, 0.5) if (new if level == 0 else place < LEADERS) else share
+
+    @property
+    def _closing(self) -> float:
+        """Seconds that are needed to count the regions of all rows, by those that held-out rows took."""
+        done = [t for t in self.trials if t.model is not None]
+        if self.clock.budget is None or not done:
+            return 0.0
+        highest = max(t.rung for t in done)
+        per_row = max(t.prediction / len(t.rows) for t in done if t.rung == highest)
+        return min(0.2 * self.clock.budget, 2.5 * per_row * self.X.shape[0])
+
+    def _left(self, share=1.0) -> float:
+        """Seconds until this share of the search's time is spent."""
+        return self.clock.left(share * self.search_share) - self._closing
 
     def _affords(self, candidate, rung, share) -> bool:
         """Whether a trial, less what is known of it, ends before this share of the search's time is over."""
         known = sum((candidate, rung.n_rows, part) in self._parts for part in range(rung.n_parts))
         at_once = min(self._threads, rung.n_parts) if len(self.folds) > 1 else 1
         fits = -(-(rung.n_parts - known) // at_once)
-        return self.clock.expected(candidate, rung.n_rows) * fits <= self.clock.left(share * self.search_share)
+        return self.clock.expected(candidate, rung.n_rows) * fits <= self._left(share)
 
     def _with_effort(self, candidate, rung) -> Candidate:
         """A learned gate with as many epochs as the time allows, half or up to three times the usual number."""
@@ -200,15 +236,15 @@ class Search:
             return candidate
         for effort in (3.0, 2.0, 1.5, 1.0):
             larger = replace(candidate, effort=effort)
-            within = self.clock.expected(larger, rung.n_rows) < 0.7 * self.clock.left(self.search_share)
+            within = self.clock.expected(larger, rung.n_rows) < 0.8 * self._left()
             if larger.epochs(rung.n_rows) <= MOST_EPOCHS and within:
                 return larger
         return replace(candidate, effort=0.5)
 
-    def _survivors(self, level, last) -> list[Candidate]:
+    def _survivors(self, level) -> list[Candidate]:
         """Those that go on: the best by score and by loss, and the best of each family that may still catch up."""
         here = [t for t in self.trials if t.rung == level and not t.failure]
-        if not here or last:
+        if not here:
             return []
         kept = KEPT_FIRST if level == 0 else KEPT
         by_score = sorted(here, key=_rank)
@@ -247,7 +283,7 @@ class Search:
             tried.add(change)
             if not self._affords(change, rung, 1.0):
                 self.out_of_time = True
-                if self.clock.left(self.search_share) <= 0:
+                if self._left() <= 0:
                     break
                 continue
             before = self._best(level)
@@ -268,15 +304,15 @@ class Search:
         return max((t.score for t in here), default=-np.inf), min((t.loss for t in here), default=np.inf)
 
     def _changes(self, level, rung):
-        """Changes of the leaders, in turn: of the best by score, of the best by loss, and of the runners-up."""
+        """Changes of the leaders in turn, by score and by loss; then of the best of each family."""
         here = [t for t in self.trials if t.rung == level and not t.failure]
         ranked, by_loss = sorted(here, key=_rank), sorted(here, key=lambda t: t.loss)
-        leaders = list(dict.fromkeys(t.candidate for pair in zip(ranked[:3], by_loss[:3], strict=True) for t in pair))
-        lists = [list(leader.neighborhood()) for leader in leaders]
-        for place in range(max(map(len, lists), default=0)):
-            for options in lists:
-                if place < len(options):
-                    candidate = self._fitting(options[place], rung.n_rows)
+        leaders = dict.fromkeys(t.candidate for pair in zip(ranked[:3], by_loss[:3], strict=True) for t in pair)
+        first_of_family = {t.candidate.family: t.candidate for t in reversed(by_loss)}
+        for group in (leaders, reversed(first_of_family.values())):
+            for round_ in itertools.zip_longest(*(leader.neighborhood() for leader in group)):
+                for change in filter(None, round_):
+                    candidate = self._fitting(change, rung.n_rows)
                     if candidate is not None:
                         yield candidate
 
@@ -305,9 +341,10 @@ class Search:
             self.stopped, self.stop_reason = True, "stopped by a callback"
 
     def _judge(self, trial, parts):
-        trial.seconds = sum(seconds for _, _, seconds, _ in parts)
-        trial.rows = np.concatenate([rows for rows, _, _, _ in parts])
-        scores = np.concatenate([scores for _, scores, _, _ in parts])
+        trial.prediction = sum(seconds for _, _, _, seconds, _ in parts)
+        trial.seconds = sum(seconds for _, _, seconds, _, _ in parts)
+        trial.rows = np.concatenate([rows for rows, _, _, _, _ in parts])
+        scores = np.concatenate([scores for _, scores, _, _, _ in parts])
         if not np.isfinite(scores).all():
             trial.failure = "scores are not finite"
             return
@@ -317,18 +354,19 @@ class Search:
         self.judge.check(trial.score)
         trial.loss = self.judge.loss(trial.scores, trial.rows)
         if len(parts) > 1:
-            each = np.split(trial.scores, np.cumsum([len(rows) for rows, _, _, _ in parts])[:-1])
-            trial.std = _spread([(self.judge, s, rows) for s, (rows, _, _, _) in zip(each, parts, strict=True)])
+            each = np.split(trial.scores, np.cumsum([len(rows) for rows, _, _, _, _ in parts])[:-1])
+            trial.std = _spread([(self.judge, s, rows) for s, (rows, *_) in zip(each, parts, strict=True)])
         else:
-            trial.model = parts[0][3]
+            trial.model = parts[0][4]
 
     def _fit_parts(self, candidate, rung):
-        """(held-out rows, their scores, seconds, model) of each part, those that are known as they are."""
+        """(held-out rows, scores, seconds of fit and scoring, model) of each part, those that are known as they are."""
         keys = [(candidate, rung.n_rows, part) for part in range(rung.n_parts)]
         todo = [key for key in keys if key not in self._parts]
         limit = None
         if self.clock.budget is not None and any(not t.failure for t in self.trials[:-1]):
-            limit = max(0.5, min(self.clock.left(self.search_share), 4 * self.clock.expected(candidate, rung.n_rows)))
+            expected = self.clock.expected(candidate, rung.n_rows)
+            limit = max(0.2, min(self._left(), max(0.5, 4 * expected)))
         workers = min(self._threads, len(todo)) if len(self.folds) > 1 else 1
         if workers > 1:
             pool = ThreadPoolExecutor(workers)
@@ -348,7 +386,8 @@ class Search:
         seconds = perf_counter() - started
         self.clock.measure(candidate, n_rows, seconds)
         scores = self.judge.scores_of(model, self.scaled(candidate, self.X[held]))
-        return held, scores, seconds, model if len(self.folds) == 1 else None
+        scoring = perf_counter() - started - seconds
+        return held, scores, seconds, scoring, model if len(self.folds) == 1 else None
 
     def _warm(self, candidate, n_rows):
         """The model of the rung before, if it can be learned on."""

@@ -9,14 +9,17 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 # Up to so many rows, all parts are held out in turn.
 CROSS_VALIDATED = 4000
+# Up to so many, this is done for two divisions into parts.
+TWICE = 1000
 FIRST_PARTS = 2
 MOST_HELD_OUT = 20_000
 # If this share of the rows or less is held out, the last fit would hardly learn from it.
 HARDLY_HELD_OUT = 0.05
-# Rows of the first rung at least, if there are so many; each rung has GROWTH times the rows of the one before.
+# Rows of the first rung at least, if there are so many; two rungs are no closer than GROWTH, and one lies between the
+# first and the last if there is room.
 FIRST_RUNG, GROWTH = 4000, 4
-# Multiplications per second, before any is measured.
-USUAL_SPEED = 1e9
+# Multiplications per second and thread, before any is measured.
+USUAL_SPEED = {"linear": 4e8, "clustered": 3e8, "local": 8e8, "learned": 2e9, "trees": 3e8}
 # Share of the budget for the candidates of the first rung, by which its rows are planned.
 FIRST_SHARE = 0.15
 
@@ -30,36 +33,44 @@ class Rung:
     until: float
 
 
-def plan_rungs(folds, works, budget, n_threads=1) -> list[Rung]:
+def plan_rungs(folds, seconds_of, budget) -> list[Rung]:
     """The rungs of a search.
 
     Parameters
     ----------
     folds : list of (training rows, held-out rows)
-    works : callable
-        From a number of rows to the work of all first candidates together.
+    seconds_of : callable
+        From a number of rows to the seconds that all first candidates together take on a usual machine.
     budget : float or None
         Seconds of the search.
-    n_threads : int
     """
     most = min(len(train) for train, _ in folds)
     if len(folds) > 1:
+        n_parts = round(1 / (1 - len(folds[0][0]) / (len(folds[0][0]) + len(folds[0][1]))))
+        if FIRST_PARTS < n_parts < len(folds):
+            return [Rung(most, FIRST_PARTS, 0.4), Rung(most, n_parts, 0.6), Rung(most, len(folds), 0.8)]
         return [Rung(most, min(FIRST_PARTS, len(folds)), 0.5), Rung(most, len(folds), 0.8)]
     first = min(most, FIRST_RUNG)
-    seconds = (60.0 if budget is None else budget) * FIRST_SHARE * USUAL_SPEED * n_threads
-    while 1.5 * first * GROWTH < most and works(2 * first) < seconds:
+    seconds = (60.0 if budget is None else budget) * FIRST_SHARE
+    while first * GROWTH < most and seconds_of(2 * first) < seconds:
         first *= 2
-    sizes = [first]
-    while 1.5 * sizes[-1] < most:
-        sizes.append(sizes[-1] * GROWTH)
-    sizes[-1] = most
-    shares = {1: [0.8], 2: [0.3, 0.8], 3: [0.15, 0.4, 0.9]}.get(len(sizes))
-    shares = shares or [*np.linspace(0.1, 0.4, len(sizes) - 1), 0.9]
-    return [Rung(size, 1, float(share)) for size, share in zip(sizes, shares, strict=True)]
+    if 1.5 * first >= most:
+        return [Rung(most, 1, 0.8)]
+    if first * GROWTH**2 > most:
+        return [Rung(first, 1, 0.35), Rung(most, 1, 0.8)]
+    return [Rung(first, 1, 0.18), Rung(int(np.sqrt(first * most)), 1, 0.36), Rung(most, 1, 0.95)]
 
 
 def folds_of(target, fraction, rng):
-    """(training rows, held-out rows): one pair for many rows, else all parts in turn; none if it cannot be done."""
+    """(training rows, held-out rows): one pair for many rows, else all parts in turn; none if it cannot be done.
+
+    Parameters
+    ----------
+    target : Target
+    fraction : float
+        Share of the rows in a part.
+    rng : RandomState
+    """
     label = target.label if hasattr(target, "label") else None
     n_rows = len(target.weight)
     n_parts = min(max(2, round(1 / fraction)), n_rows if label is None else int(np.bincount(label).max()))
@@ -68,8 +79,10 @@ def folds_of(target, fraction, rng):
     kind = KFold if label is None else StratifiedKFold
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than parts
-        splitter = kind(n_parts, shuffle=True, random_state=rng.randint(2**31 - 1))
-        parts = list(splitter.split(np.zeros(n_rows), label))
+        parts = []
+        for _ in range(2 if n_rows <= TWICE else 1):
+            splitter = kind(n_parts, shuffle=True, random_state=rng.randint(2**31 - 1))
+            parts += splitter.split(np.zeros(n_rows), label)
     if n_rows > CROSS_VALIDATED:
         parts = parts[:1]
     folds = []
@@ -133,7 +146,7 @@ class Clock:
         work = self.work(candidate, n_rows)
         known = self.measured.get(_kind(candidate))
         if not known:
-            return work / USUAL_SPEED
+            return work / USUAL_SPEED[candidate.family]
         near = sorted(known, key=lambda pair: abs(np.log(pair[0] / work)))[:3]
         # Overheads make small fits cost more per work, caches large ones: the largest ratio errs on the safe side.
         return work * max(seconds / done for done, seconds in near)
