@@ -53,7 +53,7 @@ def test_margins_are_those_of_the_definition():
 
 def test_what_is_refused():
     X, y = noisy(30, 0)
-    with pytest.raises(ValueError, match="6 held-out rows are too few .* coverage of 0.9: at least 9 are needed"):
+    with pytest.raises(ValueError, match=r"6 held-out rows are too few .* coverage of 0.9: at least 9 are needed"):
         fit_intervals(LinearSVR(), X, y)
     for bad, words in (((0.1,), "must be two"), ((0.9, 0.1), "must increase"), ((0.1, 1.0), "below 1"), (0.5, "two")):
         with pytest.raises(ValueError, match=words):
