@@ -143,3 +143,20 @@ def test_exports(folder, tmp_path, kind):
         pytest.importorskip("onnx")
     assert main(["export", folder / "houses.model", "--format", kind, "-o", tmp_path / name]) == 0
     assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_intervals(folder, tmp_path, capsys):
+    arguments = ["train", folder / "houses.csv", "--label", "price", "-o", tmp_path / "m", "--budget", "6s"]
+    arguments += ["--set", "quantiles=(0.05, 0.95)", "--set", "families=('linear', 'local')", "--test-size", "0"]
+    assert main(arguments) == 0
+    assert "MosaicRegressor" in capsys.readouterr().out
+    assert main(["score", tmp_path / "m", folder / "new.csv", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert 0.8 < facts["coverage"] <= 1.0
+    assert len(facts["pinball"]) == 2
+    assert main(["score", tmp_path / "m", folder / "new.csv"]) == 0
+    assert "intervals from 0.05 to 0.95: coverage" in capsys.readouterr().out
+    assert main(["predict", tmp_path / "m", folder / "new.csv", "-o", tmp_path / "out.csv"]) == 0
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert list(found) == ["prediction", "low", "high"]
+    assert (found["low"] <= found["high"]).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from svmosaic import LinearSVR, LocallyLinearSVR, TreeSVR
+from svmosaic import LinearSVR, LocallyLinearSVR, MosaicRegressor, TreeSVR, load
 from svmosaic.models.intervals import conformal_margin, cross_coverage, fit_intervals, widened
 
 
@@ -60,3 +60,37 @@ def test_what_is_refused():
             fit_intervals(LinearSVR(), X, y, quantiles=bad)
     with pytest.raises(ValueError, match="of one dimension"):
         fit_intervals(LinearSVR(), X, X)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = noisy(600, 0)
+    settings = {"time_budget": None, "max_tiles": 16, "families": ("linear", "local"), "random_state": 0}
+    return MosaicRegressor(quantiles=(0.1, 0.9), **settings).fit(100.0 * X, y), 100.0 * X, y
+
+
+def test_the_model_to_try_first_has_intervals(fitted, tmp_path):
+    model, X, _ = fitted
+    Z, z = noisy(4000, 7)
+    ends = model.predict_interval(100.0 * Z)
+    assert ends.shape == (4000, 2)
+    assert (ends[:, 0] <= ends[:, 1]).all()
+    assert abs(np.mean((ends[:, 0] <= z) & (z <= ends[:, 1])) - 0.8) < 0.07
+    assert abs(model.coverage_ - 0.8) < 0.12
+    # Narrower where there is less noise.
+    width = ends[:, 1] - ends[:, 0]
+    assert width[Z[:, 1] < 0].mean() < width[Z[:, 1] > 0].mean()
+    model.save(tmp_path / "model.svmosaic")
+    assert_array_equal(load(tmp_path / "model.svmosaic").predict_interval(X), model.predict_interval(X))
+
+
+def test_no_intervals_without_quantiles():
+    X, y = noisy(60, 0)
+    model = MosaicRegressor(time_budget=None, max_tiles=2, families=("linear",), random_state=0)
+    assert not hasattr(model, "predict_interval")
+    with pytest.raises(AttributeError, match=r"pass quantiles=\(0.05, 0.95\), say, and fit it again"):
+        model.fit(X, y).predict_interval(X)
+    with pytest.raises(AttributeError, match="has no intervals"):
+        model.coverage_  # noqa: B018
+    with pytest.raises(ValueError, match="quantiles must increase"):
+        MosaicRegressor(quantiles=(0.9, 0.1)).fit(X, y)

@@ -120,6 +120,9 @@ def predictions(model, table, options, name, first_row=0):
     rows = model.rows(table, name, first_row)
     result = _kept(table, options, name)
     result["prediction"] = model.pipeline.predict(rows)
+    if hasattr(model.estimator, "predict_interval"):
+        ends = model.estimator.predict_interval(model.pipeline[:-1].transform(rows))
+        result["low"], result["high"] = ends.T
     if options.proba:
         for label, column in zip(model.classes, model.pipeline.predict_proba(rows).T, strict=True):
             result[f"probability_{label}"] = column

@@ -22,11 +22,13 @@ def run(options):
     from svmosaic.tabular.trained_model import open_model
 
     model = open_model(options.model)
-    truth, predicted, without = [], [], 0
+    truth, predicted, ends, without = [], [], [], 0
     with Bar(options.quiet) as bar, bar.step("scoring") as update:
         for table in chunks_of(model, options, 50_000, update):
             y, there = read_labels(_labels(model, table, options), model.task)
             answers = model.predict(table, name_of(options.data))[there]
+            if hasattr(model.estimator, "predict_interval"):
+                ends.append(model.estimator.predict_interval(model.prepared(table, name_of(options.data)))[there])
             truth.append(y if model.task == "regression" else _as_classes(y, model))
             predicted.append(answers)
             without += int((~there).sum())
@@ -34,7 +36,7 @@ def run(options):
     if len(truth) == 0:
         raise TableError(f"{name_of(options.data)} has no row with a label")
     if model.task == "regression":
-        _report_values(options, truth, predicted, without)
+        _report_values(options, model, truth, predicted, np.concatenate(ends) if ends else None, without)
         return
     known = np.isin(truth, model.classes)
     if not known.any():
@@ -66,12 +68,24 @@ def _as_classes(y, model):
     )
 
 
-def _report_values(options, truth, predicted, without):
+def _report_values(options, model, truth, predicted, ends, without):
     from svmosaic.interpretation.quality import regression_quality
 
     found = regression_quality(truth, predicted)
     facts = {"rows": len(truth), **{name: found[name] for name in ("r2", "mae", "rmse")}, "rows_without_label": without}
     lines = [f"R2 {found['r2']:.4f}, MAE {found['mae']:.5g}, RMSE {found['rmse']:.5g} on {len(truth)} rows"]
+    if ends is not None:
+        (low, high), (q_low, q_high) = ends.T, model.estimator.quantiles
+        facts["coverage"] = float(np.mean((low <= truth) & (truth <= high)))
+        facts["width"] = float(np.mean(high - low))
+        facts["pinball"] = [
+            float(np.mean(np.maximum(q * (truth - end), (q - 1) * (truth - end))))
+            for q, end in ((q_low, low), (q_high, high))
+        ]
+        lines.append(
+            f"intervals from {q_low:g} to {q_high:g}: coverage {facts['coverage']:.2%}, mean width "
+            f"{facts['width']:.5g}, pinball losses {facts['pinball'][0]:.5g} and {facts['pinball'][1]:.5g}"
+        )
     if without:
         lines.append(f"{without} rows without a label were left out")
     say(options, facts, lines)

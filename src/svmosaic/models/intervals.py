@@ -1,14 +1,16 @@
 """Prediction intervals: two quantiles on one gate, corrected on held-out rows so that their coverage is valid."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_real
+from svmosaic.maps import Scaling, scaled_first
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,53 @@ class Intervals:
     def predict(self, X):
         """Lower and upper ends, of shape (n_samples, 2): quantiles in order, with the margin."""
         return widened(np.sort(self.model.predict(X), axis=1), self.margin)
+
+
+class IntervalMixin:
+    """`predict_interval`, for a regressor with the parameters `quantiles` and `conformal` and a `best_estimator_`."""
+
+    @property
+    def predict_interval(self):
+        """Lower and upper ends from X, of shape (n_samples, 2), in units of y; there with `quantiles` only."""
+        if self.quantiles is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no predict_interval without quantiles: pass quantiles=(0.05, 0.95), say, "
+                "and fit it again"
+            )
+        return self._predict_interval
+
+    def _predict_interval(self, X):
+        check_is_fitted(self, "intervals_")
+        return self.intervals_.predict(self._rows(X))
+
+    @property
+    def coverage_(self):
+        if getattr(self, "intervals_", None) is None:
+            raise AttributeError(
+                f"this {type(self).__name__} has no intervals: fit it with quantiles=(0.05, 0.95), say"
+            )
+        return self.intervals_.coverage
+
+    def _fit_intervals(self, X, target, rng) -> Intervals | None:
+        """Intervals by a model like the best one, on rows as they are measured."""
+        if self.quantiles is None:
+            return None
+        affine = self.best_estimator_.mosaic_.features.affine
+        scaling = None if affine is None else Scaling(*affine)
+        model = clone(self.best_estimator_).set_params(normalize_y=True, max_time=None)
+        found = fit_intervals(
+            model, X if scaling is None else scaling.scale(X), target.y, target.weight,
+            quantiles=self.quantiles, conformal=self.conformal, random_state=rng,
+        )  # fmt: skip
+        if scaling is not None:
+            mosaic = found.model.mosaic_
+            found.model.mosaic_ = replace(mosaic, feature_map=scaled_first(scaling, mosaic.feature_map))
+        return found
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.quantiles is not None:
+            check_quantiles(self.quantiles)
 
 
 def fit_intervals(
