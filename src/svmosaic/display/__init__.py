@@ -10,6 +10,7 @@ _PLACES = {
     "RegionDisplay": "regions",
     "TradeoffDisplay": "tradeoff",
     "pixel_map": "pixels",
+    "playground_page": "playground",
     "region_report": "report",
     "write_report": "report",
 }
