@@ -63,7 +63,7 @@ class IntervalMixin:
             )
         return self.intervals_.coverage
 
-    def _fit_intervals(self, X, target, rng) -> Intervals | None:
+    def _fit_intervals(self, X, target, rng):
         """Intervals by a model like the best one, on rows as they are measured."""
         if self.quantiles is None:
             return None
