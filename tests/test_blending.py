@@ -1,17 +1,19 @@
 """A weighted sum of mosaics is a mosaic."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fused_gates import random_gate
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from svmosaic import ClusteredSVC, LinearSVC
+from svmosaic import ClusteredSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, TreeSVC
 from svmosaic.blending import blend
 from svmosaic.explain import explain
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell
 from svmosaic.heads import Classify
-from svmosaic.maps import Scaling, TransformerMap
+from svmosaic.maps import Scaling, TransformerMap, scaled_first
 from svmosaic.mosaic import Mosaic
 
 
@@ -110,3 +112,47 @@ def test_regions_are_counted_once_per_gate():
     assert_array_equal(regions["gate"], [0, 0, 0, 1, 1, 1, 1, 2])
     assert_array_equal(np.bincount(regions["gate"], regions["rows"]), [200, 200, 200])
     assert_array_equal(regions["rows"][3:7], models[1].regions_["rows"])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_models_with_and_without_curves_add_up(storage):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((300, 5)) * [1, 5, 0.1, 3, 1] + [3, 0, 0, 0, 0]
+    X[:, 4] = rng.integers(0, 2, 300)
+    if storage is sparse.csr_array:
+        X[rng.uniform(size=X.shape) < 0.5] = 0
+    y, X = (X[:, 0] * X[:, 1] > X[:, 2]).astype(int) + (X[:, 3] > 2), storage(X)
+
+    def fit(model, center, factor):
+        scaling = Scaling(None if sparse.issparse(X) else np.full(5, center), np.full(5, factor))
+        model.fit(scaling.scale(X), y)
+        return replace(model.mosaic_, feature_map=scaled_first(scaling, model.mosaic_.feature_map))
+
+    common = {"random_state": 0}
+    models = [
+        LinearSVC(**common), LinearSVC(pieces=8, **common), LocallyLinearSVC(8, pieces=6, **common),
+        LearnedGateSVC(6, n_gates=2, n_components=3, max_iter=2, pieces=8, **common),
+        LearnedGateSVC(6, n_components=2, max_iter=2, **common), ClusteredSVC(3, **common),
+        TreeSVC(3, max_leaves=5, tiles="linear", **common), TreeSVC(3, max_leaves=5, pieces=None, **common),
+    ]  # fmt: skip
+    parts = [fit(model, 0.3 * k, 1.0 + k) for k, model in enumerate(models)]
+    weights = rng.uniform(0.1, 1.0, len(parts))
+    both = blend(parts, weights)
+    expected = sum(w * part.decision_function(X) for w, part in zip(weights, parts, strict=True))
+    assert_allclose(both.decision_function(X), expected, atol=1e-6)
+    assert sum(isinstance(gate, SingleCell) for gate in both.gate.gates) == 1
+    far = X * 30.0  # straight tiles go on beyond the outermost knot
+    expected = sum(w * part.decision_function(far) for w, part in zip(weights, parts, strict=True))
+    assert_allclose(both.decision_function(far), expected, rtol=1e-6, atol=1e-5)
+
+
+def test_curves_of_one_model_have_the_same_knots_whatever_the_scaling():
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((200, 3)) * [1, 1e3, 1e-3] + [0, 1e5, 0]
+    y = (X[:, 0] > 0).astype(int)
+    plain = LinearSVC(pieces=8, random_state=0).fit(X, y).mosaic_
+    scaling = Scaling(X.mean(axis=0), 1 / X.std(axis=0))
+    scaled = LinearSVC(pieces=8, random_state=0).fit(scaling.scale(X), y).mosaic_
+    both = blend([plain, replace(scaled, feature_map=scaled_first(scaling, scaled.feature_map))])
+    assert [len(u) for u in both.features.pieces.knots] == [len(u) for u in plain.features.pieces.folded.knots]

@@ -69,6 +69,7 @@ SETTINGS = {
         {"n_experts": 4, "pieces": 4},
     ],
     "MosaicClassifier": [{"time_budget": None, "max_tiles": 4, "families": ("linear", "local")}],
+    "MosaicRegressor": [{"time_budget": None, "max_tiles": 4, "families": ("linear", "local")}],
     "HierarchicalMixtureSVC": [{"branching": (2, 2)}, {"branching": (2, 2), "pieces": 4}],
     "MultiTaskMixtureSVC": [{"n_experts": 3}, {"n_experts": 3, "pieces": 4}],
 }
@@ -85,6 +86,7 @@ EXPECTED = {
     "MixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "HierarchicalMixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "MosaicClassifier": dict.fromkeys(WEIGHTS, DRAWN),
+    "MosaicRegressor": dict.fromkeys(WEIGHTS, DRAWN),
     "MultiTaskMixtureSVC": {WEIGHTS[0]: SAMPLED},  # dense rows only
     "TreeSVC": dict.fromkeys(WEIGHTS, BOOTSTRAP),
     "LearnedGateSVC": dict.fromkeys(WEIGHTS, STOCHASTIC),

@@ -195,6 +195,7 @@ QUICK = {
     "LocallyLinearSVC": {"n_anchors": 8},
     "MixtureSVC": {"n_experts": 3, "max_iter": 3},
     "MosaicClassifier": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
+    "MosaicRegressor": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
     "MultiTaskMixtureSVC": {"n_experts": 3, "max_iter": 3, "covariance_floor": 0.1},
     "NeighborsSVC": {"n_neighbors": 10},
 }

@@ -107,7 +107,7 @@ def test_anchors_are_taken_back_through_the_scaling():
     X = X * [100, 1] + [7, 5000]
     centers = []
     pipeline = make_pipeline(StandardScaler(), ClusteredSVC(n_clusters=4, random_state=0)).fit(X, y)
-    auto = MosaicClassifier(None, max_tiles=8, random_state=0).fit(X, y)
+    auto = MosaicClassifier(None, max_tiles=8, families=("local",), blend=False, random_state=0).fit(X, y)
     for model in (pipeline, auto):
         display = RegionDisplay.from_estimator(model, X, y, resolution=20)
         centers.append(display.anchors)

@@ -27,6 +27,7 @@ SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_t
 # Small and short, where the defaults would take long.
 QUICK = {
     "MosaicClassifier": {"time_budget": None, "max_tiles": 2, "families": ("linear", "local")},
+    "MosaicRegressor": {"time_budget": None, "max_tiles": 2, "families": ("linear", "local")},
     "LearnedGateSVC": {"max_iter": 2, "n_tiles": 4},
     "MixtureSVC": {"max_iter": 2},
     "HierarchicalMixtureSVC": {"max_iter": 2},

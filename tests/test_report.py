@@ -58,7 +58,7 @@ MODELS = {
     "clustered": ClusteredSVC(n_clusters=5, random_state=0),
     "local": LocallyLinearSVC(n_anchors=9, n_neighbors=3, random_state=0),
     "learned": LearnedGateSVC(n_tiles=6, n_neighbors=2, max_iter=5, random_state=0),
-    "auto": MosaicClassifier(None, max_tiles=4, random_state=0),
+    "auto": MosaicClassifier(None, max_tiles=4, families=("local", "linear"), random_state=0),
     "mixture": MixtureSVC(n_experts=3, max_iter=5, random_state=0),
     "multitask": MultiTaskMixtureSVC(n_experts=3, max_iter=5, random_state=0),
     "rules": TreeSVC(1, max_leaves=4, random_state=0),

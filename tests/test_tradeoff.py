@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from numpy.testing import assert_array_equal
 
+from svmosaic import MosaicClassifier
+from svmosaic.datasets import make_xor
 from svmosaic.display import TradeoffDisplay
 from svmosaic.display.tradeoff import draw_panels, pareto_front
 
@@ -123,3 +126,19 @@ def test_matplotlib_is_imported_when_something_is_drawn():
     code = "import sys; from svmosaic.display import TradeoffDisplay; print('matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+def test_a_leaderboard_is_drawn_with_the_chosen_models_standing_out():
+    X, y = make_xor(150, random_state=0)
+    model = MosaicClassifier(None, max_tiles=8, families=("linear", "local"), random_state=0).fit(X, y)
+    display = TradeoffDisplay.from_leaderboard(model)
+    last = [line for line in model.leaderboard_ if line["parts"] == 10]
+    assert display.names == [line["model"] for line in last]
+    assert_array_equal(display.cost, [line["tiles"] for line in last])
+    assert_array_equal(display.ours, [line["chosen"] for line in last])
+    assert display.ax_.get_ylabel() == "held-out accuracy"
+    assert "in the model" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    with pytest.raises(ValueError, match="cost must be 'tiles' or 'seconds', got 'money'"):
+        TradeoffDisplay.from_leaderboard(model, cost="money")
+    with pytest.raises(ValueError, match="MosaicClassifier has no leaderboard_: fit it"):
+        TradeoffDisplay.from_leaderboard(MosaicClassifier())

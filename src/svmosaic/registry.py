@@ -77,6 +77,7 @@ _TYPES = {
         "svmosaic.models.locally_linear_svr.LocallyLinearSVR",
         "svmosaic.models.mixture.MixtureSVC",
         "svmosaic.models.mosaic_classifier.MosaicClassifier",
+        "svmosaic.models.mosaic_regressor.MosaicRegressor",
         "svmosaic.models.multitask_mixture.MultiTaskMixtureSVC",
         "svmosaic.models.neighbors.NeighborsSVC",
         "svmosaic.models.tree.TreeSVC",

@@ -17,7 +17,8 @@ class TradeoffDisplay:
     """A picture of accuracy against cost.
 
     Each model is a point with its name; stairs lead along the Pareto front, the models that no other beats in one
-    without losing in the other. Cost has a logarithmic axis. Use `from_records` on the results of `svmosaic bench`.
+    without losing in the other. Cost has a logarithmic axis. Use `from_records` on the results of `svmosaic bench`,
+    `from_leaderboard` on a fitted `MosaicClassifier`.
 
     Parameters
     ----------
@@ -28,6 +29,8 @@ class TradeoffDisplay:
         Which points stand out: round and blue, the others square and red.
     cost_name : str, default="cost"
     score_name : str, default="accuracy"
+    groups : tuple of str, default=("svmosaic", "others")
+        What those that stand out and the others are called in the key.
 
     Attributes
     ----------
@@ -45,13 +48,16 @@ class TradeoffDisplay:
     [0, 2]
     """
 
-    def __init__(self, names, cost, score, *, ours=None, cost_name="cost", score_name="accuracy"):
+    def __init__(
+        self, names, cost, score, *, ours=None, cost_name="cost", score_name="accuracy", groups=("svmosaic", "others")
+    ):
         self.names = [str(name) for name in names]
         self.cost = np.asarray(cost, dtype=float)
         self.score = np.asarray(score, dtype=float)
         self.ours = np.zeros(len(self.names), dtype=bool) if ours is None else np.asarray(ours, dtype=bool)
         self.cost_name = cost_name
         self.score_name = score_name
+        self.groups = groups
         if not len(self.names) == len(self.cost) == len(self.score) == len(self.ours):
             raise ValueError(
                 f"names, cost, score and ours must be of one length, got {len(self.names)}, {len(self.cost)}, "
@@ -89,6 +95,37 @@ class TradeoffDisplay:
             [_name(record, most) for record in records], [record[cost] for record in records],
             [record[score] for record in records], ours=[record.get("ours", False) for record in records],
             cost_name=cost_name or cost.replace("_", " "), score_name=score_name or score.replace("_", " "),
+        )  # fmt: skip
+        return display.plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_leaderboard(cls, model, *, cost="tiles", ax=None, **kwargs):
+        """Draw what a search has tried, on its last rung.
+
+        Parameters
+        ----------
+        model : fitted MosaicClassifier or MosaicRegressor
+        cost : {"tiles", "seconds"}, default="tiles"
+            What is drawn against the held-out score: tiles, or seconds of the fits.
+        ax : matplotlib Axes, optional
+        **kwargs
+            For `plot`.
+
+        Returns
+        -------
+        TradeoffDisplay
+            Models that are part of the chosen one stand out.
+        """
+        if cost not in ("tiles", "seconds"):
+            raise ValueError(f"cost must be 'tiles' or 'seconds', got {cost!r}")
+        lines = [line for line in getattr(model, "leaderboard_", []) if not line["failure"]]
+        if not lines:
+            raise ValueError(f"this {type(model).__name__} has no leaderboard_: fit it, with rows enough to choose by")
+        lines = [line for line in lines if (line["rows"], line["parts"]) == (lines[0]["rows"], lines[0]["parts"])]
+        display = cls(
+            [line["model"] for line in lines], [line[cost] for line in lines], [line["score"] for line in lines],
+            ours=[line["chosen"] for line in lines], cost_name=cost, score_name=f"held-out {model.metric}",
+            groups=("in the model", "tried"),
         )  # fmt: skip
         return display.plot(ax=ax, **kwargs)
 
@@ -130,7 +167,8 @@ class TradeoffDisplay:
         ax.set_axisbelow(True)
         corners = self._corners()
         ax.plot(*corners.T, color=_FRONT, linewidth=1.2, linestyle="--", zorder=2, label="Pareto front")
-        for chosen, style, label in ((self.ours, _OURS, "svmosaic"), (~self.ours, _OTHERS, "others")):
+        first, second = self.groups
+        for chosen, style, label in ((self.ours, _OURS, first), (~self.ours, _OTHERS, second)):
             if chosen.any():
                 ax.scatter(
                     self.cost[chosen], self.score[chosen], s=42, edgecolor="white", linewidth=0.8, zorder=3,

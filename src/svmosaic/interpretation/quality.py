@@ -65,7 +65,7 @@ def quality_of(classes, y, answers) -> dict:
 
 
 def classification_quality(label, found, n_classes, scores=None, probabilities=None) -> dict:
-    """Accuracy, area under the ROC curve, log-loss, confusion matrix and calibration curve.
+    """Accuracy, area under the ROC curve, average precision, log-loss, confusion matrix and calibration curve.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def classification_quality(label, found, n_classes, scores=None, probabilities=N
         Indices of the true and of the predicted classes.
     n_classes : int
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes), optional
-        For the area under the curve: of two classes the second's, else the mean over classes against the rest.
+        For the area and the precision: of two classes the second's, else the mean over classes against the rest.
     probabilities : ndarray of shape (n_rows, n_classes), optional
         For log-loss and calibration.
     """
@@ -86,7 +86,10 @@ def classification_quality(label, found, n_classes, scores=None, probabilities=N
         "confusion": confusion.tolist(),
     }
     if scores is not None:
-        quality["auc"] = _area(label, scores, n_classes)
+        from sklearn.metrics import average_precision_score, roc_auc_score
+
+        quality["auc"] = _ranked(roc_auc_score, label, scores, n_classes)
+        quality["average_precision"] = _ranked(average_precision_score, label, scores, n_classes)
     if probabilities is not None:
         own = probabilities[np.arange(len(label)), label]
         quality["log_loss"] = float(-np.log(np.maximum(own, 1e-15)).mean())
@@ -148,13 +151,11 @@ def regression_quality(y, predicted, intervals=None) -> dict:
     }
 
 
-def _area(label, scores, n_classes):
-    """Area under the ROC curve; None if only one class is there."""
-    from sklearn.metrics import roc_auc_score
-
+def _ranked(metric, label, scores, n_classes):
+    """A metric of a ranking of the rows; None if only one class is there."""
     there = np.unique(label)
     if len(there) < 2:
         return None
     if n_classes == 2:
-        return float(roc_auc_score(label, scores))
-    return float(np.mean([roc_auc_score(label == k, scores[:, k]) for k in there]))
+        return float(metric(label, scores))
+    return float(np.mean([metric(label == k, scores[:, k]) for k in there]))

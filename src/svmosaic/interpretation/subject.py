@@ -142,7 +142,7 @@ class Subject:
     @cached_property
     def _shown(self):
         """The rows as they enter the model, with its columns in their order."""
-        table = getattr(self.estimator, "_table", None)
+        table = getattr(self.estimator, "_table", None) or getattr(self.model, "table_preparation", None)
         return self.entered if table is None else table.shown(self.entered)
 
     @cached_property
@@ -155,16 +155,12 @@ class Subject:
 
     def categories(self, j) -> list[str]:
         """Texts of a column that have features of their own."""
-        return [self.preparation.category[f] for f in self.columns[j].features]
+        return [c for f in self.columns[j].features if (c := self.preparation.category[f]) is not None]
 
     def features_at(self, j, values):
         """The estimator's features of a column at some of its values, of shape (n_values, n_features of the column)."""
         own = self.columns[j].features
-        category = [self.preparation.category[f] for f in own]
-        if self.columns[j].is_text:
-            found = np.array([[float(value == c) for c in category] for value in values])
-        else:
-            found = np.repeat(np.asarray(values, dtype=np.float64)[:, None], len(own), axis=1)
+        found = self.preparation.features_of(j, values)
         for step in self.preparation.steps:
             filled = np.where(np.isnan(found) & ~np.isnan(step.fill[own]), step.fill[own], found)
             found = (filled - step.center[own]) * step.factor[own]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from svmosaic.models.locally_linear_svr import LocallyLinearSVR
     from svmosaic.models.mixture import MixtureSVC
     from svmosaic.models.mosaic_classifier import MosaicClassifier
+    from svmosaic.models.mosaic_regressor import MosaicRegressor
     from svmosaic.models.multitask_mixture import MultiTaskMixtureSVC
     from svmosaic.models.neighbors import NeighborsSVC
     from svmosaic.models.tree import TreeSVC
@@ -38,6 +39,7 @@ __all__ = [
     "LocallyLinearSVR",
     "MixtureSVC",
     "MosaicClassifier",
+    "MosaicRegressor",
     "MultiTaskMixtureSVC",
     "NeighborsSVC",
     "TreeSVC",
@@ -60,6 +62,7 @@ _PLACES = {
     "LocallyLinearSVC": "locally_linear",
     "MixtureSVC": "mixture",
     "MosaicClassifier": "mosaic_classifier",
+    "MosaicRegressor": "mosaic_regressor",
     "MultiTaskMixtureSVC": "multitask_mixture",
     "NeighborsSVC": "neighbors",
     "TreeSVR": "tree_svr",

@@ -1,16 +1,29 @@
 """Candidates of the search as estimators."""
 
 from svmosaic.models.clustered import ClusteredSVC
+from svmosaic.models.clustered_svr import ClusteredSVR
 from svmosaic.models.learned_gate import LearnedGateSVC
-from svmosaic.models.linear import LinearSVC
+from svmosaic.models.learned_gate_svr import LearnedGateSVR
+from svmosaic.models.linear import LinearSVC, LinearSVR
 from svmosaic.models.locally_linear import LocallyLinearSVC
+from svmosaic.models.locally_linear_svr import LocallyLinearSVR
 from svmosaic.models.tree import TreeSVC
+from svmosaic.models.tree_svr import TreeSVR
 
 CLASSIFIERS = {
     "linear": LinearSVC, "clustered": ClusteredSVC, "local": LocallyLinearSVC, "learned": LearnedGateSVC,
     "trees": TreeSVC,
 }  # fmt: skip
-NAMES = {"MosaicClassifier": {family: kind.__name__ for family, kind in CLASSIFIERS.items()}}
+REGRESSORS = {
+    "linear": LinearSVR, "clustered": ClusteredSVR, "local": LocallyLinearSVR, "learned": LearnedGateSVR,
+    "trees": TreeSVR,
+}  # fmt: skip
+NAMES = {
+    task: {family: kind.__name__ for family, kind in kinds.items()}
+    for task, kinds in {"MosaicClassifier": CLASSIFIERS, "MosaicRegressor": REGRESSORS}.items()
+}
+# Errors that cost nothing, of regressors that minimize absolute ones: in standard deviations of y.
+EPSILON = 0.03
 # Rows that a leaf must hold; fewer overfit.
 SMALLEST_LEAF = 5
 
@@ -37,6 +50,29 @@ def build_classifier(candidate, n_rows, *, seed, n_jobs=None, max_time=None, pie
     elif candidate.family != "local":
         settings["loss"] = "squared_hinge"
     return CLASSIFIERS[candidate.family](**settings)
+
+
+def build_regressor(candidate, n_rows, *, seed, n_jobs=None, max_time=None, pieces=None, n_components=16):
+    """The regressor of a candidate, for a fit of `n_rows` rows with standardized values.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    n_rows : int
+    seed : int
+    n_jobs : int or None
+    max_time : float or None
+    pieces : list of ndarray or None
+        Knots of each column.
+    n_components : int
+        Of learned gates.
+    """
+    settings = {"random_state": seed, "n_jobs": n_jobs, "max_time": max_time, "pieces": pieces, "normalize_y": False}
+    settings |= _settings(candidate, n_rows, n_components)
+    squared = "squared_error" if candidate.family == "learned" else "squared_epsilon_insensitive"
+    settings["loss"] = squared if candidate.smooth else "epsilon_insensitive"
+    settings["epsilon"] = 0.0 if candidate.smooth else EPSILON
+    return REGRESSORS[candidate.family](**settings)
 
 
 def _settings(candidate, n_rows, n_components) -> dict:

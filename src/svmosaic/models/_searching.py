@@ -1,5 +1,7 @@
 """What `MosaicClassifier` and `MosaicRegressor` share: the search, and what it leaves behind."""
 
+from typing import Any
+
 import numpy as np
 
 from svmosaic._validation import check_real
@@ -14,6 +16,13 @@ from svmosaic.search.rungs import folds_of
 
 class SearchMixin:
     """An estimator whose `fit` searches for a model."""
+
+    time_budget: float | None
+    max_tiles: int
+    blend: bool
+    families: Any
+    validation_fraction: float
+    n_jobs: int | None
 
     def _check_parameters(self):
         check_real("time_budget", self.time_budget, above=0, optional=True)
@@ -56,6 +65,9 @@ class SearchMixin:
     def _keep(self, found):
         """Take over the model that was found."""
         self.mosaic_ = found.mosaic
+        for part in found.parts:
+            if hasattr(self, "head_"):  # parts were fitted to values that the head has standardized
+                part.estimator.head_ = self.head_
         self.parts_ = [(part.weight, part.estimator) for part in found.parts]
         self.best_estimator_ = found.parts[0].estimator
         self.held_out_ = None if found.rows is None else (found.rows, found.scores)

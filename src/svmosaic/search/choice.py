@@ -71,8 +71,8 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     if not blends or len(done) == 1:
         return alone
     judge = search.judge
-    pool = {id(t): t for key in (_rank, lambda t: (t.loss,)) for t in sorted(done, key=key)[:AMONG]}
-    pool = sorted(pool.values(), key=lambda t: t.loss)
+    best_few = {id(t): t for key in (_rank, lambda t: (t.loss,)) for t in sorted(done, key=key)[:AMONG]}
+    pool = sorted(best_few.values(), key=lambda t: t.loss)
     weights = greedy_weights(judge, [t.scores for t in pool], best.rows)
     chosen = _small_enough(search, [(t, float(w)) for t, w in zip(pool, weights, strict=True) if w > 0])
     if len(chosen) == 1 and chosen[0][0] is best:
@@ -119,7 +119,8 @@ def finish(search: Search, chosen) -> Found:
     left out.
     """
     clock, everything = search.clock, np.arange(search.X.shape[0])
-    parts, kept = [], []
+    parts: list[Part] = []
+    kept = []
     with warnings.catch_warnings(), threadpool_limits(search._threads):
         warnings.simplefilter("ignore", ConvergenceWarning)
         for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):

@@ -165,7 +165,10 @@ class Search:
 
     def _seeds(self) -> list[Candidate]:
         smallest = min(len(train) for train, _ in self.folds)
-        pool = (self._fitting(c, smallest) for c in seeds(self.usual, self.X.shape[0]))
+        first = seeds(self.usual, self.X.shape[0])
+        if self.judge.smooth is not None:
+            first = [replace(candidate, smooth=self.judge.smooth) for candidate in first]
+        pool = (self._fitting(candidate, smallest) for candidate in first)
         return list(dict.fromkeys(c for c in pool if c is not None))
 
     def _fitting(self, candidate, n_rows) -> Candidate | None:

@@ -1,5 +1,6 @@
 """Judges: what scores of held-out rows are worth, by the user's metric and by a proper loss."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ class Judge:
 
     stand_in: Any
     default: str
+    smooth: bool | None = None  # which losses candidates begin with; None: as they are listed
 
     def __init__(self, X, target, metric):
         self.X, self.target, self.metric = X, target, metric
@@ -69,7 +71,9 @@ class Judge:
             options["sample_weight"] = self.weight[rows]
         model = self.stand_in(scores, self.head_for(scores))
         try:
-            value = float(self.scorer(model, self.X[rows], self.truth[rows], **options))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # a part without a class, or with a single row
+                value = float(self.scorer(model, self.X[rows], self.truth[rows], **options))
         except (AttributeError, ValueError, TypeError) as error:
             raise TypeError(f"metric={self.metric!r} cannot judge these rows: {error}") from error
         return value
@@ -188,13 +192,14 @@ class ValueJudge(Judge):
     def __init__(self, X, target, metric):
         super().__init__(X, target, metric)
         self.truth = target.y
-        self.head = Regress.of(target.y, target.sample_weight)
+        self.head = Regress.of(target.y, target.weight)
         self.wanted = self.head.targets(target.y)
         self.absolute = isinstance(metric, str) and "absolute" in metric
+        self.smooth = not self.absolute
 
     def scores_of(self, model, rows):
-        """Standardized predictions, of shape (n_rows, n_targets)."""
-        return self.head.targets(model.predict(rows))
+        """Predictions of shape (n_rows, n_targets) by a model of standardized values."""
+        return in_columns(model.predict(rows))
 
     def head_for(self, scores):
         return self.head

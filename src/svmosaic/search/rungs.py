@@ -73,7 +73,7 @@ def folds_of(target, fraction, rng):
     """
     label = target.label if hasattr(target, "label") else None
     n_rows = len(target.weight)
-    n_parts = min(max(2, round(1 / fraction)), n_rows if label is None else int(np.bincount(label).max()))
+    n_parts = min(max(2, round(1 / fraction)), n_rows // 2 if label is None else int(np.bincount(label).max()))
     if n_parts < 2:
         return []
     kind = KFold if label is None else StratifiedKFold

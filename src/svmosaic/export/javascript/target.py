@@ -171,8 +171,15 @@ class JavaScriptTarget(Target):
             "category": prepared.category,
             "missing": [prepared.missing.get(column) for column in range(prepared.n_columns)],
             "missingTexts": prepared.missing_texts,
+            "part": [prepared.part_of(f) for f in range(len(prepared.source))],
+            "table": [self._table(prepared.tables.get(f)) for f in range(len(prepared.source))],
             "steps": [{"fill": s.fill, "center": s.center, "factor": s.factor} for s in prepared.steps],
         }
+
+    @staticmethod
+    def _table(table):
+        """Pairs, since an object could not have all texts as keys."""
+        return None if table is None else {"entries": list(table[0].items()), "otherwise": table[1]}
 
     def scale(self, center, factor, rows):
         """One more description."""

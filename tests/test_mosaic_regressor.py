@@ -1,0 +1,108 @@
+"""MosaicRegressor: the same search, with values instead of classes."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.datasets import load_diabetes
+from sklearn.metrics import mean_absolute_error, r2_score
+
+import svmosaic
+from svmosaic import MosaicRegressor
+
+FREE = {"time_budget": None, "random_state": 0}
+QUICK = FREE | {"families": ("linear", "local")}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-2, 2, (300, 4)) * [1, 100, 0.01, 1] + [5, 0, 0, 0]
+    y = 40 + 10 * np.sin(X[:, 0]) + 0.05 * X[:, 1] * (X[:, 3] > 0) + rng.standard_normal(300)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def fitted(rows):
+    return MosaicRegressor(max_tiles=100, **FREE).fit(*rows)
+
+
+def test_it_finds_what_a_linear_model_cannot(fitted, rows):
+    X, y = rows
+    board = fitted.leaderboard_
+    assert {"LinearSVR", "ClusteredSVR", "LocallyLinearSVR", "LearnedGateSVR", "TreeSVR"} == {
+        line["model"] for line in board
+    }
+    straight = max(line["score"] for line in board if line["model"] == "LinearSVR" and line["pieces"] is None)
+    assert fitted.best_score_ > straight + 0.1
+    held, scores = fitted.held_out_
+    assert fitted.best_score_ == pytest.approx(r2_score(y[held], fitted.head_.answers(scores)))
+    assert fitted.score(X, y) > fitted.best_score_
+    assert "score" in str(board)
+
+
+def test_a_blend_is_the_weighted_sum_of_its_parts(fitted, rows):
+    X, _ = rows
+    assert len(fitted.parts_) > 1
+    expected = sum(weight * part.predict(X) for weight, part in fitted.parts_)
+    assert_allclose(fitted.predict(X), expected, rtol=1e-6)
+
+
+def test_services_of_a_mosaic(fitted, rows, tmp_path):
+    X, y = rows
+    fitted.save(tmp_path / "model.svmosaic")
+    assert_array_equal(svmosaic.load(tmp_path / "model.svmosaic").predict(X), fitted.predict(X))
+    session = onnxruntime.InferenceSession(fitted.to_onnx(dtype=np.float64).SerializeToString())
+    assert_allclose(np.ravel(session.run(None, {"X": X})[0]), fitted.predict(X), rtol=1e-5)
+    assert_allclose(fitted.predictor().predict(X), fitted.predict(X), rtol=1e-9)
+    assert fitted.summarise_regions(X, y)["rows"].sum() == fitted.regions_["rows"].sum()
+
+
+def test_metric_decides_the_loss(rows):
+    X, y = rows
+    y = np.where(np.arange(len(y)) % 10 == 0, y + 500, y)  # far values drag squared errors along
+    by_squares = MosaicRegressor(**QUICK).fit(X, y)
+    by_size = MosaicRegressor(metric="neg_mean_absolute_error", **QUICK).fit(X, y)
+    assert by_size.best_estimator_.loss == "epsilon_insensitive"
+    assert by_squares.best_estimator_.loss == "squared_epsilon_insensitive"
+    held, scores = by_size.held_out_
+    error = mean_absolute_error(y[held], by_size.head_.answers(scores))
+    assert by_size.best_score_ == pytest.approx(-error)
+    held, scores = by_squares.held_out_
+    assert error < mean_absolute_error(y[held], by_squares.head_.answers(scores))
+
+
+def test_several_targets_sparse_rows_and_weights(rows):
+    X, y = rows
+    both = np.column_stack([y, -2 * y])
+    model = MosaicRegressor(**QUICK).fit(X, both)
+    assert model.predict(X).shape == (300, 2)
+    assert_allclose(model.predict(X)[:, 1], -2 * model.predict(X)[:, 0], rtol=0.05)
+    assert MosaicRegressor(**QUICK).fit(sparse.csr_array(X), y).predict(sparse.csr_array(X)).shape == (300,)
+    weight = np.ones(300)
+    weight[200:] = 0
+    cut = MosaicRegressor(**QUICK).fit(X[:200], y[:200])
+    assert_array_equal(MosaicRegressor(**QUICK).fit(X, y, sample_weight=weight).predict(X), cut.predict(X))
+
+
+def test_never_worse_than_the_linear_baseline_and_the_same_for_one_seed():
+    X, y = load_diabetes(return_X_y=True)
+    models = [MosaicRegressor(**QUICK).fit(X, y) for _ in range(2)]
+    board = models[0].leaderboard_
+    last = [line for line in board if line["parts"] == 10 and line["model"] == "LinearSVR"]
+    assert models[0].best_score_ >= max(line["score"] for line in last)
+    assert_array_equal(models[0].predict(X), models[1].predict(X))
+
+
+def test_wrong_parameters_are_named(rows):
+    with pytest.raises(ValueError, match=r"metric must be the name of a scorer, such as 'r2'.*got 'beauty'"):
+        MosaicRegressor(metric="beauty").fit(*rows)
+    with pytest.raises(TypeError, match="metric='accuracy' cannot judge these rows"):
+        MosaicRegressor(metric="accuracy", **QUICK).fit(*rows)
+
+
+def test_two_rows_give_a_model():
+    model = MosaicRegressor(**FREE).fit([[0.0], [1.0]], [1.0, 3.0])
+    assert model.predict([[0.0], [1.0]]).shape == (2,)
+    assert len(model.predict([[2.0]])) == 1
