@@ -185,6 +185,21 @@ def test_a_report_of_adult_is_below_two_megabytes():
     assert data["quality"]["model"]["accuracy"] == pytest.approx(model.score(test, y_test))
 
 
+def test_very_many_columns_are_shown_by_those_that_matter(opened):  # noqa: F811
+    X = sparse.random(300, 3000, 0.05, format="csr", random_state=0)
+    y = np.asarray(X[:, :20].sum(axis=1)).ravel() > 0.3
+    model = LinearSVC(random_state=0).fit(X, y)
+    source = region_report(model, X, y)
+    data, ranked = data_of(source), importances(model, X)
+    assert len(source) < 1_000_000
+    assert {column["name"] for column in data["columns"]} == set(ranked["feature"][:200])
+    assert "3,000 columns are too many" in data["no_model"]
+    page = opened(source)
+    assert "3,000 columns" in page.locator("#summary").inner_text()
+    assert waterfall(page)[-1][1] == pytest.approx(model.decision_function(X[:1])[0], rel=1e-3)
+    assert page.locator("#importance svg text[text-anchor=end] title").first.text_content() == ranked["feature"][0]
+
+
 def test_many_regions_are_merged_and_the_page_says_so():
     X, y = load_iris(return_X_y=True)
     data = data_of(region_report(KMeansSVC(20, random_state=0).fit(X, y), X, y))

@@ -92,7 +92,7 @@ function bars(lines, label, left = 210) {
 }
 
 // ---- summary and quality -------------------------------------------------------------------------------------------
-$("summary").textContent = `${data.model}: ${plural(data.n_tiles, "tile")}, ${plural(data.columns.length, "column")}, ` +
+$("summary").textContent = `${data.model}: ${plural(data.n_tiles, "tile")}, ${plural(data.n_columns, "column")}, ` +
   (numbers ? `predicts ${data.label}` : plural(data.classes.length, "class")) + (data.n_training ? `; trained on ${plural(data.n_training, "row")}` : "") + ".";
 const MEASURES = { accuracy: ["Accuracy", percent], balanced_accuracy: ["Balanced accuracy", percent], auc: ["Area under the ROC curve", (v) => show(v)],
   log_loss: ["Log-loss", (v) => show(v)], r2: ["R²", (v) => show(v)], rmse: ["Root mean squared error", (v) => show(v)], mae: ["Mean absolute error", (v) => show(v)],
@@ -155,7 +155,7 @@ function drawImportance() {
   const lines = region === "" ? ranked.slice(0, 15).map((j) => [j, data.importance[j]]) : data.regions[Number(region)].importance;
   const shown = lines.map(([j, value]) => ({ name: data.columns[j].name, value, text: show(value) }));
   $("importance").replaceChildren(bars(shown, "Importance"));
-  if (data.columns.length > shown.length) $("importance").append(make("p", { class: "soft" }, `The first ${shown.length} of ${data.columns.length} columns.`));
+  if (data.n_columns > shown.length) $("importance").append(make("p", { class: "soft" }, `The first ${shown.length} of ${data.n_columns.toLocaleString("en")} columns.`));
 }
 function drawEffect() {
   const effect = data.effects.find((one) => one.column === Number($("effect-column").value));
@@ -292,7 +292,7 @@ function waterfall(box, found) {
   const lines = [{ name: "start", value: start, plain: true, total: true, text: show(start) }];
   let at = start;
   const add = (name, value, plain) => { lines.push({ name, value, from: at, plain }); at += value; };
-  for (const [name, value] of parts.slice(0, 10)) add(name === "(others)" ? "other columns" : `${cut(name, 16)} = ${shownOf(name)}`, value, name === "(others)");
+  for (const [name, value] of parts.slice(0, 10)) add(name === "(others)" ? "other columns" : cut(name, 16) + shownOf(name), value, name === "(others)");
   if (parts.length > 10) add(plural(parts.length - 10, "other column"), sum(parts.slice(10).map(([, value]) => value)), true);
   lines.push({ name: numbers ? data.label : `score of ${data.outputs[c]}`, value: total, plain: true, total: true, text: show(total) });
   box.append(make("h3", {}, numbers ? `What makes ${data.label}` : `What makes the score of ${data.outputs[c]}: for (+) or against (−)`), bars(lines, "Contributions", 240));
@@ -300,7 +300,7 @@ function waterfall(box, found) {
 }
 function shownOf(name) {
   const j = data.columns.findIndex((column) => column.name === name);
-  return j < 0 ? "" : shownValue(state.values[j]);
+  return j < 0 ? "" : ` = ${shownValue(state.values[j])}`;
 }
 function votes(box, found) {
   const c = chosenOutput(found);
