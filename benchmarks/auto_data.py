@@ -31,7 +31,7 @@ TABLES = {
     "oil_spill": ("oil_spill", "class", ("f1",), "average_precision"),
     "wine_white": ("wine_white", "quality", (), "accuracy"),
 }  # fmt: skip
-BUNDLED = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
+BUNDLED = {"wine": load_wine, "breast_cancer_wisconsin": load_breast_cancer, "digits": load_digits}
 
 
 @dataclass

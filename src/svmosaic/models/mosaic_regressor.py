@@ -74,7 +74,8 @@ class MosaicRegressor(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMo
         Indices of the training rows (those of weight zero not counted) that were held out, and their scores, of shape
         (n_held_out, n_targets), by models that had not seen them; ``head_.answers(scores)`` are values.
     regions_ : Table
-        Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data.
+        Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data; of at
+        most 100,000 rows.
     preparation_ : TablePreparation or None
         From the columns of a table to the rows that `best_estimator_` takes; None if X was a matrix of numbers.
     n_features_in_ : int
