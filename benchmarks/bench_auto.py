@@ -37,14 +37,17 @@ from time import perf_counter
 
 import numpy as np
 from auto_data import (
+    BUDGETS,
     BUNDLED,
     PAPERS,
+    PARTS,
     SMALL,
     TABLES,
     Table,
     adult,
     bundled_split,
     covertype_split,
+    means_of,
     one_hot,
     paper_split,
     part,
@@ -64,10 +67,8 @@ from svmosaic import MosaicClassifier
 from svmosaic.bench.trials import machine
 
 MOST_SVC_ROWS, MOST_GRID_ROWS = 50_000, 5000
-PARTS = {"tables": tuple(TABLES), "papers": PAPERS, "adult": ("adult",), "covertype7": ("covertype7",)}
 N_SPLITS = dict.fromkeys(SMALL, 10) | dict.fromkeys(("german_credit", "breast_cancer", "horse_colic", "oil_spill"), 10)
 N_SPLITS |= {"mammography": 3, "wine_white": 3}
-BUDGETS = {"adult": 60.0, "covertype7": 60.0}
 BUDGET = 30.0  # the default of MosaicClassifier
 
 
@@ -222,7 +223,7 @@ def measure(name, system, number, budget) -> dict | None:
 
 def mean_ranks(records, systems) -> dict:
     """Mean over the sets of the place of each system, 1 the best; equals share their places."""
-    means = _means(records)
+    means = means_of(records)
     sets = [name for name in dict.fromkeys(s for s, _ in means) if all((name, system) in means for system in systems)]
     if not sets:
         return {"sets": 0}
@@ -235,25 +236,11 @@ def mean_ranks(records, systems) -> dict:
     }
 
 
-def _means(records) -> dict:
-    """Records of a set, a system and a budget, averaged over splits."""
-    groups: dict = {}
-    for r in records:
-        timed = r["set"] in BUDGETS and "budget" in r
-        groups.setdefault((r["set"], f"{r['model']}, {r['budget']:g} s" if timed else r["model"]), []).append(r)
-    found = {}
-    for key, group in groups.items():
-        found[key] = group[0] | {
-            field: round(float(np.mean([r[field] for r in group])), 4)
-            for field in group[0]
-            if isinstance(group[0][field], float)
-        } | {"splits": len(group), "std": round(float(np.std([r["score"] for r in group])), 3)}  # fmt: skip
-    return found
-
-
 def merge(files):
     """Put stored runs into results/auto.json, a part each; the last run of a set, system, split and budget counts."""
-    stored = {part: value["records"] for part, value in read_results("auto").items() if part in PARTS}
+    before = read_results("auto")
+    stored = {part: value["records"] for part, value in before.items() if part in PARTS}
+    machines = {part: value["machine"] for part, value in before.items()}
     runs = {}
     for name in PARTS:
         for record in stored.get(name, []):
@@ -261,7 +248,9 @@ def merge(files):
     for file in files:
         for line in Path(file).read_text().splitlines():
             record = json.loads(line)
-            runs[record.pop("part"), *_key(record)] = record
+            name = record.pop("part")
+            machines[name] = record.pop("machine")
+            runs[name, *_key(record)] = record
     for name, sets in PARTS.items():
         records = [record for key, record in runs.items() if key[0] == name]
         if not records:
@@ -269,10 +258,10 @@ def merge(files):
         records.sort(
             key=lambda r: (sets.index(r["set"]), list(SYSTEMS).index(r["model"]), r.get("budget", 0), r["split"])
         )
-        systems = list(dict.fromkeys(model for _, model in _means(records)))
+        systems = list(dict.fromkeys(model for _, model in means_of(records)))
         summary = mean_ranks(records, [s for s in systems if s != "RandomForest"])
         summary["with_random_forest"] = mean_ranks(records, systems)
-        write_results("auto", name, records, summary)
+        write_results("auto", name, records, summary, machines[name])
         show(name, records)
 
 
@@ -283,7 +272,7 @@ def _key(record):
 def show(title, records):
     """Means, and mean ranks."""
     columns = ["set", "model", "score", "std", "log_loss", "fit_seconds", "predict_microseconds", "chosen"]
-    means = _means(records)
+    means = means_of(records)
     rows = [[name, model, *(str(r.get(c, "")) for c in columns[2:])] for (name, model), r in means.items()]
     print_table(title, columns, rows)
     print(mean_ranks(records, list(dict.fromkeys(model for _, model in means))), flush=True)

@@ -232,7 +232,7 @@ class Search:
         return max(share, 0.5) if (new if level == 0 else place < LEADERS) else share
 
     @property
-    def _closing(self) -> float:
+    def closing(self) -> float:
         """Seconds that are needed to count the regions of all rows, by those that held-out rows took."""
         done = [t for t in self.trials if t.model is not None]
         if self.clock.budget is None or not done:
@@ -243,7 +243,7 @@ class Search:
 
     def _left(self, share=1.0) -> float:
         """Seconds until this share of the search's time is spent."""
-        return self.clock.left(share * self.search_share) - self._closing
+        return self.clock.left(share * self.search_share) - self.closing
 
     def _affords(self, candidate, rung, share) -> bool:
         """Whether a trial, less what is known of it, ends before this share of the search's time is over."""
