@@ -7,9 +7,9 @@ Parts, each of which replaces its own records in benchmarks/results/pieces.json:
     tables    mammography (average precision) and wine_white (accuracy), five folds
     sets      the sets of the papers, every model with and without
     predict   one row and batches of ijcnn1 through predictor()
-    covertype LearnedGateSVC with 1000 tiles, class 2 and all seven classes, 90 % of the rows
 
-Settings are chosen on training rows; seconds are processor seconds of one thread.
+LearnedGateSVC on covertype is in bench_devices.py. Settings are chosen on training rows; seconds are processor seconds
+of one thread.
 
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_pieces.py              all parts
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_pieces.py adult sets   these
@@ -18,7 +18,7 @@ Settings are chosen on training rows; seconds are processor seconds of one threa
 
 import argparse
 import warnings
-from time import perf_counter, process_time
+from time import perf_counter
 
 from common import print_table, run_child, write_results  # isort: skip; first: it sets the number of threads
 
@@ -26,7 +26,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn.svm import LinearSVC as Liblinear
@@ -316,30 +316,6 @@ def timed(predictor, rows, n_calls=2000, repeats=9):
     return min(alone), min(together)
 
 
-def run_covertype(quick):
-    records = []
-    if quick:
-        X, y = skewed_rows(1500)
-        tasks = {"skewed": (X, y)}
-        settings = {"n_tiles": 20, "max_iter": 3}
-    else:
-        data = load("covtype")
-        X = np.vstack([data.X_train, data.X_test]).astype(np.float32)
-        y = np.concatenate([data.y_train, data.y_test])
-        tasks = {"covertype, class 2": (X, (y == 2).astype(int)), "covertype, 7 classes": (X, y)}
-        settings = {"n_tiles": 1000, "max_iter": 40, "early_stopping": False}
-    for name, (X, y) in tasks.items():
-        A, B, a, b = train_test_split(X, y, test_size=0.1, random_state=0)
-        for pieces in (None, 12):
-            model = make_pipeline(StandardScaler(), LearnedGateSVC(random_state=0, pieces=pieces, **settings))
-            start = process_time()
-            score = accuracy(model.fit(A, a), B, b)
-            seconds = process_time() - start
-            records.append({"set": name, "pieces": pieces, "score": score, "seconds": round(seconds, 1), **settings})
-            print(f"  {name}: pieces={pieces}: {score:.4f} in {seconds:.0f} s", flush=True)
-    write("covertype", records, quick)
-
-
 def write(part, records, quick):
     if not quick:
         write_results("pieces", part, records, {})
@@ -351,7 +327,6 @@ PARTS = {
     "tables": run_tables,
     "sets": run_sets,
     "predict": run_predict,
-    "covertype": run_covertype,
 }
 
 

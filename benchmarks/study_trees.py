@@ -35,14 +35,17 @@ def settings():
     for n_trees, max_leaves, tiles, C in product((1, 32), (8, 32), ("constant", "linear"), (0.03, 0.1, 0.3, 1.0)):
         setting = {"n_trees": n_trees, "max_leaves": max_leaves, "tiles": tiles, "C": C}
         found[f"{n_trees} trees of {max_leaves}, {tiles}, C = {C:g}"] = setting
-    for tiles, C in (("constant", 0.1), ("constant", 0.3), ("linear", 0.03), ("linear", 0.1)):
+    few = (
+        {"n_trees": 8}, {"n_trees": 100}, {"max_leaves": 128, "min_rows_per_leaf": 5}, {"min_rows_per_leaf": 5},
+        {"global_reg": 3.0}, {"pieces": 8}, {"bootstrap": False}, {"bootstrap": False, "min_rows_per_leaf": 2},
+    )  # fmt: skip
+    many = (
+        {"n_trees": 100, "max_leaves": 128}, {"n_trees": 100, "max_leaves": 128, "min_rows_per_leaf": 5},
+        {"min_rows_per_leaf": 2}, {"min_rows_per_leaf": 50}, {"global_reg": 0.3}, {"pieces": 24},
+    )  # fmt: skip
+    for tiles, C, changes in (("constant", 0.1, few + many), ("constant", 0.3, few + many), ("linear", 0.1, few)):
         base = {"n_trees": 32, "max_leaves": 32, "tiles": tiles, "C": C}
-        for change in (
-            {"n_trees": 8}, {"n_trees": 100}, {"max_leaves": 128}, {"n_trees": 100, "max_leaves": 128},
-            {"n_trees": 100, "max_leaves": 128, "min_rows_per_leaf": 5}, {"min_rows_per_leaf": 5},
-            {"min_rows_per_leaf": 2}, {"min_rows_per_leaf": 50}, {"global_reg": 0.3}, {"global_reg": 3.0},
-            {"pieces": 8}, {"pieces": 24}, {"bootstrap": False}, {"bootstrap": False, "min_rows_per_leaf": 2},
-        ):  # fmt: skip
+        for change in changes:
             text = ", ".join(f"{key} = {value}" for key, value in change.items())
             found[f"32 trees of 32, {tiles}, C = {C:g}; {text}"] = base | change
     return found

@@ -1,6 +1,9 @@
 """Sphinx: `python -m sphinx -W docs build/docs` (needs the extra `docs`)."""
 
+from pathlib import Path
+
 import svmosaic
+from svmosaic.display import playground_page
 
 project = "svmosaic"
 author = "the svmosaic developers"
@@ -17,6 +20,12 @@ extensions = [
 html_theme = "furo"
 html_title = "svmosaic"
 exclude_patterns = ["auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/*.zip"]
+
+# A page of its own, next to the others.
+_pages = Path(__file__).parent / "_pages"
+_pages.mkdir(exist_ok=True)
+(_pages / "playground.html").write_text(playground_page(), encoding="utf-8")
+html_extra_path = ["_pages"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3

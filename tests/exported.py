@@ -1,9 +1,12 @@
 """Models and rows on which everything that scores must agree: the engine, ONNX and C."""
 
+import ctypes
+import subprocess
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.datasets import make_classification
 from sklearn.svm import SVC
 
@@ -94,7 +97,7 @@ def estimators():
         "local-lle": LocallyLinearSVC(12, n_neighbors=4, coding="lle", tol=1e-2, random_state=0),
         "local-soft": LocallyLinearSVC(12, coding="soft", tol=1e-2, random_state=0),
         "coordinates-isotonic": LocalCodingSVC(12, n_neighbors=4, tol=1e-2, calibration="isotonic", random_state=0),
-        "rules": TreeSVC(3, max_leaves=5, min_rows_per_leaf=5, pieces=None, tol=1e-2, random_state=0),
+        "rules": TreeSVC(3, max_leaves=5, tiles="constant", min_rows_per_leaf=5, pieces=None, tol=1e-2, random_state=0),
         "rules-linear-temperature": TreeSVC(
             2, max_leaves=4, tiles="linear", pieces=5, tol=1e-2, calibration="temperature", random_state=0
         ),
@@ -251,3 +254,28 @@ def check_densities(model, X, labels, scores, *, kind):
     clear = ordered[:, -1] - ordered[:, -2] > 2 * slack
     assert clear.mean() > 0.5 or kind != "random"
     np.testing.assert_array_equal(np.asarray(labels)[clear], model.predict(X)[clear], err_msg=kind)
+
+
+def run_c(source, frame, kinds, *, name="m"):
+    """Scores of the rows of a frame by a C file, text as the file's own function numbers it, dates as days."""
+    library = source.with_suffix(".so")
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-overlength-strings"]
+    subprocess.run(["cc", *strict, "-fPIC", "-shared", source, "-o", library, "-lm"], check=True)
+    compiled = ctypes.CDLL(str(library))
+    text = getattr(compiled, f"{name}_text", None)
+    if text is not None:
+        text.restype, text.argtypes = ctypes.c_float, [ctypes.c_int, ctypes.c_char_p]
+    rows = np.empty(frame.shape, dtype=np.float32)
+    for c, kind in enumerate(kinds):
+        values = frame.iloc[:, c]
+        if kind == "text":
+            words = [None if pd.isna(v) else str(v).encode() for v in values]
+            rows[:, c] = [text(c, word) for word in words]
+        elif kind == "date":
+            rows[:, c] = (pd.to_datetime(values) - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        else:
+            rows[:, c] = values.astype("Float64").to_numpy(np.float32, na_value=np.nan)
+    scores, pointer = np.empty(len(rows), dtype=np.float32), ctypes.c_void_p
+    for x, out in zip(rows, scores.reshape(-1, 1), strict=True):
+        getattr(compiled, f"{name}_scores")(x.ctypes.data_as(pointer), out.ctypes.data_as(pointer))
+    return scores

@@ -212,6 +212,9 @@ LOOSER = {
 }
 # Solved so far that the results hardly depend on the path to the optimum.
 EXACT = {"tol": 1e-10, "max_iter": 100_000, "random_state": 0}
+CONSTANT_LEAVES = {
+    "max_leaves": 4, "tiles": "constant", "min_rows_per_leaf": 5, "tol": 1e-9, "max_iter": 100_000, "random_state": 0
+}  # fmt: skip
 LOCAL = {"n_anchors": 8, "n_neighbors": 3}
 LEARNED = {"early_stopping": False, "n_tiles": 8, "n_components": 3, "n_neighbors": 3, "max_iter": 3, "random_state": 0}
 EM = {"max_iter": 3, "inner_tol": 1e-8, "random_state": 0}
@@ -280,7 +283,7 @@ MODELS = {
     "BoostedLinearSVC": (BoostedLinearSVC(5, **EXACT), (*ALL[:3], "two-float32")),
     "BoostedLinearSVC-stopped": (
         BoostedLinearSVC(5, early_stopping=True, n_iter_no_change=1, calibration="sigmoid", **EXACT), ("two",)),
-    "TreeSVC": (TreeSVC(3, max_leaves=4, min_rows_per_leaf=5, tol=1e-9, max_iter=100_000, random_state=0), ALL),
+    "TreeSVC": (TreeSVC(3, **CONSTANT_LEAVES), ALL),
     "TreeSVC-linear": (
         TreeSVC(1, max_leaves=4, tiles="linear", pieces=None, tol=1e-9, max_iter=100_000, random_state=0), ("two",)),
     "MosaicClassifier": (MosaicClassifier(time_budget=None, max_tiles=4, random_state=0), ALL),
@@ -298,7 +301,7 @@ MODELS = {
     "LearnedGateSVR": (LearnedGateSVR(**LEARNED), VALUES),
     "LearnedGateSVR-polish": (
         LearnedGateSVR(loss="epsilon_insensitive", polish=True, tol=1e-10, **LEARNED), ("values",)),
-    "TreeSVR": (TreeSVR(3, max_leaves=4, min_rows_per_leaf=5, tol=1e-9, max_iter=100_000, random_state=0), VALUES),
+    "TreeSVR": (TreeSVR(3, **CONSTANT_LEAVES), VALUES),
 }  # fmt: skip
 
 PARTITIONED = {

@@ -61,7 +61,7 @@ MODELS = {
     "LocalCodingSVC": LocalCodingSVC(**LOCAL),
     "LearnedGateSVC": LearnedGateSVC(**LEARNED),
     "LearnedGateSVC-polish": LearnedGateSVC(polish=True, calibration="temperature", **LEARNED),
-    "TreeSVC": TreeSVC(2, max_leaves=3, random_state=0),
+    "TreeSVC": TreeSVC(2, max_leaves=3, tiles="constant", random_state=0),
     "MixtureSVC": MixtureSVC(2, max_iter=2, calibration="posterior", random_state=0),
     "HierarchicalMixtureSVC": HierarchicalMixtureSVC((2, 2), max_iter=2, random_state=0),
     "MultiTaskMixtureSVC": MultiTaskMixtureSVC(2, covariance_floor=1e-2, max_iter=2, random_state=0),
@@ -75,7 +75,7 @@ MODELS = {
     "ClusteredSVR": ClusteredSVR(2, loss="expectile", random_state=0),
     "LocallyLinearSVR": LocallyLinearSVR(pieces=3, **LOCAL),
     "LearnedGateSVR": LearnedGateSVR(**LEARNED),
-    "TreeSVR": TreeSVR(2, max_leaves=3, random_state=0),
+    "TreeSVR": TreeSVR(2, max_leaves=3, tiles="constant", random_state=0),
     "Pipeline": make_pipeline(StandardScaler(), LocallyLinearSVC(**LOCAL)),
 }
 

@@ -199,3 +199,14 @@ def test_votes_are_explained_by_tiles(tmp_path):
     for row in out["rows"]:
         assert row["explanation"]["contributions"] is None
         assert "scores are sums of votes of the tiles" in row["explanation"]["reason"]
+
+
+def test_fewer_digits_of_the_weights_make_a_smaller_file(tmp_path):
+    X, y = training_set(2)
+    model = ESTIMATORS["rules-linear-temperature"].fit(X, y)
+    rows = rows_near(X, 100)
+    exact, short = to_javascript(model), to_javascript(model, weight_digits=6)
+    assert len(short) < len(exact)
+    found = table(run_javascript(short, rows.tolist(), tmp_path), "scores")[:, 0]
+    assert_allclose(found, model.decision_function(rows), atol=1e-4)
+    assert np.abs(found - model.decision_function(rows)).max() > 0

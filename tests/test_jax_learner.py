@@ -85,7 +85,7 @@ def test_scores_of_chunks_are_those_of_all_rows():
     X = problem(3, "squared_hinge")[0]
     whole = jax_loop.score_rows(engine.state.value, engine.state.valid, 3, X, CPU)
     for chunk_rows in (1, 100, len(X)):
-        parts = jax_loop.score_rows(engine.state.value, engine.state.valid, 3, X[:250], CPU, chunk_rows)
+        parts = jax_loop.score_rows(engine.state.value, engine.state.valid, 3, X[:250], CPU, chunk_rows=chunk_rows)
         assert_allclose(parts, whole[:250], atol=1e-5)
     assert jax_loop.score_rows(engine.state.value, engine.state.valid, 3, X[:0], CPU).shape == (0, 3)
 
@@ -104,13 +104,21 @@ def test_rows_of_equal_distance_have_as_many_tiles_as_asked_for_or_share():
 def on_device(monkeypatch):
     """The CPU as the accelerator."""
     monkeypatch.setattr(jax_loop, "accelerator", lambda: CPU)
-    monkeypatch.setattr("svmosaic.models.learned_gate.MANY_ROWS", 100)
+    monkeypatch.setattr("svmosaic.models._learning.MANY_ROWS", 100)
 
 
 SETTINGS = {"n_tiles": 8, "n_neighbors": 3, "max_iter": 6, "random_state": 0}
 
 
-@pytest.mark.parametrize("settings", [{}, {"n_gates": 2, "loss": "log_loss", "dropout": 0.2, "early_stopping": False}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"n_gates": 2, "loss": "log_loss", "dropout": 0.2, "early_stopping": False},
+        {"pieces": 6},
+        {"pieces": [[-1.0, 0.0, 0.5], []], "n_gates": 2, "dropout": 0.2},
+    ],
+)
 def test_the_estimator_learns_and_predicts_on_a_device(on_device, settings):
     X, y = make_banana(1000, random_state=0)
     here, there = (LearnedGateSVC(**SETTINGS | settings, device=device).fit(X, y) for device in ("cpu", "gpu"))

@@ -2,35 +2,40 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 
+import needs
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import sync_playwright
+from browser import opened, running_browser  # noqa: F401
 from scipy import sparse
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
+from sklearn.metrics import confusion_matrix, log_loss, mean_absolute_error, roc_auc_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from test_interpretation import people, pipeline
 
 from svmosaic import (
     ClusteredSVC,
     KMeansSVC,
+    KMeansSVR,
     LearnedGateSVC,
     LinearSVC,
+    LinearSVR,
     LocallyLinearSVC,
     MixtureSVC,
     MosaicClassifier,
     MultiTaskMixtureSVC,
     NeighborsSVC,
     TreeSVC,
+    TreeSVR,
 )
-from svmosaic.datasets import make_xor
+from svmosaic.datasets import data_folder, make_xor
 from svmosaic.display import region_report, write_report
 from svmosaic.interpretation import importances
 from svmosaic.interpretation.subject import Subject
@@ -163,6 +168,23 @@ def test_a_hundred_tiles_of_784_features_stay_small():
         np.testing.assert_allclose(account["scores"], expected, rtol=1e-4)
 
 
+@needs.data
+def test_a_report_of_adult_is_below_two_megabytes():
+    folder = data_folder() / "tables"
+    frame, test = (pd.read_csv(folder / f"adult_{part}.csv") for part in ("train", "test"))
+    y, y_test = frame.pop("income"), test.pop("income")
+    text = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
+    words = make_pipeline(SimpleImputer(strategy="constant", fill_value="(missing)"), OneHotEncoder())
+    steps = make_column_transformer((words, text), remainder=StandardScaler(), sparse_threshold=0)
+    model = make_pipeline(steps, TreeSVC(32, tiles="constant", tol=1e-2, random_state=0)).fit(frame, y)
+    page = region_report(model, test, y_test, seen=False)
+    assert len(page.encode()) < 2_000_000
+    data = data_of(page)
+    assert data["no_model"] is None
+    assert [column["name"] for column in data["columns"]] == list(frame.columns)
+    assert data["quality"]["model"]["accuracy"] == pytest.approx(model.score(test, y_test))
+
+
 def test_many_regions_are_merged_and_the_page_says_so():
     X, y = load_iris(return_X_y=True)
     data = data_of(region_report(KMeansSVC(20, random_state=0).fit(X, y), X, y))
@@ -198,42 +220,6 @@ def test_no_matplotlib_is_needed():
 
 # ---- in a browser ----------------------------------------------------------------------------------------------------
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on the path")
-    with sync_playwright() as engine:
-        running = engine.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-@pytest.fixture
-def opened(browser, tmp_path):
-    """Opens a report from its file, without a network; any fault of its code fails the test."""
-    faults, contexts = [], []
-
-    def show(page_source, width=1280, **options):
-        path = tmp_path / "report.html"
-        path.write_text(page_source, encoding="utf-8")
-        context = browser.new_context(offline=True, viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-        page.on("request", lambda request: None if request.url.startswith("file:") else faults.append(request.url))
-        page.goto(path.as_uri())
-        return page
-
-    yield show
-    for context in contexts:
-        context.close()
-    assert faults == []
-
 
 def number(text):
     return float(text.replace("−", "-").replace(",", "").removesuffix(" %"))
@@ -258,7 +244,7 @@ def table():
     return model, simple, frame, y, region_report(model, frame, y, baseline=simple, seen=False, title="people")
 
 
-def test_every_number_on_the_page_is_that_of_python(table, opened):
+def test_every_number_on_the_page_is_that_of_python(table, opened):  # noqa: F811
     model, simple, frame, y, source = table
     page = opened(source)
     assert page.title() == "people"
@@ -298,7 +284,7 @@ def test_every_number_on_the_page_is_that_of_python(table, opened):
             assert value == pytest.approx(subject.contributions[row - 1, 0, j], rel=1e-3, abs=1e-9)
 
 
-def test_sliders_and_menus_change_the_prediction_to_what_python_says(table, opened):
+def test_sliders_and_menus_change_the_prediction_to_what_python_says(table, opened):  # noqa: F811
     model, _, frame, _, source = table
     page = opened(source)
     page.locator("#number").fill("5")
@@ -340,7 +326,7 @@ def test_sliders_and_menus_change_the_prediction_to_what_python_says(table, open
     assert page.locator("#row-title").inner_text() == "Row 5"
 
 
-def test_regions_curves_and_map_go_together(table, opened):
+def test_regions_curves_and_map_go_together(table, opened):  # noqa: F811
     page = opened(table[-1])
     data = data_of(table[-1])
     page.locator("#map-x").select_option(label="income")  # which is known of all rows
@@ -371,7 +357,7 @@ def test_regions_curves_and_map_go_together(table, opened):
     assert page.locator(".point.chosen").get_attribute("data-row") == "33"
 
 
-def test_rows_that_are_not_there_are_named(xor, opened):
+def test_rows_that_are_not_there_are_named(xor, opened):  # noqa: F811
     model, X, y = xor
     page = opened(region_report(model, X, y))
     page.locator("#number").fill("4000")
@@ -384,7 +370,7 @@ def test_rows_that_are_not_there_are_named(xor, opened):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_is_wide_enough(table, opened, scheme):
+def test_a_phone_is_wide_enough(table, opened, scheme):  # noqa: F811
     page = opened(table[-1], width=380, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     ground, ink = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("backgroundColor", "color"))
@@ -394,7 +380,7 @@ def test_a_phone_is_wide_enough(table, opened, scheme):
     assert not page.locator("#what-if").is_visible()
 
 
-def test_evil_names_are_shown_and_not_run(xor, opened):
+def test_evil_names_are_shown_and_not_run(xor, opened):  # noqa: F811
     model, X, y = xor
     page = opened(
         region_report(model, X, y, feature_names=[EVIL, "b"], class_names=[EVIL, "<img src=x>"], title="safe")
@@ -405,7 +391,7 @@ def test_evil_names_are_shown_and_not_run(xor, opened):
     assert EVIL in page.locator("#classes").inner_text()
 
 
-def test_many_classes_and_a_vote(opened):
+def test_many_classes_and_a_vote(opened):  # noqa: F811
     X, y = load_iris(return_X_y=True)
     page = opened(region_report(KMeansSVC(3, random_state=0).fit(X, y), X, y))
     model = KMeansSVC(3, random_state=0).fit(X, y)
@@ -417,10 +403,100 @@ def test_many_classes_and_a_vote(opened):
     assert page.locator("#predicted").inner_text() == str(model.predict(X)[0])
 
 
-def test_a_model_that_has_no_javascript_is_shown_without_what_if(opened):
+def test_a_model_that_has_no_javascript_is_shown_without_what_if(opened):  # noqa: F811
     X, y = make_xor(random_state=0)
     mapped = LocallyLinearSVC(5, feature_map=RBFSampler(n_components=9, random_state=0), tol=1e-2, random_state=0)
     page = opened(region_report(mapped.fit(X, y), X, y))
     assert "feature map RBFSampler cannot be written as JavaScript" in page.locator("#what-if-note").inner_text()
     assert waterfall(page)[-1][1] == pytest.approx(mapped.decision_function(X)[0], rel=1e-3)
     assert not page.locator("#reset").is_visible()
+
+
+# ---- numbers instead of classes --------------------------------------------------------------------------------------
+
+
+def prices(n=500):
+    frame, _ = people(n)
+    rng = np.random.default_rng(1)
+    y = frame["income"] / 100 + 50 * (frame["town"] == "Bern") + 20 * np.sin(frame["noise"]) + rng.normal(0, 5, n)
+    return frame, y.rename("price")
+
+
+@pytest.mark.parametrize(
+    "estimator", [KMeansSVR(4, pieces=6, random_state=0), TreeSVR(1, max_leaves=5, random_state=0)]
+)
+def test_a_regressor_is_shown_in_the_units_of_its_target(estimator, opened):  # noqa: F811
+    frame, y = prices()
+    model = pipeline(estimator).fit(frame[:400], y[:400])
+    simple = pipeline(LinearSVR(random_state=0)).fit(frame[:400], y[:400])
+    frame, y = frame[400:].reset_index(drop=True), y[400:]
+    source = region_report(model, frame, y, baseline=simple, seen=False)
+    data, predicted = data_of(source), model.predict(frame)
+    page = opened(source)
+    for column, one in enumerate((model, simple)):
+        expected = {"r2": one.score(frame, y), "mae": mean_absolute_error(y, one.predict(frame))}
+        expected["rmse"] = np.sqrt(np.mean((y - one.predict(frame)) ** 2))
+        for name, value in expected.items():
+            shown = texts(page, f'#measures-table tr[data-measure="{name}"] td')[column]
+            assert number(shown) == pytest.approx(value, rel=1e-3)
+    assert page.locator("#residuals circle").count() == 100
+    subject = Subject(model, frame)
+    for tile, region in data["region_of_tile"].items():
+        here = subject.home == int(tile)
+        assert data["regions"][region]["mean"] == pytest.approx(y[here.nonzero()[0] + 400].mean())
+        assert data["regions"][region]["error"] == pytest.approx(np.abs(y.to_numpy() - predicted)[here].mean())
+    total = subject.contributions[:, 0].sum(axis=1)
+    for row in (1, 60):
+        page.locator("#number").fill(str(row))
+        page.keyboard.press("Enter")
+        assert number(page.locator("#predicted").inner_text()) == pytest.approx(predicted[row - 1], rel=1e-3)
+        assert number(page.locator("#truth").inner_text()) == pytest.approx(y.iloc[row - 1], rel=1e-3)
+        lines = waterfall(page)
+        assert lines[0][1] == pytest.approx(predicted[row - 1] - total[row - 1], rel=1e-3)
+        assert lines[-1] == ("price", pytest.approx(predicted[row - 1], rel=1e-3))
+    changed = frame.iloc[[59]].copy()
+    page.locator("#column-1").select_option(label="Bern")
+    changed["town"] = "Bern"
+    page.locator("#column-0 + input").fill("31000")
+    changed["income"] = 31000.0
+    assert number(page.locator("#predicted").inner_text()) == pytest.approx(model.predict(changed)[0], rel=1e-3)
+    page.locator("#color").select_option("truth")
+    assert page.locator("#legend li").count() == 3
+
+
+def test_quantiles_are_an_interval(opened):  # noqa: F811
+    frame, y = prices()
+    estimator = KMeansSVR(3, loss="quantile", quantile=[0.1, 0.5, 0.9], tol=1e-2, random_state=0)
+    model = pipeline(estimator).fit(frame, y)
+    source = region_report(model, frame, y)
+    predicted = model.predict(frame)
+    found = data_of(source)["quality"]["model"]
+    assert found["mae"] == pytest.approx(np.abs(y - predicted[:, 1]).mean())
+    inside = (y >= predicted.min(axis=1)) & (y <= predicted.max(axis=1))
+    assert found["coverage"] == pytest.approx(inside.mean())
+    page = opened(source)
+    assert number(page.locator("#predicted").inner_text()) == pytest.approx(predicted[0, 1], rel=1e-3)
+    low, high = page.locator("#interval").inner_text().split(" to ")
+    assert [number(low), number(high)] == pytest.approx(predicted[0, [0, 2]], rel=1e-3)
+    page.locator("#output").select_option(label="quantile 0.9")
+    assert waterfall(page)[-1][1] == pytest.approx(predicted[0, 2], rel=1e-3)
+
+
+def test_intervals_of_the_model_are_shown(opened):  # noqa: F811
+    frame, y = prices()
+
+    class WithIntervals(KMeansSVR):
+        def predict_interval(self, X):
+            return self.predict(X)[:, None] + [-10.0, 12.0]
+
+    X = frame[["income", "noise"]].to_numpy()
+    model = WithIntervals(3, random_state=0).fit(X, y)
+    source = region_report(model, X, y)
+    found, ends = data_of(source)["quality"]["model"], model.predict_interval(X)
+    assert found["coverage"] == pytest.approx(np.mean((y >= ends[:, 0]) & (y <= ends[:, 1])))
+    assert found["width"] == pytest.approx(22.0)
+    page = opened(source)
+    low, high = page.locator("#interval").inner_text().split(" to ")
+    assert [number(low), number(high)] == pytest.approx(ends[0], rel=1e-3)
+    page.locator("#column-0 + input").fill("31000")
+    assert page.locator("#interval").count() == 0  # it is not computed in the page

@@ -298,8 +298,9 @@ def table_data(X, y, *, name, test_size=0.25, seed=0):
     kinds = kinds_of(X)
     if not there.all():
         X = X[there]
-    if hasattr(X, "columns"):
-        X = to_input(X, list(X.columns), kinds)
+    if not sparse.issparse(X):
+        names = list(X.columns) if hasattr(X, "columns") else [f"x{f}" for f in range(X.shape[1])]
+        X = to_input(X, names, kinds)
     counts = np.unique(y, return_counts=True)[1]
     if len(counts) < 2:
         raise ValueError(f"{name} has labels of one class only: there is nothing to tell apart")
@@ -309,8 +310,8 @@ def table_data(X, y, *, name, test_size=0.25, seed=0):
     part = X.iloc if hasattr(X, "iloc") else X
     X_train, X_test = part[train], part[test]
     if not sparse.issparse(X_train):  # sparse rows are numbers, and there as they are
-        preparation = build_preparation(X_train, kinds, scale=False).fit(X_train)
-        X_train, X_test = preparation.transform(X_train), preparation.transform(X_test)
+        preparation = build_preparation(X_train, scale=False)
+        X_train, X_test = preparation.fit_transform(X_train, y[train]), preparation.transform(X_test)
     X_train, X_test = (_compact(part) for part in (X_train, X_test))
     return Dataset(X_train, y[train], X_test, y[test], name)
 

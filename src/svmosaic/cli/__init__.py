@@ -20,7 +20,8 @@ COMMANDS = {
     "predict": "classify the rows of a table by a model",
     "score": "say how good a model is on the labelled rows of a table",
     "inspect": "show what is in a model: its regions, or why a row is classified so",
-    "export": "write a model as ONNX or as C",
+    "export": "write a model as ONNX, C or JavaScript",
+    "playground": "write a page to draw points in and watch mosaics learn them",
 }
 EPILOGUE = (
     "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted, "

@@ -39,6 +39,7 @@ class TableInChunks(TrainingTable):
     """
 
     calibration_rows = 5  # the folds of a calibration
+    many_texts = "the {most} most frequent count"
 
     def __init__(self, options, bar):
         super().__init__(options, bar)
@@ -145,7 +146,8 @@ class TableInChunks(TrainingTable):
             width = 8 * len(self.names)
             return survey(
                 lambda: self.chunks(part, update), self.names, self.kinds, scale=scale,
-                max_categories=self.options.max_categories, seed=self.options.seed,
+                max_categories=self.options.max_categories, categorical=self.options.categorical,
+                seed=self.options.seed,
                 sample_rows=int(np.clip(self.memory / (16 * width), *SAMPLE_ROWS)),
                 memory=int(self.memory * MEDIAN_SHARE),
             )  # fmt: skip

@@ -1,5 +1,6 @@
 """The table that a model is trained on, in memory: its columns, its classes, rows to fit to and rows to judge by."""
 
+import warnings
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ from svmosaic.interpretation.quality import answers_of, quality_of
 from svmosaic.tabular.formats import Dialect, Table, TableError, format_of, name_of, read_chunks, read_table
 from svmosaic.tabular.numbers_as_text import NumbersAsText
 from svmosaic.tabular.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
+from svmosaic.tabular.table_preparation import is_identifier
 
 
 class TrainingTable(ABC):
@@ -39,6 +41,8 @@ class TrainingTable(ABC):
 
     # With fewer rows of a class there are no probabilities.
     calibration_rows = 2
+    # What becomes of a column with many texts.
+    many_texts = "the mean of the target for each counts"
 
     def __init__(self, options, bar):
         self.options, self.bar = options, bar
@@ -143,10 +147,10 @@ class TrainingTable(ABC):
             if name in odd or distinct <= most:
                 continue
             texts = f"column {name!r} holds {distinct} different texts"
-            if distinct > self.n_rows // 2:
-                yield f"{texts}, nearly one per row: --drop it if it only names rows"
+            if is_identifier(distinct, self.n_rows):
+                yield f"{texts}, nearly one per row, so it is left out (--categorical {name!r} keeps it)"
             else:
-                yield f"{texts}: the {most} most frequent count"
+                yield f"{texts}: {self.many_texts.format(most=most)}"
 
 
 class TableInMemory(TrainingTable):
@@ -270,16 +274,20 @@ def fitted(estimator, X, y, kinds, options, update=None):
         estimator.set_params(calibration=None)  # which needs two rows of each class
     scale = type(estimator).__name__ != "MosaicClassifier"
     dense = not estimator.__sklearn_tags__().input_tags.sparse
-    preparation = build_preparation(X, kinds, scale=scale, max_categories=options.max_categories, dense=dense)
-    if dense:
-        _check_dense_size(preparation, X, options)
-    with listening(estimator, update):
+    preparation = build_preparation(
+        X, scale=scale, max_categories=options.max_categories, categorical=options.categorical, dense=dense
+    )
+    if dense or not hasattr(X, "indptr"):
+        _check_dense_size(X, kinds, options)
+    with listening(estimator, update), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "column .* is left out", UserWarning)  # a note says so
         return Pipeline([("prepare", preparation), ("classify", estimator)]).fit(X, y)
 
 
-def _check_dense_size(preparation, X, options):
+def _check_dense_size(X, kinds, options):
     """Refuse rows that only fit in memory as long as they are sparse."""
-    width = preparation.fit(X[:1] if not isinstance(X, pd.DataFrame) else X.iloc[:1]).transform(X[:1]).shape[1]
+    text = [X.iloc[:, place].nunique() for place, kind in enumerate(kinds) if kind == TEXT]
+    width = X.shape[1] + sum(min(count, options.max_categories) for count in text)
     size, limit = 8 * X.shape[0] * width, memory_limit(options)
     if size > limit:
         raise ValueError(

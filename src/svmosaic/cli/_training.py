@@ -23,6 +23,10 @@ def add_training_arguments(parser):
     )
     parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help="leave a column out (repeatable)")
     parser.add_argument(
+        "--categorical", action="append", default=[], metavar="COLUMN",
+        help="take the values of a column as categories, whatever they are (repeatable)",
+    )  # fmt: skip
+    parser.add_argument(
         "--calibration", choices=["temperature", "sigmoid", "isotonic", "none"], default="temperature",
         help="how scores become the probabilities of `predict --proba`",
     )  # fmt: skip

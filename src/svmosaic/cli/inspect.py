@@ -144,7 +144,9 @@ def _row(model, options):
     lines += [f"  tile {t['tile']:>4}: weight {t['weight']:.3f}, adds {t['vote']:+.4g}" for t in facts["tiles"]]
     subject = Subject(model, row)
     parts, rest, heading = _parts(account, order[0], output)
-    parts, names = parts @ subject.regroup, subject.names
+    names = subject.names
+    if account.feature_names != names:  # of models of earlier versions
+        parts = parts @ subject.regroup
     strongest = np.argsort(-np.abs(parts), kind="stable")[: options.top or None]
     facts["features"] = [
         {"feature": names[j], "value": subject.values(j)[0], "contribution": parts[j]} for j in strongest

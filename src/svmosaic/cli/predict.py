@@ -8,6 +8,7 @@ import numpy as np
 
 from svmosaic.atomic import check_output, written
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say
+from svmosaic.cli._metrics import add_threshold, check_threshold, predicted_by
 from svmosaic.tabular.formats import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
 
 # Numbers that the explanations of a batch of rows may take at once.
@@ -22,6 +23,7 @@ def add_arguments(parser):
         "-o", "--output", default="-", metavar="OUT", help=".csv, .tsv or .parquet; - (default): stdout"
     )
     parser.add_argument("--proba", action="store_true", help="add a column with the probability of each class")
+    add_threshold(parser)
     parser.add_argument("--explain", action="store_true", help="add the tiles that spoke and the strongest features")
     parser.add_argument("--top", type=int, default=3, help="how many tiles and features --explain names (3)")
     parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="copy a column over (repeatable)")
@@ -44,6 +46,7 @@ def run(options):
     model = open_model(options.model)
     if options.proba:
         model.check_calibrated()
+    check_threshold(model, options.threshold)
     n_rows, counts = 0, np.zeros(len(model.classes), dtype=int)
     quiet = options.quiet or is_stdin(options.output)
     with Bar(quiet) as bar, bar.step("predicting") as update, _writer(options.output) as write:
@@ -78,9 +81,12 @@ def predictions(model, table, options, name, first_row=0):
 
     rows = model.rows(table, name, first_row)
     result = _kept(table, options, name)
-    result["prediction"] = model.pipeline.predict(rows)
+    asked = options.proba or options.threshold is not None
+    probabilities = model.pipeline.predict_proba(rows) if asked else None
+    answers = None if options.threshold is not None else model.pipeline.predict(rows)
+    result["prediction"] = predicted_by(options.threshold, model.classes, answers, probabilities)
     if options.proba:
-        for label, column in zip(model.classes, model.pipeline.predict_proba(rows).T, strict=True):
+        for label, column in zip(model.classes, probabilities.T, strict=True):
             result[f"probability_{label}"] = column
     if options.explain:
         result["tiles"], result["features"] = _because(model, rows, result["prediction"], max(1, options.top))
@@ -102,20 +108,17 @@ def _kept(table, options, name):
 
 def _because(model, rows, predicted, top):
     """For each row: tiles with their weights, and features with what they add in favour of the prediction."""
-    from svmosaic.explain import explain
-    from svmosaic.heads import head_of
-
-    prepared = model.pipeline[:-1].transform(rows)
     mosaic = getattr(model.estimator, "mosaic_", None)
     if mosaic is None:
         raise ValueError(f"{type(model.estimator).__name__} cannot be explained: it is no mosaic")
-    names = model.prepared_names
     _, n_outputs, n_features = mosaic.coef.shape
     batch = max(1, EXPLAINED_AT_ONCE // (n_outputs * n_features * min(16, mosaic.n_tiles)))
     tiles, features = [], []
     place = np.searchsorted(model.classes, predicted)
-    for start in range(0, prepared.shape[0], batch):
-        account = explain(mosaic, prepared[start : start + batch], head_of(model.estimator), names)
+    for start in range(0, rows.shape[0], batch):
+        some = rows.iloc if hasattr(rows, "iloc") else rows
+        account = model.explain_rows(some[start : start + batch])
+        names = account.feature_names
         weight = account.weight if account.link == "identity" else np.abs(account.votes).sum(axis=2)
         # With the vote link a score is no sum over features: those of the tile that decided.
         if account.link == "identity":

@@ -3,6 +3,7 @@
 import numpy as np
 
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, say
+from svmosaic.cli._metrics import TITLES, add_threshold, check_threshold, metric_lines, predicted_by
 from svmosaic.tabular.formats import TableError, find_column, is_npy, name_of
 
 
@@ -11,6 +12,7 @@ def add_arguments(parser):
     parser.add_argument("model", metavar="FILE", help="a model written by `svmosaic train`")
     parser.add_argument("data", help="a table with labels; - for standard input")
     parser.add_argument("--label", help="label column, if it is not called as in training; of NPY, a second file")
+    add_threshold(parser)
     add_table_options(parser)
     add_output_options(parser)
 
@@ -18,19 +20,23 @@ def add_arguments(parser):
 def run(options):
     """Predict chunk by chunk, and count."""
     from svmosaic.cli.predict import chunks_of
+    from svmosaic.interpretation.quality import answers_of, quality_of
     from svmosaic.tabular.preparation import clean_labels
     from svmosaic.tabular.trained_model import open_model
 
     model = open_model(options.model)
-    truth, predicted, without = [], [], 0
+    check_threshold(model, options.threshold)
+    truth, answers, without = [], [], 0
     with Bar(options.quiet) as bar, bar.step("scoring") as update:
         for table in chunks_of(model, options, 50_000, update):
             y, there = clean_labels(_labels(model, table, options))
-            answers = model.predict(table, name_of(options.data))[there]
+            found = answers_of(model.pipeline, model.rows(table, name_of(options.data)))
             truth.append(_as_classes(y, model))
-            predicted.append(answers)
+            answers.append({name: values[there] for name, values in found.items()})
             without += int((~there).sum())
-    truth, predicted = np.concatenate(truth), np.concatenate(predicted)
+    truth = np.concatenate(truth)
+    answers = {name: np.concatenate([part[name] for part in answers]) for name in answers[0]}
+    predicted = predicted_by(options.threshold, model.classes, answers["predicted"], answers.get("probabilities"))
     if len(truth) == 0:
         raise TableError(f"{name_of(options.data)} has no row with a label")
     known = np.isin(truth, model.classes)
@@ -39,7 +45,8 @@ def run(options):
             f"none of the labels of {name_of(options.data)} is a class of the model "
             f"({', '.join(map(str, model.classes[:8]))}): is it the model of another data set?"
         )
-    _report(options, model, truth, predicted, without, int((~known).sum()))
+    metrics = quality_of(model.classes, truth, answers | {"predicted": predicted})
+    _report(options, model, metrics, truth, predicted, without, int((~known).sum()))
 
 
 def _labels(model, table, options):
@@ -63,14 +70,13 @@ def _as_classes(y, model):
     )
 
 
-def _report(options, model, truth, predicted, without, unknown):
+def _report(options, model, metrics, truth, predicted, without, unknown):
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
     truth, predicted, names = truth.astype(str), predicted.astype(str), model.classes.astype(str)
     precision, recall, _, count = precision_recall_fscore_support(truth, predicted, labels=names, zero_division=0)
-    accuracy = float(np.mean(truth == predicted))
     facts = {
-        "rows": len(truth), "accuracy": accuracy, "balanced_accuracy": float(recall[count > 0].mean()),
+        "rows": len(truth), **{name: metrics.get(name) for name in TITLES},
         "rows_without_label": without, "rows_of_unknown_class": unknown,
         "classes": [
             {"class": name, "rows": count[c], "precision": precision[c], "recall": recall[c]}
@@ -79,7 +85,7 @@ def _report(options, model, truth, predicted, without, unknown):
         "confusion": confusion_matrix(truth, predicted, labels=names),
     }  # fmt: skip
     width = max(len("class"), *(len(name) for name in names)) + 2
-    lines = [f"accuracy {accuracy:.2%} on {len(truth)} rows (mean over classes {facts['balanced_accuracy']:.2%})"]
+    lines = [f"on {len(truth)} rows:", *metric_lines(metrics)]
     if unknown:
         lines.append(f"{unknown} rows have a label that the model does not know, and count as wrong")
     if without:

@@ -29,6 +29,9 @@ def add_arguments(parser):
     )
     parser.add_argument("--budget", type=duration, help="time for --model auto, such as 60s (default) or 5m")
     parser.add_argument(
+        "--metric", help="what --model auto chooses by: the name of a scorer of scikit-learn, such as roc_auc or f1"
+    )
+    parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="a parameter of the model, such as --set C=10 (repeatable)",
     )  # fmt: skip
@@ -47,6 +50,8 @@ def run(options):
     check_file(options.output, inputs_of(options))
     if options.budget is not None and options.model != "auto":
         raise ValueError(f"--budget is for --model auto, or for `svmosaic tune`, not for --model {options.model}")
+    if options.metric is not None and options.model != "auto":
+        raise ValueError(f"--metric is for --model auto, or for `svmosaic tune`, not for --model {options.model}")
     kind = model_class(options.model)
     parameters = common_parameters(kind, options) | _settings(kind, options)
     seconds = None
@@ -54,6 +59,8 @@ def run(options):
         # The same search twice: before judging it, and on all rows.
         seconds = (options.budget or BUDGET) / (1 if _nothing_held_out(options) else 2)
         parameters.setdefault("time_budget", seconds)
+        if options.metric is not None:
+            parameters["metric"] = options.metric
     if options.scratch is not None and not Path(options.scratch).is_dir():
         raise ValueError(f"--scratch: there is no folder {options.scratch}")
     with Bar(options.quiet) as bar:

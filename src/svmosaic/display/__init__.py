@@ -9,6 +9,7 @@ _PLACES = {
     "RegionDisplay": "regions",
     "TradeoffDisplay": "tradeoff",
     "pixel_map": "pixels",
+    "playground_page": "playground",
     "region_report": "report",
     "write_report": "report",
 }

@@ -4,6 +4,7 @@ import numpy as np
 
 from svmosaic.heads import Classify
 from svmosaic.interpretation.effect_curves import effect_curves
+from svmosaic.interpretation.subject import evenly
 
 # Rows on the page and their values, columns whose effects are drawn and the numbers of all curves, columns named per
 # region.
@@ -20,16 +21,6 @@ def shortened(values, digits=4):
         return None
     value = float(f"{float(flat):.{digits}g}")
     return int(value) if value == int(value) and abs(value) < 1e15 else value
-
-
-def evenly(n_rows, most):
-    """Indices of at most so many rows, drawn evenly."""
-    return np.arange(n_rows) if n_rows <= most else np.unique(np.linspace(0, n_rows - 1, most).round().astype(int))
-
-
-def take(X, rows):
-    """Rows of a table, an array or a sparse matrix."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def shown_rows(subject):

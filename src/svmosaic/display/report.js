@@ -26,7 +26,7 @@ const plural = (n, word) => n.toLocaleString("en") + " " + word + (n === 1 ? "" 
 const color = (k) => data.region_colors[k % data.region_colors.length];
 const classColor = (c) => data.palette[Math.min(c, data.palette.length - 1)];
 const sum = (values) => values.reduce((total, value) => total + value, 0);
-const unit = numbers ? data.label : "score";
+const unit = numbers ? data.label : data.votes ? "the margin of a row's region" : "the score";
 function options(select, entries, chosen) {
   select.replaceChildren(...entries.map(([value, text]) => make("option", { value }, text)));
   if (chosen !== undefined) select.value = chosen;
@@ -96,7 +96,7 @@ $("summary").textContent = `${data.model}: ${plural(data.n_tiles, "tile")}, ${pl
   (numbers ? `predicts ${data.label}` : plural(data.classes.length, "class")) + (data.n_training ? `; trained on ${plural(data.n_training, "row")}` : "") + ".";
 const MEASURES = { accuracy: ["Accuracy", percent], balanced_accuracy: ["Balanced accuracy", percent], auc: ["Area under the ROC curve", (v) => show(v)],
   log_loss: ["Log-loss", (v) => show(v)], r2: ["R²", (v) => show(v)], rmse: ["Root mean squared error", (v) => show(v)], mae: ["Mean absolute error", (v) => show(v)],
-  median_error: ["Median absolute error", (v) => show(v)], coverage: ["Rows within the interval", percent] };
+  median_error: ["Median absolute error", (v) => show(v)], coverage: ["Rows within the interval", percent], width: ["Mean width of the interval", (v) => show(v)] };
 function drawQuality() {
   $("quality-note").textContent = data.quality_note;
   const quality = data.quality;
@@ -162,7 +162,7 @@ function drawEffect() {
   if (!effect) return;
   const c = Number($("effect-output").value) || 0, region = $("effect-region").value, name = data.columns[effect.column].name;
   const chosen = region === "" ? effect.mean[c] : effect.regions[Number(region)][c];
-  const what = numbers ? `change of ${data.label}` : `change of the score of ${data.outputs[c]}`;
+  const what = numbers ? `change of ${data.label}` : `change of the ${data.votes ? "margin" : "score"} of ${data.outputs[c]}`;
   if (data.columns[effect.column].text) {
     const shown = effect.points.map((text, i) => ({ name: text, value: chosen[i] })).slice(0, 30);
     $("effect").replaceChildren(bars(shown, `Effect of ${name}`));
@@ -252,8 +252,11 @@ function drawRow() {
   try { found = account(); } catch (error) { $("message").textContent = error.message; return; }
   state.account = found;
   const i = byRow.get(state.row), facts = make("dl", { class: "facts" });
-  const shown = numbers ? [found.label].flat().map(show).join(", ") : data.classes[data.js_classes.indexOf(found.label)];
+  const values = [found.label].flat(), middle = data.quantiles ? data.quantiles.length >> 1 : null;
+  const shown = numbers ? (data.quantiles ? show(values[middle]) : values.map(show).join(", ")) : data.classes[data.js_classes.indexOf(found.label)];
   fact(facts, "Predicted", make("span", { class: "big", id: "predicted" }, shown));
+  if (data.quantiles) fact(facts, `Quantiles ${data.quantiles[0]} to ${data.quantiles.at(-1)}`, make("span", { id: "interval" }, `${show(values[0])} to ${show(values.at(-1))}`));
+  if (data.rows.intervals && !isChanged()) fact(facts, "Interval", make("span", { id: "interval" }, data.rows.intervals[i].map(show).join(" to ")));
   if (found.probabilities) fact(facts, "Probability", make("span", { id: "probability" }, probabilities(found.probabilities)));
   if (data.truth && !isChanged()) fact(facts, "Truth", make("span", { id: "truth" }, numbers ? show(data.rows.truth[i]) : data.classes[data.rows.truth[i]]));
   if (found.region !== null && data.regions.length > 1) {
@@ -272,7 +275,7 @@ function probabilities(shares) {
 function chosenOutput(found) {
   if (found.scores.length === 1) return 0;
   if (state.output !== null) return state.output;
-  return numbers ? 0 : Math.max(0, data.js_classes.indexOf(found.label));
+  return numbers ? (data.quantiles ? data.quantiles.length >> 1 : 0) : Math.max(0, data.js_classes.indexOf(found.label));
 }
 function outputChoice(box, found, c) {
   if (found.scores.length === 1) return;

@@ -12,23 +12,21 @@ from svmosaic.display._fitted import PALETTE
 from svmosaic.display._report_data import (
     column_facts,
     effect_facts,
-    evenly,
     region_facts,
     row_facts,
     shortened,
     shown_rows,
-    take,
 )
 from svmosaic.export.javascript import JavaScriptExportError, to_javascript
 from svmosaic.heads import Classify
 from svmosaic.interpretation.importance import overall_importances
 from svmosaic.interpretation.quality import measure
 from svmosaic.interpretation.regions import find_regions
-from svmosaic.interpretation.subject import Subject
+from svmosaic.interpretation.subject import Subject, some_rows, take
 
 # Rows that regions, importances and effects are computed from.
 USED_ROWS = 5000
-# Characters of the exported model: beyond the first, numbers are shortened; beyond the second, it is left out.
+# Characters of the exported model: beyond the first, weights have six digits; beyond the second, it is left out.
 LONG_MODEL, LONGEST_MODEL = 1_000_000, 4_000_000
 MORE_COLORS = ("#6A3D9A", "#8C510A", "#66C2A5", "#B2182B")  # so that twelve regions differ
 NOTES = {
@@ -69,7 +67,7 @@ def region_report(
     X : table, array or sparse matrix
         Rows to show and to measure on, as they enter the model; best such as the model was not trained on.
     y : array-like of shape (n_samples,), optional
-        Their classes or values.
+        Their classes or values; of a regressor, the name of a Series is shown.
     baseline : fitted model, optional
         A linear model of the same task, to be measured on the same rows.
     seen : bool, optional
@@ -101,17 +99,20 @@ def region_report(
     >>> "<title>xor</title>" in page
     True
     """
-    n_rows = len(X) if hasattr(X, "iloc") or not hasattr(X, "shape") else X.shape[0]
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    n_rows = X.shape[0]
     if n_rows == 0:
         raise ValueError("X has no rows to show")
-    X = X if hasattr(X, "shape") else np.asarray(X)
-    used = evenly(n_rows, USED_ROWS)
+    used = some_rows(model, X, USED_ROWS)
     subject = Subject(model, take(X, used), feature_names)
     truth = None if y is None else _truth(subject, y, n_rows)
     data = _data(subject, used, n_rows, None if truth is None else truth[used], max_regions, class_names)
     data |= _quality(model, X, y, baseline, seen, held_out)
     data["n_training"] = getattr(model, "facts", {}).get("rows")
-    data["label"] = str(getattr(model, "label", None) or "y")
+    data["label"] = str(getattr(model, "label", None) or getattr(y, "name", None) or "y")
+    if hasattr(model, "predict_interval"):
+        shown = take(X, used[shown_rows(subject)])
+        data["rows"]["intervals"] = shortened(model.predict_interval(shown), 6)
     script, data["no_model"] = inline_model(subject)
     if script is None:
         data["rows"]["accounts"] = _accounts(subject, used, data)
@@ -142,7 +143,9 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
     classes = [str(c) for c in (head.classes if class_names is None else class_names)] if is_classifier else []
     if is_classifier and len(classes) != len(head.classes):
         raise ValueError(f"class_names must have {len(head.classes)} names, got {len(classes)}")
-    found = head.found(subject.scores)
+    found, quantiles = head.found(subject.scores), _quantiles(subject)
+    outputs = Classify(np.array(classes)).output_names if is_classifier else head.output_names
+    outputs = outputs if quantiles is None else [f"quantile {q:g}" for q in quantiles]
     return {
         "model": type(subject.estimator).__name__,
         "task": "classes" if is_classifier else "numbers",
@@ -151,12 +154,14 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
         "n_tiles": mosaic.n_tiles,
         "classes": classes,
         "js_classes": np.asarray(head.classes).tolist() if is_classifier else [],
-        "outputs": Classify(np.array(classes)).output_names if is_classifier else head.output_names,
+        "outputs": outputs,
         "palette": PALETTE,
         "region_colors": [*PALETTE, *MORE_COLORS],
         "truth": truth is not None,
+        "votes": mosaic.link != "identity",
         "bends": mosaic.features.pieces is not None,
-        "soft": getattr(mosaic.gate, "width", mosaic.n_tiles) > 1,
+        "soft": subject.is_soft,
+        "quantiles": quantiles,
         "exact": regions.exact,
         "columns": column_facts(subject),
         "importance": shortened(importance),
@@ -167,6 +172,13 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
         "rows": row_facts(subject, regions, used, truth, found),
         "projection": _projection(subject),
     }
+
+
+def _quantiles(subject):
+    """The quantiles that a regressor predicts side by side, or None."""
+    quantile = getattr(subject.estimator, "quantile", None)
+    several = np.ndim(quantile) == 1 and len(quantile) == subject.head.n_outputs > 1
+    return [float(q) for q in quantile] if several else None
 
 
 def _truth(subject, y, n_rows):
@@ -232,12 +244,13 @@ def inline_model(subject):
     ----------
     subject : Subject
     """
+    exported = subject.model if subject.whole else subject.estimator
     try:
-        text = to_javascript(subject.model if subject.whole else subject.estimator)
+        text = to_javascript(exported)
+        if len(text) > LONG_MODEL:
+            text = to_javascript(exported, weight_digits=6)
     except JavaScriptExportError as error:
         return None, f"Values cannot be changed in this page: {error}."
-    if len(text) > LONG_MODEL:
-        text = re.sub(r"-?\d+\.\d{7,}(?:e-?\d+)?", lambda number: f"{float(number[0]):.7g}", text)
     if len(text) > LONGEST_MODEL:
         return None, "Values cannot be changed in this page: the model is too large for it."
     body = re.sub(r"^export ", "", text, flags=re.MULTILINE)

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from svmosaic.export.calendar import part_of_date
+
 # What is stripped from both ends of text that came from a text file. Not all that Unicode calls white space: this much
 # means the same in Python, JavaScript and the regular expressions of ONNX.
 BLANKS = " \t"
@@ -95,7 +97,54 @@ class Preparation:
     @property
     def takes_columns_as_they_are(self) -> bool:
         """Whether the features are the columns, one by one, before the steps."""
-        return not self.text_columns and np.array_equal(self.source, np.arange(self.n_columns))
+        return self.takes_numbers and not any(self.part) and np.array_equal(self.source, np.arange(self.n_columns))
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether all columns are numbers, so that a row is an array of them."""
+        return set(self.kinds) <= {"number"}
+
+    def part_of(self, f) -> str | None:
+        """The entry of `part` for a feature; None if there are none."""
+        return self.part[f] if self.part else None
+
+    def lines_of_text(self, column) -> tuple[np.ndarray, list, np.ndarray]:
+        """The features of a column of text: their places, the texts it knows, and a line of features for each.
+
+        Two lines more are those of missing text and of text that it does not know.
+        """
+        places = np.flatnonzero(self.source == column)
+        known = [[self.category[f]] if self.category[f] is not None else self.tables.get(f, ({},))[0] for f in places]
+        texts = list(dict.fromkeys(text for some in known for text in some))
+        lines = np.zeros((len(texts) + 2, len(places)))
+        for k, text in enumerate([*texts, self.missing.get(column), None]):
+            for at, f in enumerate(places):
+                if self.part_of(f) == "missing":
+                    lines[k, at] = float(text is not None and text == self.missing.get(column))
+                elif f in self.tables:
+                    table, otherwise = self.tables[f]
+                    lines[k, at] = table.get(text, otherwise)
+                else:
+                    lines[k, at] = float(text is not None and self.category[f] == text)
+        return places, texts, lines
+
+    def features_of(self, column, values) -> np.ndarray:
+        """The features of a column at some of its values, before all steps.
+
+        Parameters
+        ----------
+        column : int
+        values : sequence of str, or ndarray of float64
+            What `missing` says stands for missing text, NaN for other missing values.
+        """
+        if self.kinds[column] == "text":
+            _, texts, lines = self.lines_of_text(column)
+            place = {text: k for k, text in enumerate([*texts, self.missing.get(column)])}
+            return lines[[place.get(value, len(texts) + 1) for value in values]]
+        values = np.asarray(values, dtype=np.float64)
+        parts = [self.part_of(f) for f in np.flatnonzero(self.source == column)]
+        found = {None: values, "missing": np.isnan(values).astype(np.float64)}
+        return np.stack([found[p] if p in found else part_of_date(p, values, np.floor) for p in parts], axis=1)
 
     def columns_of_text(self) -> list[tuple[int, np.ndarray, list]]:
         """Each column of text that features are made of: (column, their places, their categories)."""
@@ -137,6 +186,8 @@ def read_preparation(step, names, kinds=None, *, missing_texts=None) -> Preparat
     """
     start = columns_as_features(names)
     read = _read(step, start)
+    if read.part:  # a table's, which knows what its columns are
+        return replace(read, missing_texts=missing_texts)
     if kinds is None:
         text = {column for column, _, _ in read.columns_of_text()}
         kinds = ["text" if column in text else "number" for column in range(start.n_columns)]
@@ -164,6 +215,8 @@ def _read(step, start: Preparation) -> Preparation:
 
 def _select(start, places) -> Preparation:
     """Some of the features alone."""
+    if start.part:
+        raise PreparationError("a ColumnTransformer behind a TablePreparation has no form outside of Python")
     steps = [Affine(step.fill[places], step.center[places], step.factor[places]) for step in start.steps]
     return replace(start, source=start.source[places], category=[start.category[f] for f in places], steps=steps)
 
@@ -174,6 +227,8 @@ def _column_transformer(step, start) -> Preparation:
         places = _places(columns, start.names)
         if not (isinstance(transformer, str) and transformer == "drop") and len(places):
             parts.append(_read(transformer, _select(start, places)))
+    if any(part.part for part in parts):
+        raise PreparationError("a TablePreparation inside a ColumnTransformer has no form outside of Python")
     if not parts:
         raise PreparationError("the ColumnTransformer keeps no column")
     n_steps = max(len(part.steps) for part in parts)
@@ -248,6 +303,12 @@ def _one_hot(step, start) -> Preparation:
     return replace(start, source=np.array(source, dtype=int), category=category)
 
 
+def _table(step, start) -> Preparation:
+    if not start.takes_columns_as_they_are or start.steps:
+        raise PreparationError("a TablePreparation behind other steps has no form outside of Python")
+    return step.plain()
+
+
 def _function(step, start) -> Preparation:
     if step.func is not None:
         raise PreparationError("a FunctionTransformer with a function has no form outside of Python")
@@ -265,5 +326,6 @@ _READERS = {
     "MaxAbsScaler": _scaler(lambda s: 0.0, lambda s: 1.0 / s.scale_),
     "RobustScaler": _scaler(lambda s: _none(s.center_, 0.0), lambda s: 1.0 / _none(s.scale_, 1.0)),
     "OneHotEncoder": _one_hot,
+    "TablePreparation": _table,
     "FunctionTransformer": _function,  # what a ColumnTransformer makes of "passthrough"
 }

@@ -28,7 +28,7 @@ class Whole:
     named : bool
         Whether the columns have names of their own, so that rows may be given by name.
     alone : bool
-        Whether there is nothing in front of the estimator.
+        Whether there is nothing in front of the estimator but what it holds itself.
     """
 
     estimator: Any
@@ -68,8 +68,8 @@ class Whole:
 
     @property
     def n_features(self) -> int:
-        """Features that the estimator takes."""
-        return self.estimator.n_features_in_
+        """Features that the mosaic takes."""
+        return len(self.preparation.source)
 
 
 class Target(ABC):
@@ -211,6 +211,8 @@ def take_apart(model, target: Target) -> Whole:
     if hasattr(model, "pipeline"):  # a TrainedModel
         names, kinds, missing_texts = model.feature_names, list(model.kinds), model.missing_texts
         model = model.pipeline
+    if getattr(model, "preparation_", None) is not None:  # fitted to a table
+        return Whole(model, model.preparation_.plain(), True, True)
     first = model
     steps = getattr(model, "steps", [("", model)])
     estimator = steps[-1][1]

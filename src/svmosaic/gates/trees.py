@@ -32,7 +32,8 @@ class Condition:
 
 
 def _number(value) -> str:
-    return f"{value:,.6g}"
+    is_year_like = abs(value) < 10_000 and float(value).is_integer()
+    return f"{value:.6g}" if is_year_like else f"{value:,.6g}"
 
 
 @dataclass(frozen=True, eq=False)

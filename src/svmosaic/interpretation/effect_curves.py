@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmosaic.curves import curves_of
-from svmosaic.interpretation.subject import Subject
+from svmosaic.interpretation.subject import Subject, sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ def effects(model, X, columns=None) -> list:
     ----------
     model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
     X : table, array or sparse matrix
-        Rows as they enter the model.
+        Rows as they enter the model. Of more than 20,000, so many are used, drawn evenly.
     columns : list of str, optional
         Only these.
 
@@ -60,7 +60,7 @@ def effects(model, X, columns=None) -> list:
     >>> effect.mean.shape
     (1, 4)
     """
-    subject = Subject(model, X)
+    subject = sampled(model, X)
     chosen = list(range(len(subject.columns)))
     if columns is not None:
         unknown = [name for name in columns if name not in subject.names]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from svmosaic.explain import Table, deviations
-from svmosaic.interpretation.subject import Subject
+from svmosaic.interpretation.subject import sampled
 
 
 def importances(model, X) -> Table:
@@ -18,7 +18,7 @@ def importances(model, X) -> Table:
     ----------
     model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
     X : table, array or sparse matrix
-        Rows as they enter the model.
+        Rows as they enter the model. Of more than 20,000, so many are used, drawn evenly.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def importances(model, X) -> Table:
     >>> len(importances(LinearSVC(random_state=0).fit(X, y), X))
     2
     """
-    subject = Subject(model, X)
+    subject = sampled(model, X)
     found = overall_importances(subject.contributions)
     order = np.argsort(-found, kind="stable")
     return Table({"feature": np.array(subject.names, dtype=object)[order], "importance": found[order]})

@@ -26,7 +26,7 @@ def measure(model, X, y) -> dict:
 
 
 def answers_of(model, X) -> dict:
-    """What a fitted model says of rows: "predicted", and "scores" and "probabilities" if it has them.
+    """What a fitted model says of rows: "predicted", and "scores", "probabilities" and "intervals" if it has them.
 
     Parameters
     ----------
@@ -38,6 +38,8 @@ def answers_of(model, X) -> dict:
         answers["scores"] = model.decision_function(X)
     if hasattr(model, "predict_proba"):
         answers["probabilities"] = model.predict_proba(X)
+    if hasattr(model, "predict_interval"):
+        answers["intervals"] = model.predict_interval(X)
     return answers
 
 
@@ -54,7 +56,7 @@ def quality_of(classes, y, answers) -> dict:
         As `answers_of` gives them.
     """
     if classes is None:
-        return regression_quality(np.asarray(y, dtype=np.float64), answers["predicted"])
+        return regression_quality(np.asarray(y, dtype=np.float64), answers["predicted"], answers.get("intervals"))
     known = np.isin(y, classes)
     label, found = (np.searchsorted(classes, values[known]) for values in (np.asarray(y), answers["predicted"]))
     more = [answers[name][known] if name in answers else None for name in ("scores", "probabilities")]
@@ -63,7 +65,7 @@ def quality_of(classes, y, answers) -> dict:
 
 
 def classification_quality(label, found, n_classes, scores=None, probabilities=None) -> dict:
-    """Accuracy, area under the ROC curve, log-loss, confusion matrix and calibration curve.
+    """Accuracy, area under the ROC curve, average precision, log-loss, confusion matrix and calibration curve.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ def classification_quality(label, found, n_classes, scores=None, probabilities=N
         Indices of the true and of the predicted classes.
     n_classes : int
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes), optional
-        For the area under the curve: of two classes the second's, else the mean over classes against the rest.
+        For the area and the precision: of two classes the second's, else the mean over classes against the rest.
     probabilities : ndarray of shape (n_rows, n_classes), optional
         For log-loss and calibration.
     """
@@ -84,7 +86,10 @@ def classification_quality(label, found, n_classes, scores=None, probabilities=N
         "confusion": confusion.tolist(),
     }
     if scores is not None:
-        quality["auc"] = _area(label, scores, n_classes)
+        from sklearn.metrics import average_precision_score, roc_auc_score
+
+        quality["auc"] = _ranked(roc_auc_score, label, scores, n_classes)
+        quality["average_precision"] = _ranked(average_precision_score, label, scores, n_classes)
     if probabilities is not None:
         own = probabilities[np.arange(len(label)), label]
         quality["log_loss"] = float(-np.log(np.maximum(own, 1e-15)).mean())
@@ -111,20 +116,25 @@ def calibration_curve(probability, happened) -> list:
     return [[float(p), float(share), int(n)] for p, share, n in zip(*means, n_rows, strict=True)]
 
 
-def regression_quality(y, predicted) -> dict:
-    """R2, errors and residuals; of predictions for several quantiles, also the rows between the outer two.
+def regression_quality(y, predicted, intervals=None) -> dict:
+    """R2, errors and residuals; with intervals, also the share of the rows inside and the mean width.
 
     Parameters
     ----------
     y : ndarray of shape (n_rows,) or (n_rows, n_targets)
     predicted : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-        Of several outputs for one target, the middle one is judged.
+        Of several outputs for one target, which are quantiles, the middle one is judged, and the outer two are an
+        interval.
+    intervals : ndarray of shape (n_rows, 2), optional
+        Lower and upper ends.
     """
     quality: dict = {}
     if predicted.ndim == 2 and y.ndim == 1:
-        low, high = predicted.min(axis=1), predicted.max(axis=1)
-        quality["coverage"] = float(np.mean((y >= low) & (y <= high)))
+        intervals = np.stack([predicted.min(axis=1), predicted.max(axis=1)], axis=1) if intervals is None else intervals
         predicted = predicted[:, predicted.shape[1] // 2]
+    if intervals is not None:
+        low, high = intervals.T
+        quality = {"coverage": float(np.mean((y >= low) & (y <= high))), "width": float(np.mean(high - low))}
     error = y - predicted
     spread = ((y - y.mean(axis=0)) ** 2).mean(axis=0)
     first = (error, predicted) if error.ndim == 1 else (error[:, 0], predicted[:, 0])
@@ -141,13 +151,11 @@ def regression_quality(y, predicted) -> dict:
     }
 
 
-def _area(label, scores, n_classes):
-    """Area under the ROC curve; None if only one class is there."""
-    from sklearn.metrics import roc_auc_score
-
+def _ranked(metric, label, scores, n_classes):
+    """A metric of a ranking of the rows; None if only one class is there."""
     there = np.unique(label)
     if len(there) < 2:
         return None
     if n_classes == 2:
-        return float(roc_auc_score(label, scores))
-    return float(np.mean([roc_auc_score(label == k, scores[:, k]) for k in there]))
+        return float(metric(label, scores))
+    return float(np.mean([metric(label == k, scores[:, k]) for k in there]))

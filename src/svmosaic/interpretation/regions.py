@@ -8,7 +8,7 @@ from svmosaic.explain import Table
 from svmosaic.gates import SeveralGates, TreeGate
 from svmosaic.gates.trees import Condition
 from svmosaic.interpretation.importance import group_importances
-from svmosaic.interpretation.subject import Subject
+from svmosaic.interpretation.subject import Subject, sampled
 from svmosaic.interpretation.words import Describer, Rule, in_columns
 from svmosaic.mosaic import linked
 
@@ -98,7 +98,8 @@ def describe_regions(model, X, max_regions=12) -> Table:
     ----------
     model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
     X : table, array or sparse matrix
-        Rows as they enter the model, for instance the training rows.
+        Rows as they enter the model, for instance the training rows. Of more than 20,000, so many are used, drawn
+        evenly.
     max_regions : int or None, default=12
         If there are more regions, those whose tiles predict most alike are merged. None: one line per tile with rows.
 
@@ -118,7 +119,7 @@ def describe_regions(model, X, max_regions=12) -> Table:
     >>> bool((table["pure"] > 0.9).all())
     True
     """
-    subject = Subject(model, X)
+    subject = sampled(model, X)
     regions = find_regions(subject, max_regions)
     return Table(
         {
@@ -140,7 +141,7 @@ def words_of_tiles(model, X, n_tiles) -> dict:
     n_tiles : int
     """
     rule, covers, pure = np.full(n_tiles, "", dtype=object), np.full(n_tiles, np.nan), np.full(n_tiles, np.nan)
-    subject = Subject(model, X)
+    subject = sampled(model, X)
     regions = find_regions(subject)
     for (tile,), found in zip(regions.tiles, regions.rules, strict=True):
         rule[tile], covers[tile], pure[tile] = found.text(subject.names), found.covers, found.pure
@@ -175,18 +176,23 @@ def merge_alike(subject, tiles, n_rows, max_regions) -> list:
     if max_regions is None or len(tiles) <= max_regions:
         return groups
     answers, weight = _answers_of_tiles(subject, tiles), n_rows.astype(np.float64)
-    distance = ((answers[:, None] - answers[None]) ** 2).sum(axis=2)
-    while len(groups) > max_regions:
-        cost = distance * (weight[:, None] * weight / (weight[:, None] + weight))
-        np.fill_diagonal(cost, np.inf)
+    there = np.ones(len(groups), dtype=bool)
+
+    def cost_of(a):
+        """Of merging a group with each of the others."""
+        apart = ((answers - answers[a]) ** 2).sum(axis=1) * weight * weight[a] / (weight + weight[a])
+        return np.where(there & (np.arange(len(apart)) != a), apart, np.inf)
+
+    cost = np.stack([cost_of(a) for a in range(len(groups))])
+    for _ in range(len(groups) - max_regions):
         a, b = sorted(np.unravel_index(cost.argmin(), cost.shape))
         answers[a] = (weight[a] * answers[a] + weight[b] * answers[b]) / (weight[a] + weight[b])
         weight[a] += weight[b]
-        groups[a] += groups.pop(b)
-        answers, weight = np.delete(answers, b, axis=0), np.delete(weight, b)
-        distance = np.delete(np.delete(distance, b, axis=0), b, axis=1)
-        distance[a] = distance[:, a] = ((answers - answers[a]) ** 2).sum(axis=1)
-    return groups
+        groups[a] += groups[b]
+        there[b] = False
+        cost[b] = cost[:, b] = np.inf
+        cost[a] = cost[:, a] = cost_of(a)
+    return [group for group, alive in zip(groups, there, strict=True) if alive]
 
 
 def _answers_of_tiles(subject, tiles):

@@ -21,6 +21,8 @@ from svmosaic.heads import Regress, head_of, home_tiles
 MISSING = "(missing)"
 # Numbers that an explanation may take at a time.
 BLOCK = 4_000_000
+# Numbers that the contributions of all rows may take.
+MOST_NUMBERS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +142,7 @@ class Subject:
     @cached_property
     def _shown(self):
         """The rows as they enter the model, with its columns in their order."""
-        table = getattr(self.estimator, "_table", None)
+        table = getattr(self.estimator, "_table", None) or getattr(self.model, "table_preparation", None)
         return self.entered if table is None else table.shown(self.entered)
 
     @cached_property
@@ -153,16 +155,12 @@ class Subject:
 
     def categories(self, j) -> list[str]:
         """Texts of a column that have features of their own."""
-        return [self.preparation.category[f] for f in self.columns[j].features]
+        return [c for f in self.columns[j].features if (c := self.preparation.category[f]) is not None]
 
     def features_at(self, j, values):
         """The estimator's features of a column at some of its values, of shape (n_values, n_features of the column)."""
         own = self.columns[j].features
-        category = [self.preparation.category[f] for f in own]
-        if self.columns[j].is_text:
-            found = np.array([[float(value == c) for c in category] for value in values])
-        else:
-            found = np.repeat(np.asarray(values, dtype=np.float64)[:, None], len(own), axis=1)
+        found = self.preparation.features_of(j, values)
         for step in self.preparation.steps:
             filled = np.where(np.isnan(found) & ~np.isnan(step.fill[own]), step.fill[own], found)
             found = (filled - step.center[own]) * step.factor[own]
@@ -172,7 +170,7 @@ class Subject:
 
     @cached_property
     def scale(self):
-        """What contributions are multiplied by to be in the units of the answer, per output."""
+        """What scores are multiplied by to be in the units of the answer, per output."""
         return np.atleast_1d(self.head.scale) if isinstance(self.head, Regress) else np.ones(self.head.n_outputs)
 
     @cached_property
@@ -201,6 +199,12 @@ class Subject:
         factors = np.concatenate([[f] * n_choices(g) for g, f in zip(gate.gates, gate.factors, strict=True)])
         several = np.bincount(owner) > 1
         return np.flatnonzero(owner == (np.where(several, factors, -np.inf).argmax() if several.any() else 0))
+
+    @cached_property
+    def is_soft(self) -> bool:
+        """Whether rows share several regions."""
+        tile, weight = self.codes
+        return bool(((weight != 0) & np.isin(tile, self.owned)).sum(axis=1).max(initial=0) > 1)
 
     @cached_property
     def n_gates(self) -> int:
@@ -236,16 +240,41 @@ class Subject:
             else:
                 at = (account.tile == self.home[rows][:, None]).argmax(axis=1)
                 found = account.tile_contributions[np.arange(len(at)), at]
-            parts[rows] = found @ self.regroup
-        return parts * self.scale[:, None]
+            parts[rows] = (found.reshape(-1, found.shape[-1]) @ self.regroup).reshape(parts[rows].shape)
+        return parts
 
     @cached_property
     def regroup(self):
         """The matrix that adds up the features of each column, of shape (n_features, n_columns)."""
         source = self.preparation.source
-        matrix = np.zeros((len(source), len(self.columns)))
-        matrix[np.arange(len(source)), source] = 1.0
-        return matrix
+        places = np.arange(len(source)), source
+        return sparse.csr_array((np.ones(len(source)), places), shape=(len(source), len(self.columns)))
+
+
+def evenly(n_rows, most):
+    """Indices of at most so many rows, drawn evenly."""
+    return np.arange(n_rows) if n_rows <= most else np.unique(np.linspace(0, n_rows - 1, most).round().astype(int))
+
+
+def take(X, rows):
+    """Rows of a table, an array or a sparse matrix."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def some_rows(model, X, most=20_000):
+    """Indices of at most so many rows of X, drawn evenly: fewer if their contributions would take too much memory."""
+    estimator = getattr(model, "pipeline", model)
+    estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    mosaic_of(estimator)
+    n_numbers = X.shape[1] * head_of(estimator).n_outputs
+    return evenly(X.shape[0], int(np.clip(MOST_NUMBERS // max(n_numbers, 1), 100, most)))
+
+
+def sampled(model, X) -> Subject:
+    """A model and at most 20,000 of some rows, drawn evenly."""
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    rows = some_rows(model, X)
+    return Subject(model, X if len(rows) == X.shape[0] else take(X, rows))
 
 
 def mosaic_of(model):

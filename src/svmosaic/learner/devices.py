@@ -43,8 +43,6 @@ def engine_of(learner, X, target, weight, plan, device):
         return CoreEngine(learner, X, target, weight, plan)
     if sparse.issparse(X):
         raise ValueError("device='gpu' needs dense rows: pass X.toarray(), or device='cpu'")
-    if learner.pieces is not None:
-        raise ValueError("pieces are learned on the CPU: pass device='cpu', or pieces=None")
     from svmosaic.learner.jax_loop import JaxEngine
 
     return JaxEngine(learner, X, target, weight, plan, device)
@@ -52,19 +50,26 @@ def engine_of(learner, X, target, weight, plan, device):
 
 def device_scores(mosaic, X, device):
     """Scores of a mosaic with learned gates, of shape (n_rows, n_outputs), computed in float32 on an accelerator."""
-    from svmosaic.learner.jax_loop import score_rows
+    from svmosaic.learner.jax_loop import curves_of, score_rows
 
+    coef, curves = mosaic.coef, None
+    if mosaic.features.pieces is not None:
+        # As the scorer holds them, straight terms folded into the curves; the last weight is for sparse rows.
+        (coef, *_), ((center, scale, _, reach, column, start, knot, _), _) = mosaic.packed_tiles()
+        plain = np.setdiff1d(np.arange(len(center)), column)
+        coef = coef[..., :-1]
+        curves = curves_of((plain, center[plain], scale[plain], reach[plain]), column, start, knot, np.float32)
     gates = getattr(mosaic.gate, "gates", (mosaic.gate,))
     inner = [getattr(gate, "inner", gate) for gate in gates]
     sizes = np.array([gate.n_tiles for gate in gates])
     valid = np.arange(sizes.max()) < sizes[:, None]
     anchors = np.zeros((*valid.shape, inner[0].centers.shape[1]), dtype=np.float32)
     anchors[valid] = np.concatenate([gate.centers for gate in inner])
-    tiles = np.zeros((*valid.shape, mosaic.coef.shape[1], mosaic.coef.shape[2] + 1), dtype=np.float32)
-    tiles[valid] = np.concatenate([mosaic.coef, mosaic.intercept[:, :, None]], axis=2)
+    tiles = np.zeros((*valid.shape, coef.shape[1], coef.shape[2] + 1), dtype=np.float32)
+    tiles[valid] = np.concatenate([coef, mosaic.intercept[:, :, None]], axis=2)
     projection = None
     if hasattr(gates[0], "projection"):
-        projection = np.stack([gate.projection for gate in gates]).astype(np.float32)
+        projection = np.stack([gate.projection[:, : coef.shape[2]] for gate in gates]).astype(np.float32)
     log_tau = np.log([gate.scale for gate in inner]).astype(np.float32)
     value = {"tiles": tiles, "anchors": anchors, "projection": projection, "log_tau": log_tau}
-    return score_rows(value, valid, inner[0].width, X, device).astype(np.float64)
+    return score_rows(value, valid, inner[0].width, X, device, curves).astype(np.float64)

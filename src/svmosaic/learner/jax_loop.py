@@ -11,7 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svmosaic.learner.jax_step import BETA1, BETA2, EXACT, Settings, State, Step, scores, shares, take_step
+from svmosaic.learner.jax_step import (
+    BETA1,
+    BETA2,
+    EXACT,
+    Curves,
+    Settings,
+    State,
+    Step,
+    features,
+    scores,
+    shares,
+    take_step,
+)
 
 # Share of the free memory of the device that rows and their scores may take while predicting.
 MEMORY_SHARE = 0.25
@@ -25,10 +37,10 @@ def accelerator():
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=1)
-def _epoch(settings, state, steps, X, target, weight):
+def _epoch(settings, state, steps, X, target, weight, curves):
     def body(state, step):
         rows = step.rows
-        return take_step(settings, state, step, X[rows], target[rows], weight[rows])
+        return take_step(settings, state, step, features(curves, X[rows]), target[rows], weight[rows])
 
     return jax.lax.scan(body, state, steps)
 
@@ -54,6 +66,10 @@ class JaxEngine:
             learner.gate_rate, plan.learn_gate,
         )  # fmt: skip
         self.state = self._put(state_of(learner))
+        pieces, self.curves = getattr(learner, "pieces", None), None
+        if pieces is not None:
+            straight = np.arange(len(pieces.center)), pieces.center, pieces.scale, pieces.reach
+            self.curves = self._put(curves_of(straight, pieces.column, pieces.start, pieces.knot, learner.tiles.dtype))
         self.set_rows(X, target, weight)
 
     def set_rows(self, X, target, weight):
@@ -67,7 +83,7 @@ class JaxEngine:
         if perf_counter() > deadline:
             return 0.0, 0
         steps = steps_of(order, rates, self.plan.batch_size, self.learner.clock, self.learner.tiles.dtype)
-        self.state, losses = _epoch(self.settings, self.state, self._put(steps), *self.rows)
+        self.state, losses = _epoch(self.settings, self.state, self._put(steps), *self.rows, self.curves)
         self.learner.clock += [len(rates), np.sum(rates)]
         return float(np.sum(np.asarray(losses, dtype=np.float64))), len(order)
 
@@ -76,7 +92,7 @@ class JaxEngine:
         value = self.state.value
         keep = jnp.exp(-self.settings.decay * (self.learner.clock[1] - self.state.idle_since))
         value = value | {"tiles": keep[:, :, None, None] * value["tiles"]}
-        return score_rows(value, self.state.valid, self.settings.width, X, self.device)
+        return score_rows(value, self.state.valid, self.settings.width, X, self.device, self.curves)
 
     # The loss of parameters that have overflowed is NaN here.
     is_finite = True
@@ -102,6 +118,31 @@ def steps_of(order, rates, batch_size, clock, dtype) -> Step:
         (1 - BETA1**number).astype(dtype), (1 - BETA2**number).astype(dtype),
         (clock[1] + np.cumsum(rates)).astype(dtype), number.astype(np.uint32),
     )  # fmt: skip
+
+
+def curves_of(straight, column, start, knot, dtype) -> Curves:
+    """Curves as the device holds them.
+
+    Parameters
+    ----------
+    straight : (columns, center, scale, reach)
+        Of the straight terms.
+    column : ndarray of int, shape (n_curves,)
+        The columns that have a curve.
+    start : ndarray of int, shape (n_curves + 1,)
+        Where the knots of each curve start.
+    knot : ndarray of shape (n_knots,)
+    dtype : of the rows
+    """
+    with np.errstate(divide="ignore"):
+        step = 1.0 / np.diff(knot) if len(knot) else knot
+    before, after = np.concatenate([[0.0], step])[: len(knot)], np.concatenate([step, [0.0]])[: len(knot)]
+    before[start[:-1]] = 0.0
+    after[start[1:] - 1] = 0.0
+    columns, *terms = straight
+    owner = np.repeat(column, np.diff(start))
+    numbers = (part.astype(dtype) for part in (knot, before, after))
+    return Curves(columns.astype(np.int32), *(part.astype(dtype) for part in terms), owner.astype(np.int32), *numbers)
 
 
 def state_of(learner) -> State:
@@ -144,12 +185,13 @@ def state_to(learner, state):
 
 
 @partial(jax.jit, static_argnums=2)
-def _chunk_scores(value, valid, width, x):
-    g, _ = shares(value, valid, x, width)
-    return scores(value, g, x, EXACT)
+def _chunk_scores(value, valid, width, x, curves):
+    phi = features(curves, x)
+    g, _ = shares(value, valid, phi, width)
+    return scores(value, g, phi, EXACT)
 
 
-def score_rows(value, valid, width, X, device, chunk_rows=None):
+def score_rows(value, valid, width, X, device, curves=None, chunk_rows=None):
     """Scores of many rows, of shape (n_rows, n_outputs), in chunks that fit the device's memory.
 
     A chunk is sent while the one before it is computed, and its scores come back while the next is.
@@ -160,13 +202,15 @@ def score_rows(value, valid, width, X, device, chunk_rows=None):
     width : int
     X : ndarray
     device : jax.Device
+    curves : Curves, optional
+        What makes the features that gates and tiles see of the rows.
     chunk_rows : int, optional
         None: as many as a share of the free memory holds.
     """
     n_rows, dtype = X.shape[0], value["tiles"].dtype
     n_outputs = value["tiles"].shape[2]
     chunk_rows = chunk_rows or chunk_of(value, X.shape[1], device)
-    value, valid = jax.device_put((value, valid), device)
+    value, valid, curves = jax.device_put((value, valid, curves), device)
     out = np.empty((n_rows, n_outputs), dtype=dtype)
     before = None
     for first in range(0, n_rows, chunk_rows):
@@ -174,7 +218,7 @@ def score_rows(value, valid, width, X, device, chunk_rows=None):
         n = len(part)
         if n < chunk_rows < n_rows and isinstance(part, np.ndarray):  # one compiled size for all chunks
             part = np.concatenate([part, np.zeros((chunk_rows - n, X.shape[1]), dtype=dtype)])
-        found = _chunk_scores(value, valid, width, jax.device_put(part, device))
+        found = _chunk_scores(value, valid, width, jax.device_put(part, device), curves)
         if before is not None:
             out[before[0]] = before[1][: before[2]]
         before = slice(first, first + n), found, n
@@ -185,8 +229,8 @@ def score_rows(value, valid, width, X, device, chunk_rows=None):
 
 def chunk_of(value, n_features, device) -> int:
     """Rows at a time: what a share of the free memory holds."""
-    m, K, n_outputs, _ = value["tiles"].shape
-    row_bytes = value["tiles"].dtype.itemsize * (m * K * (n_outputs + 4) + 2 * n_features)
+    m, K, n_outputs, n_seen = value["tiles"].shape
+    row_bytes = value["tiles"].dtype.itemsize * (m * K * (n_outputs + 4) + 2 * (n_features + n_seen))
     stats = device.memory_stats() if device.platform != "cpu" else None
     if not stats or "bytes_limit" not in stats:
         return CHUNK_ROWS

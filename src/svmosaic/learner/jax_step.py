@@ -60,6 +60,29 @@ class Step(NamedTuple):
     number: Any  # of the step, as uint32
 
 
+class Curves(NamedTuple):
+    """What makes the features of piecewise-linear tiles of rows: straight terms, then a hat function per knot."""
+
+    straight: Any  # columns with a straight term
+    center: Any
+    scale: Any
+    reach: Any  # straight terms are clipped to it
+    column: Any  # of each knot
+    knot: Any
+    before: Any  # one over the distance to the knot before; zero if there is none: the hat is one there
+    after: Any
+
+
+def features(curves, x):
+    """Rows as gates and tiles see them; x itself without curves."""
+    if curves is None:
+        return x
+    straight = (x[:, curves.straight] - curves.center) * curves.scale
+    gap = x[:, curves.column] - curves.knot
+    hats = 1.0 - jnp.where(gap < 0, -gap * curves.before, gap * curves.after)
+    return jnp.concatenate([jnp.clip(straight, -curves.reach, curves.reach), jnp.clip(hats, 0.0, 1.0)], axis=1)
+
+
 def shares(value, valid, x, width):
     """Shares of all tiles, of shape (batch, m, K), zero for those not chosen; and which were chosen."""
     anchors = value["anchors"]

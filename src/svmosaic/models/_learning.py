@@ -170,7 +170,7 @@ class LearningMixin(CallbackSupportMixin):
 
     def _scores(self, X):
         check_is_fitted(self)
-        on_cpu = sparse.issparse(X) or _num_samples(X) < MANY_ROWS or self.mosaic_.feature_map is not None
+        on_cpu = sparse.issparse(X) or _num_samples(X) < MANY_ROWS
         device = None if on_cpu else find_device(self.device)
         return super()._scores(X) if device is None else device_scores(self.mosaic_, self._rows(X), device)
 

@@ -97,9 +97,7 @@ class TableInputMixin:
 
     @property
     def _groups(self):
-        if self._table is None:
-            return None
-        return [column.name for column in self._table.columns_], self._table.source
+        return None if self._table is None else self._table.groups
 
     @property
     def feature_importances_(self):

@@ -25,8 +25,9 @@ class TreeSVC(TreesMixin, ComposedClassifier):
         1 gives the model that can be read. A single tree is grown on all rows, several on bootstrap samples of them.
     max_leaves : int, default=32
         Leaves per tree at most. 1 leaves the global tile alone.
-    tiles : {"constant", "linear"}, default="constant"
-        What a leaf adds: a number, or a linear function of the columns.
+    tiles : {"linear", "constant"}, default="linear"
+        What a leaf adds: a linear function of the columns, or a number. Numbers are easier to read, faster, and often
+        enough if most columns are categories.
     global_reg : float, default=1.0
         The :math:`\lambda` of the objective: the larger, the more the leaves count; very large values leave the leaves
         alone.
@@ -95,7 +96,7 @@ class TreeSVC(TreesMixin, ComposedClassifier):
         n_trees=32,
         *,
         max_leaves=32,
-        tiles="constant",
+        tiles="linear",
         global_reg=1.0,
         pieces=16,
         C=0.1,

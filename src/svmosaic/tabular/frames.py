@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from svmosaic.tabular.formats import TableError
+from svmosaic.tabular.formats._dialect import MISSING_TEXTS
 
 NUMBER, TEXT, DATE = "number", "text", "date"
 LARGEST = 1e150  # the sum of the squares of 10^8 such numbers is still finite
@@ -197,8 +198,27 @@ def text_of(value) -> str:
 
 
 def number_of(value) -> float:
-    """A value as a number, NaN for missing; ValueError or TypeError for what is none."""
-    return np.nan if is_missing(value) else float(value)
+    """A value as a number, NaN for missing: durations in days, times in hours; ValueError or TypeError if none."""
+    if isinstance(value, timedelta):
+        return np.nan if is_missing(value) else value / _DAY
+    if isinstance(value, time):
+        return value.hour + value.minute / 60 + (value.second + value.microsecond / 1e6) / 3600
+    if is_missing(value) or (isinstance(value, str) and value.strip() in MISSING_TEXTS):
+        return np.nan
+    return float(value)
+
+
+def looks_like_numbers(texts) -> bool:
+    """Whether text is numbers but for marks such as ? or NA, which stand for missing ones.
+
+    Text without any mark is left alone: whoever wrote numbers as text meant it.
+    """
+    known = {text.strip() for text in texts if text is not None}
+    marks = known.intersection(MISSING_TEXTS)
+    try:
+        return bool(marks) and len(known) > len(marks) and all(np.isfinite(float(text)) for text in known - marks)
+    except ValueError:
+        return False
 
 
 def days_of(value) -> float:
@@ -259,6 +279,6 @@ _CONVERSIONS: tuple[Any, ...] = (
     ((bool, np.bool_), NUMBER, float),
     ((Real, Decimal, np.bool_), NUMBER, float),
     ((date, datetime, np.datetime64), DATE, days_of),
-    ((time,), NUMBER, lambda v: v.hour + v.minute / 60 + (v.second + v.microsecond / 1e6) / 3600),
-    ((timedelta,), NUMBER, lambda v: v / _DAY),
+    ((time,), NUMBER, number_of),
+    ((timedelta,), NUMBER, number_of),
 )

@@ -1,19 +1,14 @@
-"""From the columns of a table to rows of numbers, by an explicit pipeline that is kept with the model."""
+"""Tables as files give them, in the form that `TablePreparation` takes: columns of numbers and of text, checked."""
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler
 
 from svmosaic.export.preparation import BLANKS
 from svmosaic.tabular.formats import TableError, is_number
-
-NUMBER, TEXT = "number", "text"
-LARGEST = 1e150  # the sum of the squares of 10^8 such numbers is still finite
-MISSING = "(missing)"  # the category of text that is not there
+from svmosaic.tabular.frames import NUMBER, TEXT, check_numbers
+from svmosaic.tabular.table_preparation import TablePreparation
 
 
 def kinds_of(X) -> list[str]:
@@ -38,21 +33,19 @@ def to_input(X, names, kinds, first_row=0, missing_texts=None):
 
     Returns
     -------
-    ndarray of float64, or, where there is text, a DataFrame of float64 and of objects ("": missing)
+    DataFrame of float64 and of objects ("": missing)
     """
     if sparse.issparse(X):
         return X
     if not isinstance(X, pd.DataFrame):
         for place, name in enumerate(names):
-            _check_size(X[:, place], name, first_row)
-        return X
+            check_numbers(X[:, place], name, first_row)
+        return pd.DataFrame(X, columns=names)
     columns = {
         name: _numbers(X[name], first_row) if kind == NUMBER else _words(X[name], missing_texts)
         for name, kind in zip(names, kinds, strict=True)
     }
-    if TEXT in kinds:
-        return pd.DataFrame(columns, index=range(len(X)))
-    return np.column_stack(list(columns.values()))
+    return pd.DataFrame(columns, index=range(len(X)))
 
 
 def _numbers(column, first_row):
@@ -63,21 +56,8 @@ def _numbers(column, first_row):
         raise TableError(
             f"column {column.name!r} holds {column.iloc[row]!r} in row {first_row + row + 1}, which is no number"
         )
-    _check_size(values, column.name, first_row)
+    check_numbers(values, column.name, first_row)
     return values
-
-
-def _check_size(values, name, first_row):
-    """Refuse numbers whose squares would overflow in a variance or a norm."""
-    wrong = np.abs(values) > LARGEST
-    if wrong.any():
-        row = int(wrong.argmax())
-        if np.isinf(values[row]):
-            raise TableError(f"column {name!r} holds an infinite number in row {first_row + row + 1}")
-        raise TableError(
-            f"column {name!r} holds {values[row]:.3g} in row {first_row + row + 1}, whose square overflows: divide the "
-            "column by a constant"
-        )
 
 
 def _words(column, missing_texts):
@@ -90,64 +70,35 @@ def _words(column, missing_texts):
     return words
 
 
-def build_preparation(X, kinds, *, scale=True, max_categories=64, counts=None, dense=False):
+def build_preparation(X, *, scale=True, max_categories=64, categorical=(), dense=False):
     """The transformer for rows as `to_input` gives them, not fitted yet.
 
-    Numbers: missing ones become the median; then mean 0 and variance 1. Text: missing is a category of its own, and
-    every category a column of zeros and ones; categories that training did not see are all zeros. Sparse rows are
-    divided by the largest absolute value of each column, which leaves zeros alone.
+    Sparse rows are divided by the largest absolute value of each column, which leaves zeros alone.
 
     Parameters
     ----------
     X : what `to_input` returns, or a sparse matrix
-        The training rows: the categories of text are listed from them.
-    kinds : list of str
+        The training rows.
     scale : bool, default=True
         False for a model that scales dense rows itself.
-    max_categories : int, default=64
-        Of a text column with more, only the so many most frequent get a column, none that occurs once.
-    counts : list of Series, optional
-        How often each text occurs, for every text column, where X is only a part of the rows. The rows that come out
-        are then dense.
+    max_categories, categorical
+        As for `TablePreparation`.
     dense : bool, default=False
-        Whether the rows that come out are dense in any case.
+        Whether the rows that come out of sparse ones are dense.
     """
-    if sparse.issparse(X):
-        all_columns = [("scaled", MaxAbsScaler(), list(range(X.shape[1])))]
-        return ColumnTransformer(all_columns, sparse_threshold=0.0) if dense else MaxAbsScaler()
-    steps = [SimpleImputer(strategy="median", keep_empty_features=True)]
-    numbers = make_pipeline(*steps, StandardScaler()) if scale else steps[0]
-    places = [place for place, kind in enumerate(kinds) if kind == TEXT]
-    if not places:
-        return numbers
-    found = [count_texts(X.iloc[:, place]) for place in places] if counts is None else counts
-    as_dense = {"sparse_threshold": 0.0} if dense or counts is not None else {}
-    words = make_pipeline(
-        SimpleImputer(missing_values="", strategy="constant", fill_value=MISSING),
-        OneHotEncoder(categories=[_categories(c, max_categories) for c in found], handle_unknown="ignore"),
-    )
-    others = [place for place, kind in enumerate(kinds) if kind == NUMBER]
-    parts = ([("numbers", numbers, others)] if others else []) + [("text", words, places)]
-    return ColumnTransformer(parts, verbose_feature_names_out=False, **as_dense)
+    if not sparse.issparse(X):
+        return TablePreparation(categorical, max_categories=max_categories, scale=scale, random_state=0)
+    if not dense:
+        return MaxAbsScaler()
+    from sklearn.compose import ColumnTransformer
 
-
-def count_texts(column):
-    """How often each text of a column occurs, as a Series."""
-    return column.replace("", MISSING).value_counts()
-
-
-def _categories(counts, most):
-    """The categories worth a column, sorted."""
-    if len(counts) > most:
-        # Sorted by name first: of equally frequent ones the choice should not depend on the order of the rows.
-        counts = counts.sort_index().sort_values(ascending=False, kind="stable")
-        counts = counts[counts > 1].iloc[:most]
-    return np.array(sorted(counts.index) or [MISSING], dtype=object)
+    return ColumnTransformer([("scaled", MaxAbsScaler(), list(range(X.shape[1])))], sparse_threshold=0.0)
 
 
 def prepared_names(preparation, names) -> list[str]:
     """Names of the columns that a fitted preparation gives."""
-    if isinstance(preparation, ColumnTransformer) and "scaled" not in preparation.named_transformers_:
+    by_place = "scaled" in getattr(preparation, "named_transformers_", ())
+    if hasattr(preparation, "columns_") or (hasattr(preparation, "transformers_") and not by_place):
         return [str(name) for name in preparation.get_feature_names_out()]
     return [str(name) for name in names]
 

@@ -1,7 +1,7 @@
-"""The preparation of `svmosaic.tabular.preparation`, learnt from rows that come in chunks, several times over.
+"""A `TablePreparation`, learned from rows that come in chunks, several times over.
 
-The result is that of a fit to all rows at once: the same medians and categories, and the same means and variances up to
-rounding. What is kept of the rows is a sample.
+The result is that of a fit to all rows at once without labels: the same medians and categories, and the same means and
+variances up to rounding. What is kept of the rows is a sample.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ import numpy as np
 import pandas as pd
 from sklearn.preprocessing import StandardScaler
 
-from svmosaic.tabular.preparation import NUMBER, TEXT, build_preparation, count_texts
+from svmosaic.tabular.columns import GONE, MISSING, VALUE, Column
+from svmosaic.tabular.formats import TableError
+from svmosaic.tabular.frames import NUMBER, TEXT, days_of, looks_like_dates
+from svmosaic.tabular.table_preparation import TablePreparation, column_of_categories, column_of_dates, is_identifier
 
 # Texts of a column that are counted at the same time; beyond, the rarest are forgotten.
 MOST_TEXTS = 500_000
@@ -25,7 +28,7 @@ class Survey:
 
     Attributes
     ----------
-    preparation : fitted transformer
+    preparation : TablePreparation
     n_rows : int
     sample : ndarray or DataFrame, rows as `to_input` gives them, in the order of the table
     labels : ndarray, of the sample
@@ -39,7 +42,7 @@ class Survey:
     n_texts: dict
 
 
-def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, memory):
+def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, memory, categorical=()):
     """Learn the preparation, in three passes or four.
 
     Parameters
@@ -47,8 +50,8 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
     chunks : callable that returns an iterator over (rows as `to_input` gives them, labels), the same in every call
     names, kinds : list of str
         Of the columns.
-    scale, max_categories
-        As for `build_preparation`.
+    scale, max_categories, categorical
+        As for `TablePreparation`. A column of many texts has its most frequent ones as categories.
     sample_rows : int
         Size of the sample, of all rows alike.
     seed : int
@@ -60,35 +63,75 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
     Survey
     """
     sampler = _Sampler(sample_rows, np.random.default_rng(seed))
-    n_rows, known = 0, np.zeros(kinds.count(NUMBER), dtype=np.int64)
+    n_numbers = kinds.count(NUMBER)
+    n_rows, known = 0, np.zeros(n_numbers, dtype=np.int64)
+    low, high = np.full(n_numbers, np.inf), np.full(n_numbers, -np.inf)
     texts: list = [None] * kinds.count(TEXT)
     for X, y in chunks():
         n_rows += len(y)
-        known += (~np.isnan(_numbers(X, kinds))).sum(axis=0)
+        numbers = _numbers(X, kinds)
+        known += (~np.isnan(numbers)).sum(axis=0)
+        low, high = np.fmin(low, _fold(np.fmin, numbers)), np.fmax(high, _fold(np.fmax, numbers))
         for place, column in enumerate(_texts(X, kinds)):
             texts[place] = _added(texts[place], count_texts(column))
         sampler.add(X, y)
     sample, labels = sampler.taken()
-    preparation = build_preparation(
-        sample, kinds, scale=scale, max_categories=max_categories, counts=texts if texts else None
-    ).fit(sample)
-    if len(known):
+    medians = np.zeros(n_numbers)
+    if n_numbers:
         medians = _medians(lambda: (_numbers(X, kinds) for X, _ in chunks()), _numbers(sample, kinds), known, memory)
-        numbers = preparation.named_transformers_["numbers"] if texts else preparation
-        imputer = numbers.steps[0][1] if scale else numbers
-        imputer.statistics_ = medians
-        if scale:
-            scaler = StandardScaler()
-            for X, _ in chunks():
-                scaler.partial_fit(imputer.transform(_number_columns(X, kinds)))
-            numbers.steps[1] = (numbers.steps[1][0], scaler)
+    preparation = TablePreparation(list(categorical), max_categories=max_categories, scale=scale)
+    preparation.feature_names_in_, preparation.n_features_in_ = np.array(names, dtype=object), len(names)
+    preparation.center_ = preparation.factor_ = None
+    preparation.takes_arrays_ = TEXT not in kinds
+    numbers = zip(medians, known, low < high, strict=True)
+    counted = iter(texts)
+    columns = [
+        _number_column(name, n_rows, *next(numbers))
+        if kind == NUMBER
+        else _text_column(name, next(counted), max_categories, name in categorical)
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+    preparation.columns_ = [column for column in columns if column.features]
+    preparation.dropped_ = {column.name: "constant" for column in columns if not column.features}
+    if not preparation.columns_:
+        raise TableError("the table has no column to learn from: all are constant")
+    if scale:
+        scaler = StandardScaler()
+        for X, _ in chunks():
+            scaler.partial_fit(preparation.transform(X))
+        preparation.center_, preparation.factor_ = preparation.scaling_of(scaler.mean_, scaler.scale_)
     distinct = (len(counts) for counts in texts)
     n_texts = {name: next(distinct) for name, kind in zip(names, kinds, strict=True) if kind == TEXT}
     return Survey(preparation, n_rows, sample, labels, n_texts)
 
 
+def count_texts(column):
+    """How often each text of a column occurs, as a Series."""
+    return column.replace("", MISSING).value_counts()
+
+
+def _fold(function, numbers):
+    return function.reduce(numbers, axis=0) if len(numbers) else np.full(numbers.shape[1], np.nan)
+
+
+def _number_column(name, n_rows, median, known, varies) -> Column:
+    forms = [form for form, there in ((VALUE, varies), (GONE, 0 < known < n_rows)) if there]
+    return Column(name, NUMBER, [(form, None) for form in forms], [median if f == VALUE else np.nan for f in forms])
+
+
+def _text_column(name, counts, most, is_categorical) -> Column:
+    distinct, known = len(counts) - (MISSING in counts), int(counts.sum() - counts.get(MISSING, 0))
+    words = [text for text in counts.index if text != MISSING]
+    if not is_categorical and looks_like_dates(words):
+        days = np.array([days_of(text) for text in words])
+        return column_of_dates(name, days, counts[words].to_numpy(), MISSING in counts)
+    if len(counts) < 2 or (not is_categorical and is_identifier(distinct, known)):
+        return Column(name, TEXT, [], [])
+    return column_of_categories(name, counts.to_dict(), most)
+
+
 def _number_columns(X, kinds):
-    return X if TEXT not in kinds else X.iloc[:, [p for p, kind in enumerate(kinds) if kind == NUMBER]]
+    return X.iloc[:, [p for p, kind in enumerate(kinds) if kind == NUMBER]]
 
 
 def _numbers(X, kinds):

@@ -10,11 +10,21 @@ from sklearn.preprocessing import LabelEncoder, TargetEncoder
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic.export.calendar import PARTS
+from svmosaic.export.calendar import PARTS, part_of_date
 from svmosaic.export.preparation import Affine, Preparation
 from svmosaic.tabular.columns import CATEGORY, GONE, MISSING, TABLE, VALUE, Column
 from svmosaic.tabular.formats import TableError
-from svmosaic.tabular.frames import DATE, NUMBER, TEXT, Values, is_frame, looks_like_dates, read_frame, text_of
+from svmosaic.tabular.frames import (
+    DATE,
+    NUMBER,
+    TEXT,
+    Values,
+    is_frame,
+    looks_like_dates,
+    looks_like_numbers,
+    read_frame,
+    text_of,
+)
 
 # Text is an identifier if it has at least so many values, for more than such a share of the rows.
 FEWEST_IDENTIFIERS, IDENTIFIER_SHARE = 10, 0.9
@@ -60,6 +70,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Those that features are made of.
     dropped_ : dict of str to str
         Columns that are left out, and why.
+    takes_arrays_ : bool
+        Whether all columns of the training table were numbers.
     feature_names_in_ : ndarray of str
         All columns of the training table.
     n_features_in_ : int
@@ -96,12 +108,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.fit_transform(X, y)
         return self
 
-    def fit_transform(self, X, y=None, **options):
+    def fit_transform(self, X, y=None):
         """Learn how to prepare a table, and its features, those from means of the target out of fold."""
         table = read_frame(X)
         names = [values.name for values in table]
         self._check_names(names)
         self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
+        self.takes_arrays_ = all(values.kind == NUMBER for values in table)
         self.dropped_: dict = {}
         self.columns_, parts = [], []
         for values in table:
@@ -119,7 +132,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             reasons = ", ".join(f"{name!r} ({reason})" for name, reason in self.dropped_.items())
             raise TableError(f"X has no column to learn from: {reasons}")
         rows = np.concatenate(parts, axis=1)
-        self.center_, self.factor_ = self._scaling(rows) if self.scale else (None, None)
+        self.center_, self.factor_ = None, None
+        if self.scale:
+            self.center_, self.factor_ = self.scaling_of(rows.mean(axis=0), rows.std(axis=0))
         return rows if self.center_ is None else (rows - self.center_) * self.factor_
 
     def transform(self, X):
@@ -138,13 +153,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return transform_columns(X, self.columns_, self.center_, self.factor_, names)
 
     def shown(self, X) -> np.ndarray:
-        """The values of the columns as they stand in a table, in the order of `columns_`, as objects."""
-        names = [column.name for column in self.columns_]
-        found = {v.name: v for v in read_frame(X, names if is_frame(X) else list(self.feature_names_in_))}
-        shown = np.empty((len(found[names[0]].data), len(names)), dtype=object)
-        for c, column in enumerate(self.columns_):
-            values = found[column.name]
-            shown[:, c] = values.as_text() if column.kind != NUMBER else column.read(values)
+        """The values of the columns of `groups` as they stand in a table, as objects."""
+        by_name, (names, _) = {column.name: column for column in self.columns_}, self.groups
+        found = {v.name: v for v in read_frame(X, list(by_name) if is_frame(X) else list(self.feature_names_in_))}
+        shown = np.full((len(next(iter(found.values())).data), len(names)), np.nan, dtype=object)
+        for c, name in enumerate(names):
+            if name in by_name:
+                column, values = by_name[name], found[name]
+                shown[:, c] = values.as_text() if column.kind != NUMBER else column.read(values)
         return shown
 
     def get_feature_names_out(self, input_features=None):
@@ -156,6 +172,19 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def source(self) -> np.ndarray:
         """The index in `columns_` of the column that each feature is made of."""
         return np.repeat(np.arange(len(self.columns_)), [len(column.features) for column in self.columns_])
+
+    @property
+    def groups(self) -> tuple[list, np.ndarray]:
+        """Names of the columns that explanations and exports have, and which of them each feature is made of.
+
+        These are the columns that features are made of or, if the whole table is numbers, all of its columns: then a
+        row can be an array of them.
+        """
+        names = [column.name for column in self.columns_]
+        if not self.takes_arrays_:
+            return names, self.source
+        every = [str(name) for name in self.feature_names_in_]
+        return every, np.array([every.index(name) for name in names])[self.source]
 
     @property
     def columns(self) -> dict:
@@ -174,10 +203,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         steps = [Affine.of(len(fill), fill=fill)] if not np.isnan(fill).all() else []
         if self.center_ is not None:
             steps = [Affine(fill, self.center_, self.factor_)]
+        names, source = self.groups
+        kinds = {column.name: column.kind for column in self.columns_}
         return Preparation(
-            names=[column.name for column in self.columns_],
-            kinds=[column.kind for column in self.columns_],
-            source=self.source,
+            names=names,
+            kinds=[kinds.get(name, NUMBER) for name in names],
+            source=source,
             category=[detail if form == CATEGORY else None for _, form, detail in features],
             missing={c: MISSING for c, column in enumerate(self.columns_) if column.kind == TEXT},
             steps=steps,
@@ -205,10 +236,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             return self._learn_text(Values(name, TEXT, values.as_text()), y, named=True)
         if values.kind == TEXT and looks_like_dates(values.data):
             values = Values(name, DATE, values.as_dates())
+        elif values.kind == TEXT and looks_like_numbers(values.data):
+            values = Values(name, NUMBER, values.as_numbers())
         if values.kind == TEXT:
             return self._learn_text(values, y)
-        forms = [VALUE] if values.kind == NUMBER else ["days", *PARTS]
-        return _filled(Column(name, values.kind, [(form, None) for form in [*forms, GONE]], []), values)
+        return _learn_values(values)
 
     def _order(self, values):
         """The categories of a column in their order, or None."""
@@ -238,7 +270,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def _learn_text(self, values, y, named=False):
         counts = Counter(MISSING if text is None else text for text in values.data)
         known, distinct = len(values.data) - counts[MISSING], len(counts) - (MISSING in counts)
-        if not named and distinct >= FEWEST_IDENTIFIERS and distinct > IDENTIFIER_SHARE * known:
+        if not named and is_identifier(distinct, known):
             self.dropped_[values.name] = "identifier"
             warnings.warn(
                 f"column {values.name!r} is left out: it holds {distinct} different texts in {known} rows, so it only "
@@ -249,10 +281,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             return Column(values.name, TEXT, [], []), np.empty((len(values.data), 0))
         if len(counts) > self.max_categories and y is not None:
             return self._learn_means(values, y)
-        # Of equally frequent ones the choice should not depend on the order of the rows.
-        frequent = sorted(counts, key=lambda text: (-counts[text], text))[: self.max_categories]
-        categories = [(CATEGORY, text) for text in sorted(frequent)]
-        column = Column(values.name, TEXT, categories, [np.nan] * len(categories))
+        column = column_of_categories(values.name, counts, self.max_categories)
         return column, _features(column, values.data)
 
     def _learn_means(self, values, y):
@@ -264,7 +293,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             target, classes = encoder.transform(target), list(encoder.classes_)
             kind = "binary" if len(classes) == 2 else "multiclass"
         texts = np.array([[MISSING if t is None else t] for t in values.data], dtype=object)
-        folds = (StratifiedKFold if classes else KFold)(FOLDS, shuffle=True, random_state=self.random_state)
+        most = int(np.bincount(target).max()) if classes else len(target)
+        folds = (StratifiedKFold if classes else KFold)(
+            max(2, min(FOLDS, most)), shuffle=True, random_state=self.random_state
+        )
         encoder = TargetEncoder(target_type=kind, cv=folds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
@@ -282,10 +314,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         )
         return column, features
 
-    def _scaling(self, rows):
+    def scaling_of(self, mean, spread):
+        """Center and factor of the features, from their means and standard deviations; zeros and ones stay so."""
         scaled = np.array([form != CATEGORY for column in self.columns_ for form, _ in column.features])
-        spread = np.maximum(rows.std(axis=0), np.finfo(float).tiny)
-        return np.where(scaled, rows.mean(axis=0), 0.0), np.where(scaled, 1.0 / spread, 1.0)
+        return np.where(scaled, mean, 0.0), np.where(scaled, 1.0 / np.maximum(spread, np.finfo(float).tiny), 1.0)
 
 
 def transform_columns(X, columns, center=None, factor=None, names=None):
@@ -308,22 +340,73 @@ def transform_columns(X, columns, center=None, factor=None, names=None):
     return rows if center is None else (rows - center) * factor
 
 
+def is_identifier(distinct, known) -> bool:
+    """Whether so many different texts in so many rows only name the rows."""
+    return distinct >= FEWEST_IDENTIFIERS and distinct > IDENTIFIER_SHARE * known
+
+
+def column_of_categories(name, counts, most) -> Column:
+    """A text column with a feature for each of its categories; of more than `most`, for the frequent ones.
+
+    Parameters
+    ----------
+    name : str
+    counts : mapping of str to int
+        How often each text occurs.
+    most : int
+    """
+    if len(counts) > most:
+        # Of equally frequent ones the choice should not depend on the order of the rows.
+        ranked = sorted(counts, key=lambda text: (-counts[text], text))
+        counts = [text for text in ranked[:most] if counts[text] > 1]
+    categories = [(CATEGORY, str(text)) for text in sorted(counts)]
+    return Column(name, TEXT, categories, [np.nan] * len(categories))
+
+
 def _features(column, data):
     out = np.empty((len(data), len(column.features)))
     column.transform(data, out)
     return out
 
 
-def _filled(column, values):
-    """A column of numbers or dates with the medians of its features, and the features."""
-    data = column.read(values)
+def _learn_values(values):
+    """A column of numbers or dates, and its features."""
+    data = Column(values.name, values.kind, [], []).read(values)
     known = data[~np.isnan(data)]
-    there = Column(column.name, column.kind, column.features, [np.nan] * len(column.features))
-    features = _features(there, known)
-    fill = [float(np.median(features[:, f])) if len(known) else 0.0 for f in range(len(column.features))]
-    fill = [np.nan if form == GONE else value for (form, _), value in zip(column.features, fill, strict=True)]
-    column = Column(column.name, column.kind, column.features, fill)
+    if values.kind == DATE:
+        days, counts = np.unique(known, return_counts=True)
+        column = column_of_dates(values.name, days, counts, len(known) < len(data))
+    else:
+        median = float(np.median(known)) if len(known) else 0.0
+        column = Column(values.name, NUMBER, [(VALUE, None), (GONE, None)], [median, np.nan])
     return column, _features(column, data)
+
+
+def column_of_dates(name, days, counts, some_missing) -> Column:
+    """A column of dates with its parts, those that never change excepted.
+
+    Parameters
+    ----------
+    name : str
+    days : ndarray
+        The dates that occur.
+    counts : ndarray of int
+        How often each does.
+    some_missing : bool
+    """
+    forms = ["days", *PARTS]
+    parts = [part_of_date(form, days, np.floor) for form in forms]
+    kept = [f for f, part in enumerate(parts) if len(part) and (part != part[0]).any()]
+    features = [(forms[f], None) for f in kept] + [(GONE, None)] * some_missing
+    fill = [_weighted_median(parts[f], counts) for f in kept] + [np.nan] * some_missing
+    return Column(name, DATE, features, fill)
+
+
+def _weighted_median(values, counts) -> float:
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(counts[order])
+    ranks = np.array([(total[-1] - 1) // 2, total[-1] // 2])
+    return float(np.mean(values[order][np.searchsorted(total, ranks, side="right")]))
 
 
 def _only(column, kept):

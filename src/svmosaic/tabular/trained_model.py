@@ -12,7 +12,7 @@ from svmosaic.explain import count_regions, explain, regions_table
 from svmosaic.export.files import ModelFileError, load, save
 from svmosaic.heads import head_of
 from svmosaic.tabular.formats import Dialect, Table, TableError, to_csr
-from svmosaic.tabular.preparation import NUMBER, TEXT, prepared_names, to_input
+from svmosaic.tabular.preparation import NUMBER, TEXT, TablePreparation, prepared_names, to_input
 
 SAMPLE_ROWS = 2000
 
@@ -76,6 +76,12 @@ class TrainedModel:
         return Dialect.of(self.facts.get("dialect"))
 
     @property
+    def table_preparation(self):
+        """The preparation, if it is a `TablePreparation`; None for sparse rows and models of earlier versions."""
+        preparation = self.pipeline.steps[0][1]
+        return preparation if isinstance(preparation, TablePreparation) else None
+
+    @property
     def prepared_names(self) -> list[str]:
         """Names of the features that the classifier sees."""
         return prepared_names(self.pipeline.steps[0][1], self.feature_names)
@@ -103,7 +109,9 @@ class TrainedModel:
             raise TableError(
                 f"the model was trained on columns {_list(self.feature_names)}; {name} lacks {_list(missing)}"
             )
-        return to_input(X, [str(n) for n in self.feature_names], self.kinds, first_row, self.missing_texts)
+        rows = to_input(X, [str(n) for n in self.feature_names], self.kinds, first_row, self.missing_texts)
+        # Preparations of earlier versions learned columns of numbers as arrays.
+        return rows if self.table_preparation is not None or TEXT in self.kinds else rows.to_numpy()
 
     def _sparse_rows(self, X, name):
         if not (sparse.issparse(X) and self.sparse):
@@ -137,14 +145,26 @@ class TrainedModel:
         return self.pipeline[:-1].transform(self.rows(X, name))
 
     def explain(self, X, name="the table"):
-        """An `Explanation` of a few rows, with the names of the prepared features."""
-        rows = self.prepared(X, name)
-        return explain(self.estimator.mosaic_, rows, head_of(self.estimator), self.prepared_names)
+        """An `Explanation` of a few rows, in the columns of the table (of older models, in prepared features)."""
+        return self.explain_rows(self.rows(X, name))
+
+    def explain_rows(self, rows):
+        """The same of rows as `rows` returns them."""
+        prepared = self.pipeline[:-1].transform(rows)
+        account = explain(self.estimator.mosaic_, prepared, head_of(self.estimator), self.prepared_names)
+        if self.table_preparation is None:
+            return account
+        names, source = self._groups
+        return account.grouped(names, source, self.table_preparation.shown(rows))
+
+    @property
+    def _groups(self):
+        return None if self.table_preparation is None else self.table_preparation.groups
 
     def regions(self):
         """One line per tile: a `Table` of columns, on the training rows, or on the sample where no more is known."""
         mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
-        return regions_table(mosaic, self._region_counts(), head, self.prepared_names)
+        return regions_table(mosaic, self._region_counts(), head, self.prepared_names, groups=self._groups)
 
     def _region_counts(self):
         """Of the training rows, or of the sample where no more is known."""

@@ -17,15 +17,16 @@ def to_c(estimator, path, *, name=None):
     The C functions take one row of float32. Products of rows with weights are accumulated in float32, as by the scoring
     engine; what decides the weights of a gate once its tiles are chosen is accumulated in double.
 
-    With a pipeline of imputers and scalers, or a trained model, they take the columns as they stand in the table, NaN
-    for a missing value. `NAME_predict` of a regressor returns the value (of several targets, it writes the values), and
-    there are no classes. There is `NAME_explain` for models whose scores are sums over features; the header says why
-    there is none for others.
+    With a pipeline of imputers, scalers and one-hot encoders, a trained model, or a model that was fitted to a table,
+    they take the columns as they stand in the table, NaN for a missing value. In place of text a row has the number
+    that `NAME_text` gives for it, in place of a date its days since 1970-01-01. `NAME_predict` of a regressor returns
+    the value (of several targets, it writes the values), and there are no classes. There is `NAME_explain` for models
+    whose scores are sums over features; the header says why there is none for others.
 
     Parameters
     ----------
     estimator : fitted estimator of this library, pipeline that ends in one, or TrainedModel
-        Without a feature map, and without columns of text.
+        Without a feature map.
     path : str or path
         Of the C file; its header gets the suffix .h.
     name : str, optional

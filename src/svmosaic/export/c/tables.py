@@ -22,6 +22,13 @@ def array(name, values, ctype="float", *, missing=False):
     return f"static const {ctype} {name}[{len(words)}] = {{\n" + ",\n".join(lines) + "\n};\n"
 
 
+def c_string(text) -> str:
+    """A text as C writes it, in UTF-8."""
+    # Everything but plain characters as three octal digits: no escape can run into what follows it.
+    plain = set(range(32, 127)) - set(b'"\\?@')
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in str(text).encode()) + '"'
+
+
 def number(text):
     """With a point or an exponent, so that C takes it for a floating number."""
     return text if re.search(r"[.e]", text) else text + ".0"

@@ -8,7 +8,8 @@ from svmosaic.export.c.calibrations import CALIBRATIONS
 from svmosaic.export.c.curves import curves
 from svmosaic.export.c.densities import FORMS
 from svmosaic.export.c.gates import GATES
-from svmosaic.export.c.tables import CExportError, array
+from svmosaic.export.c.preparation import TEXT_HEADER, raw_features, text_function
+from svmosaic.export.c.tables import CExportError, array, c_string
 from svmosaic.export.preparation import Affine
 from svmosaic.export.visitor import Target, Whole
 
@@ -40,6 +41,7 @@ class CTarget(Target):
         self.sections: list[str] = []
         self.steps: list[Affine] = []
         self.columns = ""
+        self.raw: tuple[list[str], str] | None = None
         self.n_outputs = self.n_tiles = 1
         self.explanation = ""
         self.curves = False
@@ -47,13 +49,8 @@ class CTarget(Target):
     def begin(self, whole: Whole):
         """Nothing but the steps of the preparation: they are written in front of the scores."""
         preparation = whole.preparation
-        words = preparation.text_columns
-        if words:
-            raise self.error(
-                f"the C functions take numbers only, and the model has columns of text ({', '.join(words[:5])}): "
-                "export it as ONNX or JavaScript, or train it with --drop on these columns, or with columns of numbers "
-                "in their place"
-            )
+        if not preparation.takes_numbers or any(preparation.part):
+            self.raw = raw_features(preparation)
         self.n_outputs = whole.n_outputs
         self.steps = list(preparation.steps)
         if not preparation.takes_columns_as_they_are:
@@ -93,7 +90,7 @@ class CTarget(Target):
             )
         text = self._of_tiles(_EXPLAIN).replace("@ADD@", add)
         text = text.replace("@PREPARE@", prepare).replace("@GIVEN@", given).replace("@COLUMN@", column)
-        self.sections.append(text)
+        self.sections += [text] if self.raw is None else [self.columns, text]
         self.explanation = _EXPLAIN_HEADER
 
     def _of_tiles(self, text):
@@ -107,7 +104,7 @@ class CTarget(Target):
         given, prepare = self._names()
         if given == "x":
             return text.replace("@GIVEN@", given).replace("@PREPARE@", prepare)
-        tables, lines = [self.columns] if self.columns else [], []
+        tables, lines = [self.columns] if self.columns and self.raw is None else [], []
         for k, step in enumerate(self.steps):
             if step.fills:
                 tables.append(array(f"fill_{k}", step.fill, missing=True))
@@ -116,7 +113,12 @@ class CTarget(Target):
                 tables += [array(f"center_{k}", step.center), array(f"factor_{k}", step.factor)]
                 lines.append(f"    value = (value - center_{k}[f]) * factor_{k}[f];\n")
         column = "column_of[f]" if self.columns else "f"
-        function = _PREPARE.replace("@COLUMN@", column).replace("@STEPS@", "".join(lines))
+        function = _PREPARE.replace("@STEPS@", "".join(lines))
+        if self.raw is None:
+            function = function.replace("@RAW@", "").replace("@VALUE@", f"given[{column}]")
+        else:
+            tables += self.raw[0]
+            function = function.replace("@RAW@", self.raw[1]).replace("@VALUE@", "x[f]")
         text = text.replace("@GIVEN@", given).replace("@PREPARE@", prepare)
         return "\n".join([*tables, function, text])
 
@@ -145,22 +147,26 @@ class CTarget(Target):
             parts.append(_PREDICT_VALUE if whole.one_value else _PREDICT_VALUES)
             head = _VALUES_HEADER.replace("@PREDICT@", _VALUE_HEADER if whole.one_value else _SEVERAL_VALUES_HEADER)
         else:
-            labels = ", ".join(_c_string(label) for label in whole.classes)
+            labels = ", ".join(c_string(label) for label in whole.classes)
             parts.append(_PREDICT_BY_SCORE if probabilities is None else probabilities)
             parts.append(f"const char *const @NAME@_classes[@CLASSES@] = {{{labels}}};\n")
             head = _HEADER.replace("@PROBABILITIES@", "" if probabilities is None else _PROBABILITIES_HEADER)
+        text = bool(whole.preparation.text_columns)
+        head = head.replace("@TEXT@", TEXT_HEADER if text else "")
+        if text:
+            parts.append(text_function(whole.preparation))
+        named = whole.named and not whole.preparation.takes_numbers
+        head = head.replace("@NAMES@", _NAMES_HEADER if named else "")
+        if named:
+            names = ", ".join(map(c_string, whole.preparation.names))
+            parts.append(f"const char *const @NAME@_columns[@COLUMNS@] = {{{names}}};\n")
+        parts[0] = parts[0].replace("@STRINGS@", "#include <string.h>\n" if text else "")
         head = head.replace("@EXPLAIN@", self.explanation or f"/* There is no explain: {self.unexplained}. */\n")
         return _fill("\n".join(parts), values), _fill(head, values)
 
 
 def _fill(text, values):
     return re.sub(r"@([A-Z]+)@", lambda match: str(values[match[1]]), text)
-
-
-def _c_string(label):
-    # Everything but plain characters as three octal digits: no escape can run into what follows it.
-    plain = set(range(32, 127)) - set(b'"\\?@')
-    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in str(label).encode()) + '"'
 
 
 # ---- the text ----------------------------------------------------------------------------------------------------
@@ -178,6 +184,7 @@ enum { @NAME@_n_features = @COLUMNS@, @NAME@_n_outputs = @OUTPUTS@, @NAME@_n_cla
 /* The names of the classes, in the order of predict. */
 extern const char *const @NAME@_classes[@CLASSES@];
 
+@NAMES@@TEXT@
 /* Scores of one row: one for two classes (positive: the second), else one per class. */
 void @NAME@_scores(const float *x, float *scores);
 @PROBABILITIES@
@@ -191,6 +198,12 @@ int @NAME@_predict(const float *x);
 #endif
 """
 
+_NAMES_HEADER = """
+/* The columns of a row, in its order. A missing value is NAN, a date its days since 1970-01-01, and a text the number
+   that @NAME@_text gives for it. */
+extern const char *const @NAME@_columns[@COLUMNS@];
+"""
+
 _VALUES_HEADER = """/* @MODEL@ of svmosaic @VERSION@: @TILES@ tiles, @COLUMNS@ features, @OUTPUTS@ targets. */
 #ifndef @GUARD@
 #define @GUARD@
@@ -201,6 +214,7 @@ extern "C" {
 
 enum { @NAME@_n_features = @COLUMNS@, @NAME@_n_outputs = @OUTPUTS@ };
 
+@NAMES@@TEXT@
 /* The values of one row, one per target. */
 void @NAME@_scores(const float *x, float *values);
 
@@ -235,7 +249,7 @@ _TOP = """/* @MODEL@ written by svmosaic @VERSION@. C99; needs expf and sqrtf, a
 #include "@HEADER@"
 
 #include <math.h>
-
+@STRINGS@
 #define COLUMNS @COLUMNS@
 #define FEATURES @FEATURES@
 #define OUTPUTS @OUTPUTS@
@@ -317,8 +331,8 @@ _SCORES_FUNCTION = """void @NAME@_scores(const float *x, float *scores) {
 
 _PREPARE = """/* Rows as they are measured; a missing value is NaN. */
 static void prepare(const float *given, float *x) {
-  for (int f = 0; f < FEATURES; ++f) {
-    float value = given[@COLUMN@];
+@RAW@  for (int f = 0; f < FEATURES; ++f) {
+    float value = @VALUE@;
 @STEPS@    x[f] = value;
   }
 }

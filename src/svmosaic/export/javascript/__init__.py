@@ -7,7 +7,7 @@ from svmosaic.export.visitor import write
 __all__ = ["JavaScriptExportError", "JavaScriptTarget", "to_javascript"]
 
 
-def to_javascript(estimator, path=None):
+def to_javascript(estimator, path=None, *, weight_digits=None):
     """A fitted estimator as an ES module.
 
     The module exports `predict(row)`, `scores(row)`, `predictProba(row)` and `explain(row)`, and the constants
@@ -25,13 +25,15 @@ def to_javascript(estimator, path=None):
         Without a feature map. Of pipelines, imputers, scalers and one-hot encoders are known.
     path : str or path, optional
         Where to write the module, by custom with the suffix .js or .mjs.
+    weight_digits : int, optional
+        Significant digits of the weights of the tiles, for a smaller file; all of them if not given.
 
     Returns
     -------
     str
         The text of the module.
     """
-    text = write(estimator, JavaScriptTarget(), explain=None)
+    text = write(estimator, JavaScriptTarget(weight_digits), explain=None)
     if path is not None:
         write_text(path, text)
     return text

@@ -80,12 +80,8 @@ export function explain(row) {
 
 function prepared(row) {
   const values = Array.isArray(row) || ArrayBuffer.isView(row) ? fromArray(row) : fromObject(row);
-  const cells = values.map((value, at) => (columns[at].kind === "text" ? text(value, at) : number(value, at)));
-  const x = new Float64Array(MODEL.source.length);
-  for (let f = 0; f < x.length; ++f) {
-    const cell = cells[MODEL.source[f]];
-    x[f] = MODEL.category[f] === null ? cell : cell === MODEL.category[f] ? 1 : 0;
-  }
+  const cells = values.map((value, at) => CELLS[columns[at].kind](value, at));
+  const x = Float64Array.from(MODEL.source, (at, f) => feature(f, cells[at], at));
   for (const step of MODEL.steps)
     for (let f = 0; f < x.length; ++f) {
       const value = Number.isNaN(x[f]) && step.fill[f] !== null ? step.fill[f] : x[f];
@@ -94,6 +90,26 @@ function prepared(row) {
   const missing = x.findIndex(Number.isNaN);
   if (missing >= 0) throw new Error(`${named(MODEL.source[missing])} is missing, and the model has nothing to put in its place`);
   return x;
+}
+
+function feature(f, cell, at) {
+  const part = MODEL.part[f];
+  if (part === "missing") return Number.isNaN(cell) || cell === "" || cell === MODEL.missing[at] ? 1 : 0;
+  if (part !== null) return partOfDate(part, cell);
+  if (TABLES[f] !== null) return TABLES[f].has(cell) ? TABLES[f].get(cell) : MODEL.table[f].otherwise;
+  return MODEL.category[f] === null ? cell : cell === MODEL.category[f] ? 1 : 0;
+}
+
+const TABLES = MODEL.table.map((table) => (table === null ? null : new Map(table.entries)));
+
+/** Of the days since 1970-01-01: months and days count from 1, weekdays from 0 (Monday). */
+function partOfDate(part, days) {
+  if (part === "days" || Number.isNaN(days)) return days;
+  const whole = Math.floor(days);
+  if (part === "hour") return (days - whole) * 24;
+  if (part === "weekday") return (((whole + 3) % 7) + 7) % 7;
+  const date = new Date(whole * 86400000);
+  return part === "month" ? date.getUTCMonth() + 1 : date.getUTCDate();
 }
 
 function fromArray(row) {
@@ -113,7 +129,7 @@ const named = (at) => `column ${JSON.stringify(columns[at].name)}`;
 
 function number(value, at) {
   if (value === null || value === undefined || value === "" || Number.isNaN(value)) return NaN;
-  const found = typeof value === "string" ? Number(value) : value;
+  const found = typeof value === "string" || typeof value === "boolean" ? Number(value) : value;
   if (typeof found !== "number" || !Number.isFinite(found))
     throw new Error(`${named(at)} must be a finite number or null, got ${JSON.stringify(value) ?? String(value)}`);
   return found;
@@ -129,6 +145,18 @@ function text(value, at) {
   const isMissing = found === "" || (MODEL.missingTexts !== null && MODEL.missingTexts.includes(found));
   return isMissing && MODEL.missing[at] !== null ? MODEL.missing[at] : found;
 }
+
+/** Days since 1970-01-01 of a Date (its UTC), of text such as 2026-01-31 or 2026-01-31 12:00, or of the days themselves. */
+function days(value, at) {
+  if (value instanceof Date) return value.getTime() / 86400000;
+  if (typeof value !== "string" || value === "") return number(value, at);
+  const iso = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?$/;
+  const time = iso.test(value) ? Date.parse(`${value.replace(" ", "T")}${value.length > 10 ? "Z" : ""}`) : NaN;
+  if (Number.isNaN(time)) throw new Error(`${named(at)} must be a date or null, got ${JSON.stringify(value)}`);
+  return time / 86400000;
+}
+
+const CELLS = { number, text, date: days };
 
 // ---- scores -------------------------------------------------------------------------------------------------------
 

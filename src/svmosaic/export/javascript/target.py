@@ -131,7 +131,13 @@ def _fusion(target, form, rows):
 
 
 class JavaScriptTarget(Target):
-    """The description of one model, `model`, which `runtime.js` reads."""
+    """The description of one model, `model`, which `runtime.js` reads.
+
+    Parameters
+    ----------
+    weight_digits : int, optional
+        Digits of the tiles' weights; all of them if not given. Thresholds and centers keep theirs.
+    """
 
     language = "JavaScript"
     error = JavaScriptExportError
@@ -152,7 +158,8 @@ class JavaScriptTarget(Target):
     links = ("identity", "vote", "posterior")
     heads = ("Classify", "Regress")
 
-    def __init__(self):
+    def __init__(self, weight_digits=None):
+        self.weight_digits = weight_digits
         self.model = {"scaling": None, "ramps": None, "form": None}
 
     def begin(self, whole: Whole):
@@ -164,8 +171,15 @@ class JavaScriptTarget(Target):
             "category": prepared.category,
             "missing": [prepared.missing.get(column) for column in range(prepared.n_columns)],
             "missingTexts": prepared.missing_texts,
+            "part": [prepared.part_of(f) for f in range(len(prepared.source))],
+            "table": [self._table(prepared.tables.get(f)) for f in range(len(prepared.source))],
             "steps": [{"fill": s.fill, "center": s.center, "factor": s.factor} for s in prepared.steps],
         }
+
+    @staticmethod
+    def _table(table):
+        """Pairs, since an object could not have all texts as keys."""
+        return None if table is None else {"entries": list(table[0].items()), "otherwise": table[1]}
 
     def scale(self, center, factor, rows):
         """One more description."""
@@ -199,10 +213,15 @@ class JavaScriptTarget(Target):
             "calibration": probabilities,
             "unexplained": self.unexplained,
         }
-        lines = [f"  {json.dumps(key)}: {_json(value, self.error, key)}" for key, value in self.model.items()]
+        lines = [f"  {json.dumps(key)}: {self._written(key, value)}" for key, value in self.model.items()]
         head = f"// {whole.name} written by svmosaic {__version__}: an ES module without dependencies."
         body = ",\n".join(lines)
         return f"{head}\nconst MODEL = {{\n{body}\n}};\n\n{_RUNTIME.read_text()}"
+
+    def _written(self, key, value):
+        if key != "coef" or self.weight_digits is None:
+            return _json(value, self.error, key)
+        return f"[{','.join(f'{v:.{self.weight_digits}g}' for v in np.ravel(value))}]"
 
 
 _RUNTIME = Path(__file__).with_name("runtime.js")

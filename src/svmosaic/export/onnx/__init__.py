@@ -28,10 +28,11 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
     `probabilities` of shape (n, n_classes), and `scores`, of shape (n, 1) for two classes (positive: the second) or
     (n, n_classes). A regressor has one output, `variable`, of shape (n, n_targets).
 
-    With a pipeline or a trained model the graph takes the columns as they stand in the table, NaN for missing numbers.
-    If some are text, there is one input of shape (n, 1) per column, called as the column as far as ONNX allows, and
-    missing text is "". The metadata entry `columns` is a JSON object from the inputs to the columns. Its outputs are
-    those of skl2onnx: `label` and `probabilities`, which without a calibration are the scores, (-s, s) for two classes.
+    With a pipeline, a trained model or a model that was fitted to a table the graph takes the columns as they stand in
+    the table, NaN for missing numbers. If some are text or dates, there is one input of shape (n, 1) per column, called
+    as the column as far as ONNX allows; missing text is "", and a date is a double, its days since 1970-01-01. The
+    metadata entry `columns` is a JSON object from the inputs to the columns. The outputs of the first two are those of
+    skl2onnx: `label` and `probabilities`, which without a calibration are the scores, (-s, s) for two classes.
 
     Parameters
     ----------
@@ -93,14 +94,15 @@ def _assembled(whole, target, label, probabilities, scores):
         [helper.make_tensor_value_info(name, kind, shape) for name, _, kind, shape in outputs],
         graph.constants,
     )
+    opsets = [helper.make_opsetid("", graph.opset)] + [helper.make_opsetid("ai.onnx.ml", 2)] * graph.ml
     model = helper.make_model(
-        proto, opset_imports=[helper.make_opsetid("", graph.opset)], producer_name="svmosaic",
+        proto, opset_imports=opsets, producer_name="svmosaic",
         producer_version=__version__, ir_version=8 if graph.opset == OPSET else 9,
     )  # fmt: skip
     if whole.named:
         names = whole.preparation.names
-        text = bool(whole.preparation.text_columns)
-        columns = dict(zip(input_names(names), names, strict=True)) if text else {"X": names}
+        together = whole.preparation.takes_numbers
+        columns = {"X": names} if together else dict(zip(input_names(names), names, strict=True))
         helper.set_model_props(model, {"columns": json.dumps(columns)})
     onnx.checker.check_model(model)
     return model

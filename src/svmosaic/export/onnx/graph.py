@@ -25,10 +25,12 @@ class Graph:
     ----------
     opset : int
         The version of the operators, raised by whoever needs a later one before the first node is added.
+    ml : bool
+        Whether there are nodes of the domain ai.onnx.ml.
     """
 
     def __init__(self, dtype, unique=None):
-        self.dtype, self.nodes, self.constants, self.opset = dtype, [], [], OPSET
+        self.dtype, self.nodes, self.constants, self.opset, self.ml = dtype, [], [], OPSET, False
         self._unique = unique or (lambda stem: f"{stem}_{len(self.nodes)}_{len(self.constants)}")
 
     def constant(self, value, dtype=np.float64):

@@ -5,6 +5,7 @@ import re
 import numpy as np
 from onnx import TensorProto, helper
 
+from svmosaic.export.calendar import part_of_date
 from svmosaic.export.preparation import BLANKS
 
 # RegexFullMatch came with 20. There is no operator that strips text, but this one can look past the blanks.
@@ -40,24 +41,28 @@ def write_preparation(graph, preparation):
     Returns
     -------
     inputs : list of ValueInfoProto
-        One, X, with all columns if they are numbers; otherwise one of shape (n, 1) per column.
+        One, X, with all columns if they are numbers; otherwise one of shape (n, 1) per column. Dates are doubles,
+        their days since 1970-01-01.
     rows : str
     """
     element = helper.np_dtype_to_tensor_dtype(graph.dtype)
-    if not preparation.text_columns:
+    if preparation.takes_numbers:
         rows = "X"
         inputs = [helper.make_tensor_value_info("X", element, [None, preparation.n_columns])]
         if not preparation.takes_columns_as_they_are:
             rows = graph.add("Gather", rows, graph.integers(preparation.source), axis=1)
+        if "missing" in preparation.part:
+            asked = graph.constant([[part == "missing" for part in preparation.part]], bool)
+            rows = graph.add("Where", asked, _is_missing(graph, rows), rows)
     else:
         graph.opset = TEXT_OPSET
-        types = {"number": element, "text": TensorProto.STRING}
+        types = {"number": element, "text": TensorProto.STRING, "date": TensorProto.DOUBLE}
         names = input_names(preparation.names)
         inputs = [
             helper.make_tensor_value_info(name, types[kind], [None, 1])
             for name, kind in zip(names, preparation.kinds, strict=True)
         ]
-        rows = graph.concat([_feature(graph, preparation, f, names) for f in range(len(preparation.source))])
+        rows = graph.concat(list(_features(graph, preparation, names)))
     for step in preparation.steps:
         rows = write_affine(graph, rows, step)
     return inputs, rows
@@ -85,17 +90,86 @@ def write_ramps(graph, rows, ramps):
     return rows
 
 
-def _feature(graph, preparation, f, names):
-    """One column of numbers, or of ones and zeros, of shape (n, 1)."""
+def _features(graph, preparation, names):
+    """Columns of shape (n, 1) or wider, in the order of the features."""
+    done = -1
+    for f, column in enumerate(preparation.source):
+        kind, name = preparation.kinds[column], names[column]
+        if kind == "text" and _looked_up(preparation, column):
+            if column != done:  # all features of the column, which are next to each other
+                yield _lookup(graph, preparation, column, name)
+            done = column
+        elif kind == "text":
+            yield _category(graph, preparation, f, name)
+        elif preparation.part_of(f) == "missing":
+            yield _is_missing(graph, name)
+        elif kind == "date":
+            part = part_of_date(preparation.part_of(f), _Tensor(graph, name), _Tensor.floor)
+            yield graph.cast(part.name, graph.dtype)
+        else:
+            yield name
+
+
+def _is_missing(graph, values):
+    return graph.cast(graph.add("IsNaN", values), graph.dtype)
+
+
+def _looked_up(preparation, column) -> bool:
+    """Whether the features of a text column are looked up in a table; regular expressions can strip it of blanks."""
+    if not preparation.part:
+        return False
+    return preparation.missing_texts is None or any(preparation.source[f] == column for f in preparation.tables)
+
+
+def _lookup(graph, preparation, column, name):
+    """The line of features of each text."""
+    _, texts, lines = preparation.lines_of_text(column)
+    keys = {text: k for k, text in enumerate(texts)}
+    keys |= dict.fromkeys(["", *(preparation.missing_texts or ())], len(texts))
+    graph.ml = True
+    index = graph.add(
+        "LabelEncoder", name, domain="ai.onnx.ml", keys_strings=list(keys), values_int64s=list(keys.values()),
+        default_int64=len(texts) + 1,
+    )  # fmt: skip
+    found = graph.add("Gather", graph.constant(lines, graph.dtype), index, axis=0)
+    return graph.add("Reshape", found, graph.integers([-1, lines.shape[1]]))
+
+
+class _Tensor:
+    """A tensor of doubles with the four operations, which are written into the graph."""
+
+    def __init__(self, graph, name):
+        self.graph, self.name = graph, name
+
+    def _with(self, kind, other):
+        other = other.name if isinstance(other, _Tensor) else self.graph.constant(other)
+        return _Tensor(self.graph, self.graph.add(kind, self.name, other))
+
+    def __add__(self, other):
+        return self._with("Add", other)
+
+    def __sub__(self, other):
+        return self._with("Sub", other)
+
+    def __mul__(self, other):
+        return self._with("Mul", other)
+
+    def __truediv__(self, other):
+        return self._with("Div", other)
+
+    def floor(self):
+        return _Tensor(self.graph, self.graph.add("Floor", self.name))
+
+
+def _category(graph, preparation, f, name):
+    """One column of ones and zeros, of shape (n, 1)."""
     column, category = int(preparation.source[f]), preparation.category[f]
-    if category is None:
-        return names[column]
-    texts = [category]
-    if category == preparation.missing.get(column):
+    texts = [] if category is None else [category]
+    if category is None or category == preparation.missing.get(column):
         texts += ["", *(preparation.missing_texts or ())]
     pattern = f"(?:{'|'.join(dict.fromkeys(map(_literal, texts)))})"
     blanks = "" if preparation.missing_texts is None else f"[{_literal(BLANKS)}]*"
-    return graph.cast(graph.add("RegexFullMatch", names[column], pattern=blanks + pattern + blanks), graph.dtype)
+    return graph.cast(graph.add("RegexFullMatch", name, pattern=blanks + pattern + blanks), graph.dtype)
 
 
 def _literal(text):

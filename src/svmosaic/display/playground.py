@@ -1,0 +1,27 @@
+"""The playground: one HTML page in which mosaics learn points that one draws."""
+
+from importlib import resources
+
+
+def playground_page() -> str:
+    """The page, which a browser opens without a network.
+
+    A small trainer in JavaScript, `playground.js`, fits linear SVMs, k-means cells, clustered SVMs and locally linear
+    SVMs, straight or with pieces, to points in the plane, and the page shows the frames of the fit.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from svmosaic.display import playground_page
+    >>> "<title>svmosaic playground</title>" in playground_page()
+    True
+    """
+    folder = resources.files("svmosaic.display")
+    parts = {"TRAINER": "playground.js", "PAGE": "playground_page.js"}
+    page = folder.joinpath("playground.html").read_text(encoding="utf-8")
+    for mark, name in parts.items():
+        page = page.replace(f"<!--{mark}-->", folder.joinpath(name).read_text(encoding="utf-8"))
+    return page
