@@ -9,9 +9,10 @@ from svmosaic.models._families import NAMES
 from svmosaic.models._progress import Progress
 from svmosaic.search.candidates import FAMILIES
 from svmosaic.search.choice import Found, choose, finish, finish_linear
-from svmosaic.search.climb import COUNTED_ROWS, Search
+from svmosaic.search.climb import Search
 from svmosaic.search.leaderboard import Leaderboard
 from svmosaic.search.rungs import folds_of
+from svmosaic.search.trials import COUNTED_ROWS
 
 
 class SearchMixin:
