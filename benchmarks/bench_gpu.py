@@ -1,10 +1,12 @@
 """Learned gates on an accelerator: seconds to train and to predict, compile time apart.
 
-Needs NumPy and JAX, and the .npz files of covertype and MNIST in the folder SVMOSAIC_DATA; neither scikit-learn nor the
+The learner itself, without the estimator; bench_devices.py has that, on covertype.
+
+Needs NumPy and JAX, and the .npz file of MNIST in the folder SVMOSAIC_DATA; neither scikit-learn nor the
 compiled core. Settings are fixed; nothing is chosen here.
 
     python benchmarks/bench_gpu.py                                # everything; writes benchmarks/results/gpu.json
-    python benchmarks/bench_gpu.py --tasks "covertype, class 2" MNIST
+    python benchmarks/bench_gpu.py --tasks MNIST scaling
     python benchmarks/bench_gpu.py --out folder                   # writes folder/gpu.json
     python benchmarks/bench_gpu.py --quick                        # small and synthetic, on any device; writes nothing
 """
@@ -47,69 +49,38 @@ class Task:
     decay: float = 0.01
     dropout: float = 0.0
     loss: str = "squared_hinge"
-    pieces: int = 0
     data: dict = field(default_factory=dict)
 
 
 TASKS = {
-    "covertype, class 2": Task(1000, 40, 8192, neighbors=4, pieces=12, data={"name": "covtype", "positive": 2}),
-    "covertype, seven classes": Task(
-        1000, 100, 2048, components=24, neighbors=4, decay=0.03, pieces=24, data={"name": "covtype"}
-    ),
     "MNIST": Task(100, 40, 256, components=None, neighbors=16, data={"name": "mnist"}),
     "ten million rows": Task(256, 2, 8192, data={"name": "synthetic", "rows": 10_000_000}),
 }
 SCALING = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 50_000_000)
-QUICK = {"quick": Task(16, 2, 256, components=4, pieces=4, data={"name": "synthetic", "rows": 4000})}
+QUICK = {"quick": Task(16, 2, 256, components=4, data={"name": "synthetic", "rows": 4000})}
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
 def rows_of(task):
-    """Training and test rows, standardized, with pieces; labels as positions of the classes."""
+    """Training and test rows, standardized; labels as positions of the classes."""
     name = task.data["name"]
     if name == "synthetic":
         X, y = synthetic(task.data["rows"] + 100_000)
         X, X_test, y, y_test = X[100_000:], X[:100_000], y[100_000:], y[:100_000]
     else:
         arrays = np.load(Path(os.environ["SVMOSAIC_DATA"]) / f"{name}.npz")
-        if "X_train" in arrays:
-            X, y, X_test, y_test = (arrays[key] for key in ("X_train", "y_train", "X_test", "y_test"))
-        else:  # shuffled and cut as svmosaic.datasets.load does
-            order = np.random.RandomState(0).permutation(len(arrays["y"]))
-            n_test = round(0.1 * len(order))
-            test, train = np.sort(order[:n_test]), np.sort(order[n_test:])
-            X, y, X_test, y_test = arrays["X"][train], arrays["y"][train], arrays["X"][test], arrays["y"][test]
+        X, y, X_test, y_test = (arrays[key] for key in ("X_train", "y_train", "X_test", "y_test"))
         X, X_test = X.astype(np.float32), X_test.astype(np.float32)
-    if "positive" in task.data:
-        y, y_test = (y == task.data["positive"]).astype(int), (y_test == task.data["positive"]).astype(int)
     classes = np.unique(y)
     y, y_test = np.searchsorted(classes, y), np.searchsorted(classes, y_test)
     if name == "mnist":  # pixels that are hardly ever inked are noise once they are standardized
         X, X_test = (5 * part / np.linalg.norm(part, axis=1, keepdims=True) for part in (X, X_test))
         return X, y, X_test, y_test
     mean, std = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-12)
-    hats = [hats_of(X[:, f], task.pieces) for f in range(X.shape[1])] if task.pieces else []
-    return encoded(X, mean, std, hats), y, encoded(X_test, mean, std, hats), y_test
-
-
-def encoded(X, mean, std, hats):
-    """Standardized and clipped columns, and the hat functions of those with knots."""
-    columns = [np.clip((X - mean) / std, -5, 5)]
-    for f, knots in enumerate(hats):
-        if len(knots):
-            places = np.interp(X[:, f], knots, np.arange(len(knots)))
-            columns.append(np.maximum(0, 1 - np.abs(places[:, None] - np.arange(len(knots)))).astype(np.float32))
-    return np.hstack(columns).astype(np.float32)
-
-
-def hats_of(column, n_pieces):
-    """Knots at quantiles; none for a column with two values."""
-    sample = column[:: max(1, len(column) // SAMPLE)]
-    if len(np.unique(sample)) <= 2:
-        return np.zeros(0)
-    return np.unique(np.quantile(sample, np.linspace(0, 1, n_pieces)))
+    X, X_test = (np.clip((part - mean) / std, -5, 5) for part in (X, X_test))
+    return X, y, X_test, y_test
 
 
 def synthetic(n_rows, n_features=50, seed=0):

@@ -23,7 +23,7 @@ BIG = "LightGBM, 500 trees, 127 leaves"
 STYLE = {"learnt": ("#0072B2", "o"), "learnt, tree": ("#000000", "s"), "fixed": ("#E69F00", "^")}
 
 
-def parts(report, _):
+def parts(report, *_):
     sets = [name for name in ("ijcnn1", "letter", "satimage", "mnist", "covtype") if name in report]
     for name in sets:
         yield table(name, report[name])
@@ -145,13 +145,27 @@ def draw(name, records):
     plt.close(figure)
 
 
-def on_a_gpu(_, report):
+def on_a_gpu(_, report, devices):
     """Seconds on an accelerator, by task; the time to compile apart."""
-    machine = next(iter(report.values()))["machine"]
-    yield f"{machine['device']}, JAX {machine['jax']} (`benchmarks/bench_gpu.py`), settings fixed beforehand, one run:"
+    machine = devices["machine"]
     yield (
-        "The script runs the learner itself. On covertype it expands the rows by hat functions at plain quantiles (the "
-        'features in the table); `LearnedGateSVC` refuses `pieces` with `device="gpu"`.'
+        f"covertype, `LearnedGateSVC` with 1000 tiles and 40 epochs on one machine, by its {machine['accelerator']} "
+        f"and by its {machine['cores']} cores ({machine['processor']}, {machine['date']}; "
+        "`benchmarks/bench_devices.py`). A fit begins with k-means on one core, most of it on the accelerator:"
+    )
+    columns = "task, device, pieces, batch, test accuracy %, epochs s, whole fit s, compiling s"
+    yield markdown(
+        columns.split(", "),
+        [
+            (r["task"], r["device"], r["pieces"] or "none", r.get("batch_size", "default"), r["accuracy"],
+             r["epochs_seconds"], r["fit_seconds"], r.get("compile_seconds", "–"))
+            for r in devices["records"]
+        ],
+    )  # fmt: skip
+    machine = next(iter(report.values()))["machine"]
+    yield (
+        f"The learner itself, without the estimator ({machine['device']}, JAX {machine['jax']}; "
+        "`benchmarks/bench_gpu.py`), settings fixed beforehand, one run:"
     )
     rows = []
     for name, part in report.items():
@@ -174,7 +188,7 @@ def on_a_gpu(_, report):
     yield markdown(("rows", "seconds per epoch"), [(f"{r['rows']:,}", r["epoch_seconds"]) for r in scaling])
 
 
-PAGE = Page("learned_gates.md", ("learned", "gpu"), {"runs": parts, "gpu": on_a_gpu})
+PAGE = Page("learned_gates.md", ("learned", "gpu", "devices"), {"runs": parts, "gpu": on_a_gpu})
 
 if __name__ == "__main__":
     PAGE.write()

@@ -23,6 +23,12 @@ def table(columns, rows) -> str:
     return "\n".join(head + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
 
 
+def machine_of(part) -> str:
+    """What a part of the results was measured on, and when."""
+    machine = part["machine"]
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['date']}"
+
+
 @dataclass(frozen=True)
 class Page:
     """A page, the results it shows, and what makes paragraphs and tables of them.

@@ -260,7 +260,7 @@ def test_text_that_only_names_rows_is_pointed_out_and_can_be_dropped(tmp_path, c
         ("a,b\n", ["--label", "a"], "has no rows"),
         ("a,b\n1,x\n2,x\n", ["--label", "b"], "all rows have the same label, 'x'"),
         ("a,b\n1,\n2,\n", ["--label", "b"], "the label column 'b' is empty"),
-        ("a,b\n1,0.5\n2,0.7\n", ["--label", "b"], "the labels are numbers with fractions, such as 0.5"),
+        ("a,b\n1,0.5\n2,0.7\n", ["--label", "b", "--task", "classification"], "numbers with fractions, such as 0.5"),
         ("a,a\n1,0\n2,1\n", ["--label", "a"], "two columns are called 'a'"),
         ("a,b\n1,x\ninf,y\n", ["--label", "b"], "column 'a' holds an infinite number in row 2"),
         ("a,b\n1,x\n2,y\n3,x,4\n", ["--label", "b"], "line 4: 3 values"),

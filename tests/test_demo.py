@@ -20,8 +20,11 @@ def test_demo_prints_one_table_a_set(capsys):
     assert names[: len(names) // 2] == names[len(names) // 2 :]
     for name in ("scikit-learn LinearSVC", "scikit-learn SVC (RBF)", "svmosaic LinearSVC", "svmosaic ClusteredSVC"):
         assert name in names
-    for heading in ("accuracy", "fit s", "us/row", "model kB"):
-        assert out.count(heading) == 2
+    for heading, count in {"accuracy": 2, "fit s": 3, "us/row": 3, "model kB": 3}.items():
+        assert out.count(heading) == count
+    values = dict(re.findall(r"^  (\S.*?)\s+(0\.\d{3})\s+[\d.]+\s+[\d.]+\s+[\d.]+$", out, re.M))
+    assert float(values["svmosaic MosaicRegressor"]) > 0.3
+    assert {"scikit-learn SVR (RBF)", "svmosaic LinearSVR", "svmosaic LocallyLinearSVR"} <= set(values)
     xor = {name: float(accuracy) for name, accuracy, *_ in rows[len(rows) // 2 :]}
     assert xor["svmosaic ClusteredSVC"] > 97 > 85 > xor["svmosaic LinearSVC"]
 

@@ -11,6 +11,7 @@ NAMES = (
     "local_page",
     "mixtures_page",
     "predict_page",
+    "regression_page",
     "solver_page",
     "stream_page",
     "trust_page",

@@ -285,7 +285,7 @@ def test_regions_describe_y(estimator):
 
 def test_rules_say_what_a_leaf_adds():
     X, y = bent_plane()
-    model = TreeSVR(1, max_leaves=4, random_state=0).fit(X, y)
+    model = TreeSVR(1, max_leaves=4, tiles="constant", random_state=0).fit(X, y)
     rules = model.rules_
     assert {"rule", "rows", "mean", "adds to y"} <= set(rules.columns)
     assert rules["rows"].sum() == 300

@@ -183,19 +183,20 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
     reset : bool
         Whether these are the first rows.
     """
+    name = type(estimator).__name__
+    if sparse.issparse(y):
+        raise ValueError(f"y must be dense for {name}, got a sparse matrix: pass y.toarray()")
+    if getattr(y, "ndim", 0) > 2:
+        raise ValueError(f"y must have one or two dimensions for {name}, got shape {np.shape(y)}")
     try:
         X, y = validate(estimator, X, y, multi_output=True, reset=reset)
     except ValueError as error:
         if str(error).startswith("Input y contains"):
             raise ValueError(f"{error} Leave the rows without a known y out.") from error
         raise
-    y = _numbers(estimator, y)
+    y = numbers_of(name, y)
     if copies > 1:
-        if y.ndim > 1:
-            raise ValueError(
-                f"several quantiles are for y of one dimension, got y of shape {y.shape}: fit a model for each target, "
-                "or give one quantile"
-            )
+        _require_one_target(y.shape)
         y = np.repeat(y[:, None], copies, axis=1)
     weight = check_weight(sample_weight, X)
     kept = weight > 0
@@ -204,7 +205,8 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
     if not kept.all():
         X, y, weight = X[kept], y[kept], weight[kept]
     if head is None:
-        head = Regress.of(y, weight) if normalize else Regress.plain(y)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            head = Regress.of(y, weight) if normalize else Regress.plain(y)
         if not (np.isfinite(head.center).all() and np.isfinite(head.scale).all()):
             raise ValueError(f"y is too large: its spread overflows float64 (largest {np.abs(y).max():.3g}); scale it")
     elif y.shape[1:] != np.shape(head.center):
@@ -212,22 +214,30 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
     return X, ValueTarget(head, y, weight)
 
 
-def _numbers(estimator, y):
-    """y as float64, of one or two dimensions."""
-    name = type(estimator).__name__
-    if sparse.issparse(y):
-        raise ValueError(f"y must be dense for {name}, got a sparse matrix: pass y.toarray()")
-    if np.iscomplexobj(y):
-        raise ValueError(f"y must hold real numbers for {name}, got complex ones")
+def _require_one_target(shape):
+    if len(shape) > 1:
+        raise ValueError(
+            f"several quantiles are for y of one dimension, got y of shape {shape}: fit a model for each target, or "
+            "give one quantile"
+        )
+
+
+def repeated(head, copies) -> Regress:
+    """The head of so many equal targets, made of that of one."""
+    if copies == 1:
+        return head
+    _require_one_target(("n_rows", *np.shape(head.center)))
+    return Regress(np.full(copies, head.center), np.full(copies, head.scale))
+
+
+def numbers_of(name, y):
+    """y as float64, for the estimator of this name."""
     try:
-        y = np.asarray(y).astype(np.float64)
+        return np.asarray(y).astype(np.float64)
     except (TypeError, ValueError) as error:
         text = next((value for value in np.ravel(y).tolist() if isinstance(value, str)), None)
         shown = f"got {text!r}" if text is not None else str(error)
         raise ValueError(f"y must hold numbers for {name}, {shown}; for labels use a classifier") from error
-    if y.ndim > 2:
-        raise ValueError(f"y must have one or two dimensions, got shape {y.shape}")
-    return y
 
 
 def require_two_classes(estimator, classes, present):

@@ -19,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from svmosaic._validation import check_real
 from svmosaic.atomic import written
+from svmosaic.heads import head_of
 from svmosaic.partitions.chunks import Chunks
 from svmosaic.partitions.fit import fit as fit_partitions
 from svmosaic.partitions.sources import open_source
@@ -38,7 +39,7 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
 
     Parameters
     ----------
-    estimator : LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC or MultiTaskMixtureSVC
+    estimator : LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, their regressors, or MultiTaskMixtureSVC
         Its parameters are used; it is not changed.
     source : path or array
         A Parquet file, a folder of them, a .npy file (memory-mapped), or an array, such as a `numpy.memmap`.
@@ -75,14 +76,14 @@ def partial_fit(estimator, source, label=None, *, sample_weight=None, features=N
         Changed in place. The rows should come in random order: the first chunk places the anchors.
     source, label, sample_weight, features, chunk_rows : see `fit`
     classes : array-like, optional
-        All classes. None: they are found in a pass over the labels.
+        All classes. None: they are found in a pass over the labels. Not for regressors.
 
     Returns
     -------
     The estimator.
     """
     opened = open_source(source, label, sample_weight, chunk_rows, features)
-    if classes is None and not hasattr(estimator, "classes_"):
+    if classes is None and not hasattr(estimator, "classes_") and not is_regressor(estimator):
         found = [np.unique(opened.read(k).y) for k in range(opened.n_chunks)]
         classes = np.unique(np.concatenate(found))
     for k in range(opened.n_chunks):
@@ -103,7 +104,8 @@ def predict(estimator, source, output=None, *, method="predict", chunk_rows=None
     source : path or array
         As for `fit`. Columns that the estimator does not know are left out.
     output : path, optional
-        Where to write: a .npy file, or a Parquet file with one column "prediction" (of several outputs, one a class).
+        Where to write: a .npy file, or a Parquet file with one column "prediction" (of several outputs, one per class
+        or target).
     method : {"predict", "decision_function", "predict_proba"}
     chunk_rows : int, optional
         Rows at a time; see `fit`.
@@ -157,7 +159,8 @@ def _write_parquet(path, chunks, estimator) -> int:
             if chunk.ndim == 1:
                 table = pyarrow.table({"prediction": chunk})
             else:
-                table = pyarrow.table({str(name): chunk[:, c] for c, name in enumerate(estimator.classes_)})
+                names = head_of(estimator).output_names if is_regressor(estimator) else estimator.classes_
+                table = pyarrow.table({str(name): chunk[:, c] for c, name in enumerate(names)})
             if writer is None:
                 writer = pyarrow.parquet.ParquetWriter(path, table.schema)
             writer.write_table(table)

@@ -94,6 +94,7 @@ _TYPES = {
         "svmosaic.densities.one_vs_rest.OneVsRestMachine",
         "svmosaic.heads.Regress",
         "svmosaic.learner.gate_learner.GateLearner",
+        "svmosaic.models.intervals.Intervals",
         "svmosaic.mosaic.Mosaic",
         "svmosaic.search.leaderboard.Leaderboard",
         "svmosaic.tabular.columns.Column",

@@ -31,6 +31,8 @@ def check_threshold(model, threshold):
     """Refuse a threshold for a model that it means nothing to."""
     if threshold is None:
         return
+    if model.classes is None:
+        raise ValueError("--threshold is for two classes, and the model predicts values")
     if len(model.classes) != 2:
         raise ValueError(f"--threshold is for two classes, and the model has {len(model.classes)}")
     model.check_calibrated()

@@ -6,14 +6,16 @@ from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
+from sklearn.base import is_regressor
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from svmosaic.cli._io import listening, memory_limit, read_options, size_text
+from svmosaic.cli._tasks import decide_task, read_labels
 from svmosaic.interpretation.quality import answers_of, quality_of
 from svmosaic.tabular.formats import Dialect, Table, TableError, format_of, name_of, read_chunks, read_table
 from svmosaic.tabular.numbers_as_text import NumbersAsText
-from svmosaic.tabular.preparation import TEXT, build_preparation, clean_labels, kinds_of, to_input
+from svmosaic.tabular.preparation import TEXT, build_preparation, kinds_of, to_input
 from svmosaic.tabular.table_preparation import is_identifier
 
 
@@ -28,9 +30,16 @@ class TrainingTable(ABC):
     classes : ndarray, sorted
     counts : ndarray of int, rows of each class
     missing_labels : dict of str to int, rows without a label by the text that they hold
+    task : {"classification", "regression"}
+        With regression there are no classes.
+    why_task : str
+        Why it is that one, if nobody asked for it.
     numbers_as_text : NumbersAsText
     bar : Bar
     """
+
+    task = "classification"
+    why_task = ""
 
     names: list
     kinds: list
@@ -48,6 +57,12 @@ class TrainingTable(ABC):
         self.options, self.bar = options, bar
         self.dialect: Dialect = read_options(options)["dialect"]
         self.numbers_as_text = NumbersAsText(self.dialect)
+
+    def set_values(self, y, missing_labels):
+        """Remember that there are values instead of classes."""
+        if len(y) == 0:
+            raise TableError(f"the label column {self.label!r} is empty{missing_text(missing_labels, ': ')}")
+        self.classes, self.counts, self.missing_labels = np.zeros(0), np.array([len(y)]), missing_labels
 
     def set_classes(self, classes, counts, missing_labels):
         """Remember the classes; refuse labels that nothing can be learned from."""
@@ -103,13 +118,16 @@ class TrainingTable(ABC):
         if not truth:
             raise TableError("no rows to judge by: pass --test-size 0, or --test FILE")
         y = np.concatenate(truth)
+        classes = getattr(model, "classes_", None)
         found = [
-            quality_of(model.classes_, y, {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+            quality_of(classes, y, {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
             for parts in answers
         ]
+        quality = {"quality": {"model": found[0], "baseline": found[1]}}
+        if classes is None:
+            return {"rows": len(y), **{name: found[0][name] for name in ("r2", "mae", "rmse")}, **quality}
         return {
-            "rows": len(y), "accuracy": found[0]["accuracy"], "linear_svm": found[1]["accuracy"],
-            "quality": {"model": found[0], "baseline": found[1]},
+            "rows": len(y), "accuracy": found[0]["accuracy"], "linear_svm": found[1]["accuracy"], **quality,
         }  # fmt: skip
 
     @abstractmethod
@@ -130,7 +148,7 @@ class TrainingTable(ABC):
                 raise TableError(f"{name} lacks the column {lacking[0]!r} of {name_of(options.data)}")
             if table.y is None:
                 raise TableError(f"{name} has no labels")
-            y, there = clean_labels(table.y)
+            y, there = read_labels(table.y, self.task)
             X = take(to_input(table.X, self.names, self.kinds, first_row, self.missing_texts), there)
             first_row += len(there)
             yield X, y
@@ -138,7 +156,9 @@ class TrainingTable(ABC):
     def notes(self, n_texts):
         """What a person would want to look at; `n_texts` says how many different texts each text column holds."""
         most = self.options.max_categories
-        if self.counts.min() < self.calibration_rows:
+        if self.why_task:
+            yield self.why_task
+        if self.task == "classification" and self.counts.min() < self.calibration_rows:
             rarest, n = self.classes[self.counts.argmin()], int(self.counts.min())
             yield f"class {str(rarest)!r} has {'one row only' if n == 1 else f'{n} rows'}, too few for probabilities"
         odd = self.numbers_as_text.notes(self.text_columns)
@@ -170,17 +190,21 @@ class TableInMemory(TrainingTable):
             require_label(table.y, table.feature_names)
             table = _dropped(table, options.drop)
             self.label = table.label
-            self.y, there = clean_labels(table.y)
-            classes, counts = np.unique(self.y, return_counts=True)
+            self.task, self.why_task = decide_task(table.y, getattr(options, "task", "classification"))
+            self.y, there = read_labels(table.y, self.task)
             missing = table.missing_labels or ({"": int((~there).sum())} if not there.all() else {})
-            self.set_classes(classes, counts, missing)
+            if self.task == "regression":
+                self.set_values(self.y, missing)
+            else:
+                self.set_classes(*np.unique(self.y, return_counts=True), missing)
             self.names, self.kinds = [str(name) for name in table.feature_names], kinds_of(table.X)
             self.numbers_as_text.add(table.X, self.kinds)
             self.X = take(to_input(table.X, self.names, self.kinds, missing_texts=self.missing_texts), there)
             self.table = Table(take(table.X, there), self.y, table.feature_names, table.label)
             self.train, self._held_out = (self.X, self.y), None
             if options.test_size and not options.test:
-                self.train, self._held_out = _split(self.X, self.y, options)
+                split = _split if self.task == "classification" else _split_values
+                self.train, self._held_out = split(self.X, self.y, options)
 
     def held_out(self):
         """The rows held out, in one piece."""
@@ -255,6 +279,14 @@ def _split(X, y, options):
     return (take(X, train), y[train]), (take(X, test), y[test])
 
 
+def _split_values(X, y, options):
+    """Rows to train on and rows held out, of values."""
+    if len(y) < 3:
+        raise TableError(f"{len(y)} rows are too few to hold some out: pass --test-size 0, or --test FILE")
+    train, test = train_test_split(np.arange(len(y)), test_size=options.test_size, random_state=options.seed)
+    return (take(X, train), y[train]), (take(X, test), y[test])
+
+
 def take(X, rows):
     """Some rows of a frame, an array or a sparse matrix, by a mask or by their indices."""
     if isinstance(rows, np.ndarray) and rows.dtype == bool and rows.all():
@@ -263,7 +295,7 @@ def take(X, rows):
 
 
 def fitted(estimator, X, y, kinds, options, update=None):
-    """Preparation and classifier, fitted; a model that scales by itself gets rows that are not scaled.
+    """Preparation and estimator, fitted; a model that scales by itself gets rows that are not scaled.
 
     Parameters
     ----------
@@ -272,16 +304,18 @@ def fitted(estimator, X, y, kinds, options, update=None):
     """
     if "calibration" in estimator.get_params() and np.unique(y, return_counts=True)[1].min() < 2:
         estimator.set_params(calibration=None)  # which needs two rows of each class
-    scale = type(estimator).__name__ != "MosaicClassifier"
+    scale = type(estimator).__name__ not in ("MosaicClassifier", "MosaicRegressor")
     dense = not estimator.__sklearn_tags__().input_tags.sparse
     preparation = build_preparation(
-        X, scale=scale, max_categories=options.max_categories, categorical=options.categorical, dense=dense
-    )
+        X, scale=scale, max_categories=options.max_categories, categorical=options.categorical, dense=dense,
+        task="regression" if is_regressor(estimator) else "classification",
+    )  # fmt: skip
     if dense or not hasattr(X, "indptr"):
         _check_dense_size(X, kinds, options)
     with listening(estimator, update), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "column .* is left out", UserWarning)  # a note says so
-        return Pipeline([("prepare", preparation), ("classify", estimator)]).fit(X, y)
+        last = "regress" if is_regressor(estimator) else "classify"
+        return Pipeline([("prepare", preparation), (last, estimator)]).fit(X, y)
 
 
 def _check_dense_size(X, kinds, options):

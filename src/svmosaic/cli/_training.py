@@ -87,19 +87,20 @@ def train(options, table, kind, parameters, started, *, seconds=None, extra=None
     -------
     TrainedModel
     """
-    from svmosaic import LinearSVC
+    from svmosaic import LinearSVC, LinearSVR
 
+    baseline = LinearSVR if table.task == "regression" else LinearSVC
     scores = None
     if table.is_judged:
         with table.rows("train") as fit:
             model = fit(kind(**parameters), "training", seconds)
-            linear = fit(LinearSVC(**common_parameters(LinearSVC, options)), "a linear SVM beside it")
+            linear = fit(baseline(**common_parameters(baseline, options)), "a linear SVM beside it")
         scores = table.judged(model, linear)
     with table.rows("all") as fit:
         pipeline = fit(kind(**parameters), "fitting to all rows", seconds)
     missing = table.missing_labels
     found = {
-        "rows": table.n_rows, "held_out": scores, "rows_without_label": sum(missing.values()),
+        "task": table.task, "rows": table.n_rows, "held_out": scores, "rows_without_label": sum(missing.values()),
         "missing_labels": missing, **table.facts(), **(extra or {}),
         **(found_by(pipeline[-1]) if found_by else {}),
     }  # fmt: skip
@@ -119,7 +120,7 @@ def _write(options, pipeline, table, found, seconds):
     mosaic = getattr(model.estimator, "mosaic_", None)
     model.facts = {
         "model": type(model.estimator).__name__, "features": len(table.names),
-        "label": table.label, "classes": [str(c) for c in model.classes],
+        "label": table.label, "classes": [str(c) for c in table.classes],
         "tiles": None if mosaic is None else int(mosaic.n_tiles),
         "data": Path(str(options.data)).name, "svmosaic": __version__, "dialect": table.dialect.plain(), **found,
     }  # fmt: skip
@@ -137,14 +138,21 @@ def _lines(options, model, seconds):
     text = model.kinds.count("text")
     yield (
         f"{facts['rows']} rows, {facts['features']} columns" + (f" ({text} of text)" if text else "")
-        + f", {len(facts['classes'])} classes in {facts['label']!r}"
+        + (f", {len(facts['classes'])} classes in {facts['label']!r}" if facts["classes"] else
+           f", values of {facts['label']!r} to predict")
     )  # fmt: skip
     if facts["rows_without_label"]:
         missing = missing_text(facts["missing_labels"], ": ")
         yield f"{facts['rows_without_label']} rows without a label were left out{missing}"
     yield from facts["notes"]
     tiles = "" if facts["tiles"] is None else f" with {facts['tiles']} {'tile' if facts['tiles'] == 1 else 'tiles'}"
-    if facts["held_out"]:
+    if facts["held_out"] and facts["task"] == "regression":
+        yield f"on {facts['held_out']['rows']} rows held out:"
+        yield f"  {'':<34}{'R2':>8}{'MAE':>12}{'RMSE':>12}"
+        for name, one in ((facts["model"] + tiles, "model"), ("linear SVM", "baseline")):
+            found = facts["held_out"]["quality"][one]
+            yield f"  {name:<34}{found['r2']:>8.4f}{found['mae']:>12.5g}{found['rmse']:>12.5g}"
+    elif facts["held_out"]:
         scores = facts["held_out"]
         yield f"accuracy on {scores['rows']} rows held out:"
         yield f"  {facts['model'] + tiles:<34}{scores['accuracy']:.2%}"

@@ -3,9 +3,10 @@
 import pickle
 from time import perf_counter
 
-NEXT = """MosaicClassifier chooses among the others by itself, here within 8 s. Next, with a table of your own:
+NEXT = """MosaicClassifier and MosaicRegressor choose among the others by themselves, here within 8 s.
+Next, with a table of your own:
   svmosaic train data.csv --label COLUMN -o my.model      fit, and judge beside a linear SVM
-  svmosaic predict my.model new.csv -o out.csv            classify
+  svmosaic predict my.model new.csv -o out.csv            predict classes or values
   svmosaic inspect my.model --html report.html            see the regions
   svmosaic export my.model --format c -o my_model.c       run it anywhere"""
 
@@ -15,8 +16,8 @@ def add_arguments(parser):
 
 
 def run(options):
-    """Train every model on every set, and print accuracy, cost and size; then say what to try next."""
-    from sklearn.datasets import load_digits
+    """Train every model on every set, and print accuracy, cost and size; then a regression, and what to try next."""
+    from sklearn.datasets import load_diabetes, load_digits
 
     from svmosaic.datasets import make_xor
 
@@ -32,6 +33,13 @@ def run(options):
             accuracy, fit_seconds, row_microseconds, size = _measure(model, X, y)
             print(f"  {name:<28}{accuracy:>9.2%}{fit_seconds:>9.3f}{row_microseconds:>9.1f}{size / 1e3:>10.1f}")
         print()
+    X, y = load_diabetes(return_X_y=True)
+    print(f"diabetes, regression, 10 features: {len(y)} rows, 30 % held out")
+    print(f"  {'model':<28}{'R2':>9}{'fit s':>9}{'us/row':>9}{'model kB':>10}")
+    for name, model in _regressors().items():
+        r2, fit_seconds, row_microseconds, size = _measure(model, X, y)
+        print(f"  {name:<28}{r2:>9.3f}{fit_seconds:>9.3f}{row_microseconds:>9.1f}{size / 1e3:>10.1f}")
+    print()
     print(NEXT)
 
 
@@ -61,18 +69,34 @@ def _models():
     }
 
 
-def _measure(classifier, X, y):
+def _regressors():
+    import sklearn.svm
+
+    from svmosaic import LinearSVR, LocallyLinearSVR, MosaicRegressor, TreeSVR
+
+    return {
+        "scikit-learn SVR (RBF)": sklearn.svm.SVR(C=100.0),
+        "svmosaic LinearSVR": LinearSVR(random_state=0),
+        "svmosaic LocallyLinearSVR": LocallyLinearSVR(n_anchors=20, C=0.1, random_state=0),
+        "svmosaic TreeSVR": TreeSVR(random_state=0),
+        "svmosaic MosaicRegressor": MosaicRegressor(time_budget=8, random_state=0),
+    }
+
+
+def _measure(estimator, X, y):
+    from sklearn.base import is_classifier
     from sklearn.model_selection import train_test_split
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
-    model = make_pipeline(StandardScaler(), classifier)
+    stratify = y if is_classifier(estimator) else None
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=0, stratify=stratify)
+    model = make_pipeline(StandardScaler(), estimator)
     model.fit(X_train[:200], y_train[:200])  # warms up caches and imports before the clock starts
     start = perf_counter()
     model.fit(X_train, y_train)
     fit_seconds = perf_counter() - start
     start = perf_counter()
-    accuracy = model.score(X_test, y_test)
+    score = model.score(X_test, y_test)
     row_microseconds = 1e6 * (perf_counter() - start) / len(y_test)
-    return accuracy, fit_seconds, row_microseconds, len(pickle.dumps(classifier))
+    return score, fit_seconds, row_microseconds, len(pickle.dumps(estimator))

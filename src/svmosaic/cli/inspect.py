@@ -5,6 +5,7 @@ import argparse
 import numpy as np
 
 from svmosaic.cli._io import add_output_options, add_table_options, check_file, read_options, say
+from svmosaic.cli._tasks import read_labels
 from svmosaic.heads import head_of
 from svmosaic.tabular.formats import TableError, read_chunks, read_table
 
@@ -62,10 +63,19 @@ def _overview(model, options):
     text = model.kinds.count("text")
     wide = f" (prepared: {facts['prepared_features']})" if text else ""
     lines.append(f"columns: {len(model.kinds)}, {text} of them text{wide}; label {facts['label']!r}")
-    shown = facts["classes"][:20]
-    lines.append(f"classes: {', '.join(shown)}{', ...' if len(shown) < len(facts['classes']) else ''}")
-    if facts["held_out"]:
-        held = facts["held_out"]
+    if model.task == "regression":
+        lines.append("it predicts values")
+    else:
+        shown = facts["classes"][:20]
+        lines.append(f"classes: {', '.join(shown)}{', ...' if len(shown) < len(facts['classes']) else ''}")
+    held = facts["held_out"]
+    if held and model.task == "regression":
+        linear = held["quality"]["baseline"]
+        lines.append(
+            f"on {held['rows']} rows held out: R2 {held['r2']:.4f}, MAE {held['mae']:.5g}, RMSE {held['rmse']:.5g}; "
+            f"a linear SVM R2 {linear['r2']:.4f}, MAE {linear['mae']:.5g}, RMSE {linear['rmse']:.5g}"
+        )
+    elif held:
         lines.append(
             f"accuracy on {held['rows']} rows held out: {held['accuracy']:.2%}, a linear SVM {held['linear_svm']:.2%}"
         )
@@ -131,7 +141,8 @@ def _row(model, options):
         best = np.argsort(-share, kind="stable")[:5]
         lines.append("probabilities: " + ", ".join(f"{model.classes[c]} {share[c]:.1%}" for c in best))
     # For two classes there is one score, positive for the second; otherwise the score of the class that won.
-    output = head_of(model.estimator).output_of(int(np.searchsorted(model.classes, predicted)))
+    head = head_of(model.estimator)
+    output = 0 if model.classes is None else head.output_of(int(np.searchsorted(model.classes, predicted)))
     facts["score_of"] = account.output_names[output]
     facts["score"] = account.decision[0, output]
     order = np.argsort(-np.abs(account.votes[0, :, output]), kind="stable")
@@ -213,15 +224,14 @@ def _report(model, options):
 def _test_rows(model, options):
     """The rows of --test that have a label that the model knows, and their labels."""
     from svmosaic.cli.score import _as_classes, _labels
-    from svmosaic.tabular.preparation import clean_labels
 
     options = argparse.Namespace(**vars(options) | {"data": options.test, "label": None})
     table = read_table(
         options.data, text=model.text_columns, kept=model.text_labels, **read_options(options, model.dialect)
     )
-    y, there = clean_labels(_labels(model, table, options))
-    y = _as_classes(y, model)
-    known = np.isin(y, model.classes)
+    y, there = read_labels(_labels(model, table, options), model.task)
+    y = y if model.classes is None else _as_classes(y, model)
+    known = np.ones(len(y), dtype=bool) if model.classes is None else np.isin(y, model.classes)
     if not known.any():
         raise TableError(f"none of the labels of {options.test} is a class of the model")
     rows = np.flatnonzero(there)[known]

@@ -1,4 +1,4 @@
-"""`svmosaic predict`: classes of the rows of a table, some rows at a time."""
+"""`svmosaic predict`: classes or values of the rows of a table, some rows at a time."""
 
 import sys
 from contextlib import contextmanager
@@ -47,18 +47,59 @@ def run(options):
     if options.proba:
         model.check_calibrated()
     check_threshold(model, options.threshold)
-    n_rows, counts = 0, np.zeros(len(model.classes), dtype=int)
+    n_rows, summary = 0, (_Values if model.task == "regression" else _Classes)(model)
     quiet = options.quiet or is_stdin(options.output)
     with Bar(quiet) as bar, bar.step("predicting") as update, _writer(options.output) as write:
         for table in chunks_of(model, options, options.chunk, update):
             result = predictions(model, table, options, name_of(options.data), n_rows)
-            counts += np.bincount(np.searchsorted(model.classes, result["prediction"]), minlength=len(counts))
+            summary.add(result)
             n_rows += len(result)
             write(result)
-    facts = {"file": options.output, "rows": n_rows, "counts": dict(zip(map(str, model.classes), counts, strict=True))}
+    facts = {"file": options.output, "rows": n_rows, **summary.facts}
     if not is_stdin(options.output):
-        shares = ", ".join(f"{name}: {count}" for name, count in facts["counts"].items() if count)
-        say(options, facts, [f"{n_rows} predictions written to {options.output} ({shares})"])
+        say(options, facts, [f"{n_rows} predictions written to {options.output} ({summary.text})"])
+
+
+class _Classes:
+    """How often each class was predicted."""
+
+    def __init__(self, model):
+        self.classes, self.counts = model.classes, np.zeros(len(model.classes), dtype=int)
+
+    def add(self, result):
+        found = np.searchsorted(self.classes, result["prediction"])
+        self.counts += np.bincount(found, minlength=len(self.counts))
+
+    @property
+    def facts(self) -> dict:
+        return {"counts": dict(zip(map(str, self.classes), self.counts, strict=True))}
+
+    @property
+    def text(self) -> str:
+        return ", ".join(f"{name}: {count}" for name, count in self.facts["counts"].items() if count)
+
+
+class _Values:
+    """The range of the values that were predicted."""
+
+    def __init__(self, model):
+        self.n_rows, self.total, self.low, self.high = 0, 0.0, np.inf, -np.inf
+
+    def add(self, result):
+        values = result["prediction"].to_numpy()
+        if len(values):
+            self.n_rows, self.total = self.n_rows + len(values), self.total + float(values.sum())
+            self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
+
+    @property
+    def facts(self) -> dict:
+        if self.n_rows == 0:
+            return {}
+        return {"mean": self.total / self.n_rows, "lowest": self.low, "highest": self.high}
+
+    @property
+    def text(self) -> str:
+        return ", ".join(f"{name} {value:.5g}" for name, value in self.facts.items()) or "no rows"
 
 
 def chunks_of(model, options, rows, update=None):
@@ -85,6 +126,9 @@ def predictions(model, table, options, name, first_row=0):
     probabilities = model.pipeline.predict_proba(rows) if asked else None
     answers = None if options.threshold is not None else model.pipeline.predict(rows)
     result["prediction"] = predicted_by(options.threshold, model.classes, answers, probabilities)
+    if hasattr(model.estimator, "predict_interval"):
+        ends = model.estimator.predict_interval(model.pipeline[:-1].transform(rows))
+        result["low"], result["high"] = ends.T
     if options.proba:
         for label, column in zip(model.classes, probabilities.T, strict=True):
             result[f"probability_{label}"] = column
@@ -114,7 +158,8 @@ def _because(model, rows, predicted, top):
     _, n_outputs, n_features = mosaic.coef.shape
     batch = max(1, EXPLAINED_AT_ONCE // (n_outputs * n_features * min(16, mosaic.n_tiles)))
     tiles, features = [], []
-    place = np.searchsorted(model.classes, predicted)
+    # A positive score is for the second of two classes, and adds to a value.
+    place = np.ones(len(predicted), int) if model.classes is None else np.searchsorted(model.classes, predicted)
     for start in range(0, rows.shape[0], batch):
         some = rows.iloc if hasattr(rows, "iloc") else rows
         account = model.explain_rows(some[start : start + batch])

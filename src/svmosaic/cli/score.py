@@ -1,4 +1,4 @@
-"""`svmosaic score`: how good a model is on labelled rows."""
+"""`svmosaic score`: how good a model is on labeled rows."""
 
 import numpy as np
 
@@ -19,9 +19,9 @@ def add_arguments(parser):
 
 def run(options):
     """Predict chunk by chunk, and count."""
+    from svmosaic.cli._tasks import read_labels
     from svmosaic.cli.predict import chunks_of
     from svmosaic.interpretation.quality import answers_of, quality_of
-    from svmosaic.tabular.preparation import clean_labels
     from svmosaic.tabular.trained_model import open_model
 
     model = open_model(options.model)
@@ -29,9 +29,12 @@ def run(options):
     truth, answers, without = [], [], 0
     with Bar(options.quiet) as bar, bar.step("scoring") as update:
         for table in chunks_of(model, options, 50_000, update):
-            y, there = clean_labels(_labels(model, table, options))
-            found = answers_of(model.pipeline, model.rows(table, name_of(options.data)))
-            truth.append(_as_classes(y, model))
+            y, there = read_labels(_labels(model, table, options), model.task)
+            rows = model.rows(table, name_of(options.data))
+            found = answers_of(model.pipeline, rows)
+            if hasattr(model.estimator, "predict_interval"):
+                found["ends"] = model.estimator.predict_interval(model.pipeline[:-1].transform(rows))
+            truth.append(y if model.task == "regression" else _as_classes(y, model))
             answers.append({name: values[there] for name, values in found.items()})
             without += int((~there).sum())
     truth = np.concatenate(truth)
@@ -39,6 +42,9 @@ def run(options):
     predicted = predicted_by(options.threshold, model.classes, answers["predicted"], answers.get("probabilities"))
     if len(truth) == 0:
         raise TableError(f"{name_of(options.data)} has no row with a label")
+    if model.task == "regression":
+        _report_values(options, model, truth, predicted, answers.get("ends"), without)
+        return
     known = np.isin(truth, model.classes)
     if not known.any():
         raise TableError(
@@ -68,6 +74,29 @@ def _as_classes(y, model):
         f"the labels are text, such as {str(y[0])!r}, and the classes of the model numbers: "
         f"{', '.join(map(str, model.classes[:8]))}"
     )
+
+
+def _report_values(options, model, truth, predicted, ends, without):
+    from svmosaic.interpretation.quality import regression_quality
+
+    found = regression_quality(truth, predicted)
+    facts = {"rows": len(truth), **{name: found[name] for name in ("r2", "mae", "rmse")}, "rows_without_label": without}
+    lines = [f"R2 {found['r2']:.4f}, MAE {found['mae']:.5g}, RMSE {found['rmse']:.5g} on {len(truth)} rows"]
+    if ends is not None:
+        (low, high), (q_low, q_high) = ends.T, model.estimator.quantiles
+        facts["coverage"] = float(np.mean((low <= truth) & (truth <= high)))
+        facts["width"] = float(np.mean(high - low))
+        facts["pinball"] = [
+            float(np.mean(np.maximum(q * (truth - end), (q - 1) * (truth - end))))
+            for q, end in ((q_low, low), (q_high, high))
+        ]
+        lines.append(
+            f"intervals from {q_low:g} to {q_high:g}: coverage {facts['coverage']:.2%}, mean width "
+            f"{facts['width']:.5g}, pinball losses {facts['pinball'][0]:.5g} and {facts['pinball'][1]:.5g}"
+        )
+    if without:
+        lines.append(f"{without} rows without a label were left out")
+    say(options, facts, lines)
 
 
 def _report(options, model, metrics, truth, predicted, without, unknown):

@@ -6,17 +6,20 @@ from time import perf_counter
 
 import svmosaic
 from svmosaic.cli._io import Bar, check_file, duration, is_large, memory_size
+from svmosaic.cli._tasks import add_task_argument
 from svmosaic.cli._training import add_training_arguments, common_parameters, inputs_of, train
 
+# For classes, and for values.
 MODELS = {
-    "auto": "MosaicClassifier",
-    "linear": "LinearSVC",
-    "kmeans": "KMeansSVC",
-    "clustered": "ClusteredSVC",
-    "local": "LocallyLinearSVC",
-    "learned": "LearnedGateSVC",
-    "mixture": "MixtureSVC",
-    "multitask": "MultiTaskMixtureSVC",
+    "auto": ("MosaicClassifier", "MosaicRegressor"),
+    "linear": ("LinearSVC", "LinearSVR"),
+    "kmeans": ("KMeansSVC", "KMeansSVR"),
+    "clustered": ("ClusteredSVC", "ClusteredSVR"),
+    "local": ("LocallyLinearSVC", "LocallyLinearSVR"),
+    "learned": ("LearnedGateSVC", "LearnedGateSVR"),
+    "tree": ("TreeSVC", "TreeSVR"),
+    "mixture": ("MixtureSVC", None),
+    "multitask": ("MultiTaskMixtureSVC", None),
 }
 BUDGET = 60.0
 
@@ -24,6 +27,7 @@ BUDGET = 60.0
 def add_arguments(parser):
     """What to train, on what, and where to write it."""
     add_training_arguments(parser)
+    add_task_argument(parser)
     parser.add_argument(
         "--model", choices=MODELS, default="auto", help="auto (default) tries several and keeps the best"
     )
@@ -52,34 +56,45 @@ def run(options):
         raise ValueError(f"--budget is for --model auto, or for `svmosaic tune`, not for --model {options.model}")
     if options.metric is not None and options.model != "auto":
         raise ValueError(f"--metric is for --model auto, or for `svmosaic tune`, not for --model {options.model}")
-    kind = model_class(options.model)
-    parameters = common_parameters(kind, options) | _settings(kind, options)
-    seconds = None
-    if options.model == "auto":
-        # The same search twice: before judging it, and on all rows.
-        seconds = (options.budget or BUDGET) / (1 if _nothing_held_out(options) else 2)
-        parameters.setdefault("time_budget", seconds)
-        if options.metric is not None:
-            parameters["metric"] = options.metric
+    if options.task != "auto":  # what is wrong is said before the table is read
+        _settings(model_class(options.model, options.task), options)
     if options.scratch is not None and not Path(options.scratch).is_dir():
         raise ValueError(f"--scratch: there is no folder {options.scratch}")
     with Bar(options.quiet) as bar:
-        table = _open(options, kind, bar)
+        table = _open(options, bar)
+        kind = model_class(options.model, table.task)
+        parameters = common_parameters(kind, options) | _settings(kind, options)
+        seconds = None
+        if options.model == "auto":
+            # The same search twice: before judging it, and on all rows.
+            seconds = (options.budget or BUDGET) / (1 if _nothing_held_out(options) else 2)
+            parameters.setdefault("time_budget", seconds)
+            if options.metric is not None:
+                parameters["metric"] = options.metric
         told = {name: value for name, value in parameters.items() if name not in ("n_jobs", "random_state")}
         train(options, table, kind, parameters, started, seconds=seconds, extra={"parameters": told})
 
 
-def model_class(name):
-    """The estimator of a --model."""
-    return getattr(svmosaic, MODELS[name])
+def model_class(name, task):
+    """The estimator of a --model for a task."""
+    found = MODELS[name][task == "regression"]
+    if found is None:
+        others = ", ".join(other for other, (_, regressor) in MODELS.items() if regressor is not None)
+        raise ValueError(f"--model {name} is for classes, and values are to be predicted: choose among {others}")
+    return getattr(svmosaic, found)
 
 
-def _open(options, kind, bar):
+def _open(options, bar):
     """The table, in memory or in chunks."""
     if is_large(options):
         from svmosaic.cli._chunked_table import TableInChunks, check_model
 
-        check_model(kind, options)
+        if options.task == "regression":
+            raise ValueError(
+                f"{options.data} does not fit in memory, and values are predicted from tables in memory: raise "
+                "--memory, or fit it in Python with svmosaic.outofcore"
+            )
+        check_model(model_class(options.model, "classification"), options)
         return TableInChunks(options, bar)
     from svmosaic.cli._tables import TableInMemory
 

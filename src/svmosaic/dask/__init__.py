@@ -22,14 +22,28 @@ try:
 except ImportError as error:
     raise ImportError("svmosaic.dask needs Dask: pip install 'svmosaic[dask]'") from error
 
-from svmosaic.dask.estimators import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
+from svmosaic.dask.estimators import (
+    ClusteredSVC,
+    ClusteredSVR,
+    KMeansSVC,
+    KMeansSVR,
+    LinearSVC,
+    LinearSVR,
+    LocallyLinearSVC,
+    LocallyLinearSVR,
+    MultiTaskMixtureSVC,
+)
 from svmosaic.dask.workers import WorkerLostError
 
 __all__ = [
     "ClusteredSVC",
+    "ClusteredSVR",
     "KMeansSVC",
+    "KMeansSVR",
     "LinearSVC",
+    "LinearSVR",
     "LocallyLinearSVC",
+    "LocallyLinearSVR",
     "MultiTaskMixtureSVC",
     "WorkerLostError",
 ]

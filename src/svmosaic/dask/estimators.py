@@ -1,4 +1,4 @@
-"""The classifiers over Dask collections: the parameters of the ordinary ones, and a client."""
+"""The estimators over Dask collections: the parameters of the ordinary ones, and a client."""
 
 import inspect
 from copy import deepcopy
@@ -9,7 +9,7 @@ import dask.dataframe as dd
 import distributed
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic import models
@@ -41,7 +41,7 @@ _DOC = """{name} over Dask collections.
     """
 
 
-class DaskClassifier(ClassifierMixin, BaseEstimator):
+class DaskModel(BaseEstimator):
     """What all of them share."""
 
     _local: type
@@ -52,7 +52,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : Dask array or DataFrame of shape (n_samples, n_features)
-        y : Dask array or Series of shape (n_samples,), partitioned as X is
+        y : Dask array or Series of shape (n_samples,), partitioned as X is; for regressors also (n_samples, n_targets)
         sample_weight : Dask array or Series of shape (n_samples,), optional
             Multiplies C for each row.
 
@@ -66,35 +66,12 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         self.rounds_ = workers.rounds
         return self
 
-    def predict(self, X):
-        """The class of each row, lazily: an array for an array, a Series for a DataFrame."""
-        check_is_fitted(self, "local_")
-        return self._apply(X, "predict", None, self.local_.classes_.dtype)
-
-    def decision_function(self, X):
-        """Signed scores, lazily: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        check_is_fitted(self, "local_")
-        like = _no_scores(self.local_)
-        return self._apply(X, "decision_function", None if like.ndim == 1 else like.shape[1], np.float64)
-
-    @property
-    def predict_proba(self):
-        """Calibrated probabilities of shape (n_samples, n_classes) from X, lazily; there with `calibration` only."""
-        _ = (self.local_ if hasattr(self, "local_") else self._local_estimator()).predict_proba  # or its error
-        return self._predict_proba
-
-    def _predict_proba(self, X):
-        """Probabilities of the rows of X, lazily."""
-        check_is_fitted(self, "local_")
-        return self._apply(X, "predict_proba", len(self.local_.classes_), np.float64)
-
-    def score(self, X, y, sample_weight=None):
-        """Accuracy, as a number."""
+    def _sums(self, function, X, y, sample_weight):
+        """The sum over partitions of function(model, rows, labels, weights)."""
         check_is_fitted(self, "local_")
         client, model = self._client(), dask.delayed(self.local_)
-        parts = [dask.delayed(_hits)(model, *part) for part in aligned(X, y, sample_weight)]
-        hits, weight = np.sum(client.gather(client.compute(parts)), axis=0)
-        return float(hits / weight)
+        parts = [dask.delayed(function)(model, *part) for part in aligned(X, y, sample_weight)]
+        return np.sum(client.gather(client.compute(parts)), axis=0)
 
     def to_local(self):
         """The fitted ordinary estimator, which needs no Dask."""
@@ -121,7 +98,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
             chunks = X.chunks[0], (width,)
             return X.map_blocks(_on_block, model, method, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype))
         if isinstance(X, dd.DataFrame):
-            meta = _frame(np.empty(0 if width is None else (0, width), dtype), None, self.local_.classes_)
+            meta = _frame(np.empty(0 if width is None else (0, width), dtype), None, _columns(self.local_))
             return X.map_partitions(_on_frame, model, method, meta=meta)
         raise TypeError(
             f"X must be a Dask array or DataFrame, got {type(X).__name__}; for rows in memory use to_local()"
@@ -142,6 +119,61 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         return {**super().__getstate__(), "client": None}
 
 
+class DaskClassifier(ClassifierMixin, DaskModel):
+    """Classes over Dask collections."""
+
+    def predict(self, X):
+        """The class of each row, lazily: an array for an array, a Series for a DataFrame."""
+        check_is_fitted(self, "local_")
+        return self._apply(X, "predict", None, self.local_.classes_.dtype)
+
+    def decision_function(self, X):
+        """Signed scores, lazily: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        check_is_fitted(self, "local_")
+        like = _no_scores(self.local_)
+        return self._apply(X, "decision_function", None if like.ndim == 1 else like.shape[1], np.float64)
+
+    @property
+    def predict_proba(self):
+        """Calibrated probabilities of shape (n_samples, n_classes) from X, lazily; there with `calibration` only."""
+        _ = (self.local_ if hasattr(self, "local_") else self._local_estimator()).predict_proba  # or its error
+        return self._predict_proba
+
+    def _predict_proba(self, X):
+        """Probabilities of the rows of X, lazily."""
+        check_is_fitted(self, "local_")
+        return self._apply(X, "predict_proba", len(self.local_.classes_), np.float64)
+
+    def score(self, X, y, sample_weight=None):
+        """Accuracy, as a number."""
+        hits, weight = self._sums(_hits, X, y, sample_weight)
+        return float(hits / weight)
+
+
+class DaskRegressor(RegressorMixin, DaskModel):
+    """Values over Dask collections."""
+
+    def predict(self, X):
+        """The value of each row, lazily: an array for an array, a Series or (several targets) a frame for a frame."""
+        check_is_fitted(self, "local_")
+        like = _no_scores(self.local_)
+        return self._apply(X, "predict", None if like.ndim == 1 else like.shape[1], np.float64)
+
+    def score(self, X, y, sample_weight=None):
+        """R2, as a number; of several targets, their mean."""
+        weight, sums, squares, errors = self._sums(_residuals, X, y, sample_weight)
+        spread = squares - sums**2 / weight
+        return float(np.mean(np.where(spread > 0, 1.0 - errors / np.where(spread > 0, spread, 1.0), errors == 0)))
+
+
+def _residuals(model, X, y, weight):
+    """Sums of weights, of the normalized y, of its square and of the squared error, of shape (4, n_outputs)."""
+    head = head_of(model)
+    found, y = head.targets(_on_block(X, model, "predict")), head.targets(np.asarray(y))
+    weight = (np.ones(len(y)) if weight is None else np.asarray(weight).ravel())[:, None]
+    return np.stack([np.sum(weight * part, axis=0) for part in (np.ones_like(y), y, y**2, (y - found) ** 2)])
+
+
 def _hits(model, X, y, weight):
     """Weight of the rows that are classified rightly, and of all rows."""
     right = _on_block(X, model, "predict") == np.asarray(y).ravel()
@@ -152,7 +184,7 @@ def _hits(model, X, y, weight):
 def _on_block(block, model, method):
     if block.shape[0] == 0:  # which estimators refuse
         if method == "predict":
-            return model.classes_[:0]
+            return model.classes_[:0] if hasattr(model, "classes_") else _no_scores(model)
         return _no_scores(model) if method == "decision_function" else np.empty((0, len(model.classes_)))
     return getattr(model, method)(block)
 
@@ -164,11 +196,16 @@ def _no_scores(model):
 
 
 def _on_frame(frame, model, method):
-    return _frame(_on_block(frame, model, method), frame.index, model.classes_)
+    return _frame(_on_block(frame, model, method), frame.index, _columns(model))
 
 
-def _frame(values, index, classes):
-    return pd.Series(values, index=index) if values.ndim == 1 else pd.DataFrame(values, index=index, columns=classes)
+def _columns(model):
+    """What the columns of several outputs are called."""
+    return getattr(model, "classes_", head_of(model).output_names)
+
+
+def _frame(values, index, columns):
+    return pd.Series(values, index=index) if values.ndim == 1 else pd.DataFrame(values, index=index, columns=columns)
 
 
 def _over_dask(local):
@@ -216,4 +253,24 @@ class LocallyLinearSVC(DaskClassifier):
 
 @_over_dask(models.MultiTaskMixtureSVC)
 class MultiTaskMixtureSVC(DaskClassifier):
+    pass
+
+
+@_over_dask(models.LinearSVR)
+class LinearSVR(DaskRegressor):
+    pass
+
+
+@_over_dask(models.KMeansSVR)
+class KMeansSVR(DaskRegressor):
+    pass
+
+
+@_over_dask(models.ClusteredSVR)
+class ClusteredSVR(DaskRegressor):
+    pass
+
+
+@_over_dask(models.LocallyLinearSVR)
+class LocallyLinearSVR(DaskRegressor):
     pass

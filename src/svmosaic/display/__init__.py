@@ -6,6 +6,7 @@ _PLACES = {
     "ConvergenceDisplay": "convergence",
     "CurveDisplay": "curves",
     "PixelMapDisplay": "pixels",
+    "PredictionDisplay": "predictions",
     "RegionDisplay": "regions",
     "TradeoffDisplay": "tradeoff",
     "pixel_map": "pixels",

@@ -9,7 +9,7 @@ from scipy import sparse
 from svmosaic._validation import validate
 from svmosaic.explain import names_of
 from svmosaic.gates import principal_components
-from svmosaic.heads import home_tiles
+from svmosaic.heads import head_of, home_tiles
 from svmosaic.interpretation.subject import mosaic_of
 
 # Okabe and Ito's colours, which readers of all kinds of colour vision can tell apart; black is for lines and text.
@@ -29,7 +29,7 @@ class Fitted:
     mosaic : Mosaic
     X : rows as the model takes them (after the first steps of a pipeline)
     gate_rows, tile_rows : as gate and tiles see them
-    classes : list of str
+    classes : list of str; none of a regressor
     features : list of str, of the rows as the tiles see them
     """
 
@@ -68,24 +68,21 @@ class Fitted:
                 )
         else:
             features = names_of(mosaic, getattr(model, "feature_names_in_", names))
-        classes = [str(c) for c in (model.classes_ if class_names is None else class_names)]
-        if len(classes) != len(model.classes_):
-            raise ValueError(f"class_names must have {len(model.classes_)} names, got {len(classes)}")
+        known = getattr(model, "classes_", ())
+        classes = [str(c) for c in (known if class_names is None else class_names)]
+        if len(classes) != len(known):
+            raise ValueError(f"class_names must have {len(known)} names, got {len(classes)}")
         return cls(estimator, entered, model, mosaic, X, gate_rows, tile_rows, classes, features)
 
     def label(self, y):
-        """Places of the classes in y."""
-        y = np.asarray(y)
+        """Places of the classes in y; of a regressor, the values."""
         if len(y) != self.X.shape[0]:
             raise ValueError(f"X has {self.X.shape[0]} rows, but y has {len(y)}")
-        unknown = np.setdiff1d(y, self.model.classes_)
-        if len(unknown):
-            raise ValueError(f"y has classes that the model does not know: {unknown!r}")
-        return np.searchsorted(self.model.classes_, y)
+        return head_of(self.model).truth(y)
 
     def predicted(self):
-        """Places of the classes that the model predicts."""
-        return np.searchsorted(self.model.classes_, self.estimator.predict(self.entered))
+        """Places of the classes that the model predicts; of a regressor, the values."""
+        return head_of(self.model).truth(self.estimator.predict(self.entered))
 
     def codes(self):
         """Tiles and weights of each row, the weights never None."""

@@ -1,4 +1,4 @@
-"""Decision boundary, cells and anchors of a mosaic, in a plane."""
+"""Decision boundary or predicted values, cells and anchors of a mosaic, in a plane."""
 
 import numpy as np
 from scipy import sparse
@@ -8,7 +8,7 @@ from svmosaic.display._pyplot import MARKERS, class_colours, pyplot
 
 
 class RegionDisplay:
-    """Decision boundary of a fitted model with the cells and anchors of its tiles.
+    """Decision boundary of a fitted model, or the values of a regressor, with the cells and anchors of its tiles.
 
     Make one with `RegionDisplay.from_estimator`.
 
@@ -16,16 +16,17 @@ class RegionDisplay:
     ----------
     xx0, xx1 : ndarray of shape (resolution, resolution)
         The points of the plane.
-    response : ndarray of int, same shape
-        The place of the predicted class at each.
+    response : ndarray of int (of a regressor: float), same shape
+        The place of the predicted class at each, or the predicted value.
     region : ndarray of int, same shape
         The tile with the largest weight at each.
     points : ndarray of shape (n_samples, 2)
         The rows in the plane.
-    label : ndarray of int, shape (n_samples,)
-        Places of their classes.
+    label : ndarray of int (of a regressor: float), shape (n_samples,)
+        Places of their classes, or their values.
     anchors : ndarray of shape (n_tiles, 2) or None
     class_names : list of str
+        None of a regressor.
     axis_names : tuple of two str
     anchor_name : str
 
@@ -33,10 +34,11 @@ class RegionDisplay:
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
-    surface_ : QuadMesh of the predicted classes
-    boundaries_ : list of ContourSet, between classes
+    surface_ : QuadMesh of the predicted classes or values
+    boundaries_ : list of ContourSet, between classes; none of a regressor
     cells_ : list of ContourSet, between tiles
-    scatters_ : list of PathCollection, one a class
+    scatters_ : list of PathCollection, one per class; of a regressor one
+    colorbar_ : Colorbar of a regressor, or None
     anchors_ : PathCollection or None
 
     Examples
@@ -72,13 +74,14 @@ class RegionDisplay:
 
         Parameters
         ----------
-        estimator : fitted classifier with `mosaic_`, or pipeline that ends in one
+        estimator : fitted estimator with `mosaic_`, or pipeline that ends in one
+            A regressor must have one target.
         X : array-like of shape (n_samples, n_features)
             Rows, as the estimator takes them. Of two features, these are the axes. Of more, the picture is a cut
             through the model: along the first two principal components, through the mean of the rows; rows are
             projected onto it, so that some may seem to lie on the wrong side.
         y : array-like of shape (n_samples,), optional
-            Classes of the rows; the predicted ones if not given.
+            Classes or values of the rows; the predicted ones if not given.
         features : pair of int or str, optional
             Cut along these features, with the others at their means.
         resolution : int, default=300
@@ -105,6 +108,9 @@ class RegionDisplay:
             raise ValueError(f"X must have two features or more, got an array of shape {rows.shape}")
         names = [f"x{f}" for f in range(rows.shape[1])] if feature_names is None else [str(n) for n in feature_names]
         fitted = Fitted.of(estimator, X, class_names=class_names)
+        if not fitted.classes and fitted.mosaic.coef.shape[1] > 1:
+            n_values = fitted.mosaic.coef.shape[1]
+            raise ValueError(f"a picture shows one value, and the model predicts {n_values}: fit one to one target")
         plane = _plane(rows, names, features)
         points = plane.project(rows)
         low, high = points.min(axis=0), points.max(axis=0)
@@ -144,32 +150,13 @@ class RegionDisplay:
         self
         """
         plt = pyplot(type(self).__name__)
-        from matplotlib.colors import ListedColormap
-
         if ax is None:
             _, ax = plt.subplots(figsize=(7.0, 5.0), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
-        n_classes = len(self.class_names)
-        colours = class_colours(n_classes)
-        self.surface_ = ax.pcolormesh(
-            self.xx0, self.xx1, self.response, cmap=ListedColormap(colours), vmin=-0.5, vmax=n_classes - 0.5,
-            alpha=0.28, shading="nearest", rasterized=True, linewidth=0,
-        )  # fmt: skip
-        self.cells_, self.boundaries_ = [], []
+        self.cells_, self.boundaries_, self.scatters_, self.colorbar_ = [], [], [], None
+        (self._draw_classes if self.class_names else self._draw_values)(ax, show_points)
         if show_cells:
             self.cells_ = self._edges(ax, self.region, colors="#444444", linewidths=0.9, linestyles=":")
-        self.boundaries_ = self._edges(ax, self.response, colors="black", linewidths=1.8)
-        self.scatters_ = []
-        if show_points:
-            size = 22 if len(self.points) <= 1000 else 9
-            for c in range(n_classes):
-                here = self.points[self.label == c]
-                self.scatters_.append(
-                    ax.scatter(
-                        here[:, 0], here[:, 1], s=size, color=colours[c], marker=MARKERS[c % len(MARKERS)],
-                        edgecolor="white", linewidth=0.4, label=self.class_names[c], zorder=3,
-                    )
-                )  # fmt: skip
         self.anchors_ = None
         if show_anchors and self.anchors is not None:
             self.anchors_ = ax.scatter(
@@ -180,10 +167,50 @@ class RegionDisplay:
             xlabel=self.axis_names[0], ylabel=self.axis_names[1],
             xlim=(self.xx0.min(), self.xx0.max()), ylim=(self.xx1.min(), self.xx1.max()),
         )  # fmt: skip
-        if legend and (self.scatters_ or self.anchors_):
+        if legend and self.class_names and (self.scatters_ or self.anchors_):
             # Beside the axes, where it can hide nothing.
             ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, frameon=False)
         return self
+
+    def _draw_classes(self, ax, show_points):
+        """The predicted classes, their boundaries, and the rows by class."""
+        from matplotlib.colors import ListedColormap
+
+        n_classes = len(self.class_names)
+        colours = class_colours(n_classes)
+        self.surface_ = ax.pcolormesh(
+            self.xx0, self.xx1, self.response, cmap=ListedColormap(colours), vmin=-0.5, vmax=n_classes - 0.5,
+            alpha=0.28, shading="nearest", rasterized=True, linewidth=0,
+        )  # fmt: skip
+        self.boundaries_ = self._edges(ax, self.response, colors="black", linewidths=1.8)
+        for c in range(n_classes if show_points else 0):
+            here = self.points[self.label == c]
+            self.scatters_.append(
+                ax.scatter(
+                    here[:, 0], here[:, 1], s=self._size, color=colours[c], marker=MARKERS[c % len(MARKERS)],
+                    edgecolor="white", linewidth=0.4, label=self.class_names[c], zorder=3,
+                )
+            )  # fmt: skip
+
+    def _draw_values(self, ax, show_points):
+        """The predicted values and those of the rows, in the same colors."""
+        both = np.concatenate([np.ravel(self.response), np.ravel(self.label)])
+        scale = {"cmap": "viridis", "vmin": both.min(), "vmax": both.max()}
+        self.surface_ = ax.pcolormesh(
+            self.xx0, self.xx1, self.response, shading="nearest", rasterized=True, linewidth=0, **scale
+        )
+        if show_points:
+            self.scatters_ = [
+                ax.scatter(
+                    *self.points.T, s=self._size, c=np.ravel(self.label), edgecolor="white", linewidth=0.4, zorder=3,
+                    **scale,
+                )
+            ]  # fmt: skip
+        self.colorbar_ = ax.figure.colorbar(self.surface_, ax=ax, label="value")
+
+    @property
+    def _size(self):
+        return 22 if len(self.points) <= 1000 else 9
 
     def _edges(self, ax, places, **style):
         """The lines between the places of a grid, each drawn once: on the side of the lower place."""

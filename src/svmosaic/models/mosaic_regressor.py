@@ -9,10 +9,11 @@ from svmosaic.models._base import BaseMosaicRegressor
 from svmosaic.models._families import build_regressor
 from svmosaic.models._searching import SearchMixin
 from svmosaic.models._table_input import TableInputMixin, prepare_training
+from svmosaic.models.intervals import IntervalMixin
 from svmosaic.search.judge import ValueJudge
 
 
-class MosaicRegressor(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMosaicRegressor):
+class MosaicRegressor(IntervalMixin, SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMosaicRegressor):
     r"""Mosaic of linear regressions that chooses its models, their tiles and their scaling: the one to try first.
 
     The search is that of `MosaicClassifier`, over `LinearSVR`, `ClusteredSVR`, `LocallyLinearSVR`, `LearnedGateSVR` and
@@ -35,6 +36,12 @@ class MosaicRegressor(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMo
         Whether a weighted sum of several models may be chosen. False: a single one, which is easier to explain.
     families : sequence of str or None, default=None
         What to choose among: "linear", "clustered", "local", "learned", "trees". None: all.
+    quantiles : pair of float or None, default=None
+        With (0.05, 0.95), `predict_interval` gives 90 % intervals: the model with the largest weight is fitted once
+        more, to these two quantiles on one gate. Not counted in `time_budget`.
+    conformal : bool, default=True
+        Correct the intervals on a fifth of the rows, which their model is not fitted to, so that their coverage is
+        valid; see `svmosaic.models.intervals.fit_intervals`.
     validation_fraction : float, default=0.2
         Share of the rows that is held out; 20,000 rows at most.
     categorical : list of str, optional
@@ -74,7 +81,12 @@ class MosaicRegressor(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMo
         Indices of the training rows (those of weight zero not counted) that were held out, and their scores, of shape
         (n_held_out, n_targets), by models that had not seen them; ``head_.answers(scores)`` are values.
     regions_ : Table
-        Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data.
+        Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data; of at
+        most 100,000 rows.
+    intervals_ : Intervals or None
+        What `predict_interval` uses.
+    coverage_ : float
+        Share of held-out rows inside their intervals, with `quantiles` and `conformal`.
     preparation_ : TablePreparation or None
         From the columns of a table to the rows that `best_estimator_` takes; None if X was a matrix of numbers.
     n_features_in_ : int
@@ -99,6 +111,8 @@ class MosaicRegressor(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMo
         metric="r2",
         blend=True,
         families=None,
+        quantiles=None,
+        conformal=True,
         validation_fraction=0.2,
         categorical=None,
         ordered=None,
@@ -112,6 +126,8 @@ class MosaicRegressor(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMo
         self.metric = metric
         self.blend = blend
         self.families = families
+        self.quantiles = quantiles
+        self.conformal = conformal
         self.validation_fraction = validation_fraction
         self.categorical = categorical
         self.ordered = ordered
@@ -149,4 +165,5 @@ class MosaicRegressor(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMo
         self.head_ = judge.head
         self._keep(found)
         self.region_counts_ = self._regions_of(rows, target.y)
+        self.intervals_ = self._fit_intervals(rows, target, rng)
         return self

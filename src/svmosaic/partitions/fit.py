@@ -3,12 +3,23 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.base import is_regressor
 
-from svmosaic._validation import NO_WEIGHT, Target, _class_weights, require_two_classes
+from svmosaic._validation import NO_WEIGHT, Target, _class_weights, repeated, require_two_classes
 from svmosaic.calibration import N_FOLDS, fit_calibration, require_rows
-from svmosaic.heads import Classify
+from svmosaic.heads import Classify, Regress
 from svmosaic.maps.pieces import SAMPLE, Pieces
-from svmosaic.models import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
+from svmosaic.models import (
+    ClusteredSVC,
+    ClusteredSVR,
+    KMeansSVC,
+    KMeansSVR,
+    LinearSVC,
+    LinearSVR,
+    LocallyLinearSVC,
+    LocallyLinearSVR,
+    MultiTaskMixtureSVC,
+)
 from svmosaic.models._composed_fit import Solved
 from svmosaic.models._progress import Progress
 from svmosaic.partitions.mixture import PartitionedEMRows
@@ -16,9 +27,11 @@ from svmosaic.partitions.part import (
     Job,
     cells_used,
     describe,
+    describe_values,
     held_out_scores,
     is_sparse,
     prepare,
+    prepare_values,
     regions,
     with_codes,
     with_map,
@@ -32,6 +45,10 @@ NEEDS: dict[type, dict] = {
     KMeansSVC: {"coupling": None},
     ClusteredSVC: {},
     LocallyLinearSVC: {"feature_map": None, "multi_class": "ovr", "penalize_intercept": True},
+    LinearSVR: {},
+    KMeansSVR: {"coupling": None},
+    ClusteredSVR: {},
+    LocallyLinearSVR: {"feature_map": None, "penalize_intercept": True},
     MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
 }
 SUPPORTED = tuple(NEEDS)
@@ -59,6 +76,28 @@ class Survey:
     def n_outputs(self) -> int:
         return self.head.n_outputs
 
+    def sample_weight(self, weight, label):
+        """Weights without those of the classes."""
+        return weight / self.class_factor[label]
+
+
+@dataclass(frozen=True)
+class ValueSurvey:
+    """What is known of all rows together, if they have values."""
+
+    n_rows: int
+    n_features: int
+    dtype: np.dtype
+    names: list | None
+    head: Regress
+
+    @property
+    def n_outputs(self) -> int:
+        return self.head.n_outputs
+
+    def sample_weight(self, weight, label):
+        return weight
+
 
 def fit(estimator, partitions):
     """Fit an ordinary estimator to the rows of all partitions, in place.
@@ -73,8 +112,10 @@ def fit(estimator, partitions):
     the estimator
     """
     _check_supported(estimator)
+    estimator._check_parameters()
     progress = Progress(estimator, estimator.max_time)
-    return estimator.fit_rows(PartitionedRows(partitions, _survey(estimator, partitions)), progress)
+    survey = (_survey_values if is_regressor(estimator) else _survey)(estimator, partitions)
+    return estimator.fit_rows(PartitionedRows(partitions, survey), progress)
 
 
 def _check_supported(estimator):
@@ -101,13 +142,7 @@ def _survey(estimator, partitions) -> Survey:
         raise ValueError(NO_WEIGHT if any(len(one["classes"]) for one in found) else f"{name}: there are no rows")
     partitions.keep(used)
     found = [found[k] for k in used]
-    for one in found[1:]:
-        for key in ("n_features", "names"):
-            if one[key] != found[0][key]:
-                raise ValueError(
-                    f"partitions differ in {key}: {one[key]!r} in {one['where']}, {found[0][key]!r} in "
-                    f"{found[0]['where']}"
-                )
+    _check_alike(found, ("n_features", "names"))
     classes = np.unique(np.concatenate([one["classes"] for one in found]))
     counts = np.zeros((len(found), len(classes)), dtype=np.int64)
     weights = np.zeros(len(classes))
@@ -131,6 +166,47 @@ def _survey(estimator, partitions) -> Survey:
     )  # fmt: skip
 
 
+def _check_alike(found, keys):
+    for one in found[1:]:
+        for key in keys:
+            if one[key] != found[0][key]:
+                raise ValueError(
+                    f"partitions differ in {key}: {one[key]!r} in {one['where']}, {found[0][key]!r} in "
+                    f"{found[0]['where']}"
+                )
+
+
+def _survey_values(estimator, partitions) -> ValueSurvey:
+    """Look at all partitions once, find the mean and the spread of y, and prepare them."""
+    found = partitions.gather(describe_values)
+    used = [k for k, one in enumerate(found) if one["kept"]]
+    if not used:
+        name = type(estimator).__name__
+        raise ValueError(NO_WEIGHT if any(one["n_rows"] for one in found) else f"{name}: there are no rows")
+    partitions.keep(used)
+    found = [found[k] for k in used]
+    _check_alike(found, ("n_features", "names", "targets"))
+    copies = len(estimator._quantiles)
+    head = repeated(_value_head(found, estimator.normalize_y), copies)
+    counts = np.array([one["kept"] for one in found])
+    dtype = np.result_type(*[np.dtype(one["dtype"]) for one in found])
+    partitions.advance(prepare_values, head, copies, dtype, each=list(np.cumsum(counts) - counts))
+    return ValueSurvey(int(counts.sum()), found[0]["n_features"], dtype, found[0]["names"], head)
+
+
+def _value_head(found, normalize) -> Regress:
+    """The head that standardizes y, from the moments of the partitions."""
+    if not normalize:
+        return Regress.plain(np.zeros((1, *found[0]["targets"])))
+    weight = np.array([one["weight"] for one in found])
+    means, squares, low, high = (np.stack([one[key] for one in found]) for key in ("mean", "squares", "low", "high"))
+    mean = np.average(means, axis=0, weights=weight)
+    total = squares.sum(axis=0) + np.tensordot(weight, (means - mean) ** 2, axes=1)
+    constant = low.min(axis=0) == high.max(axis=0)
+    center = np.where(constant, low[0], mean)[()]
+    return Regress(center, np.where(constant, 1.0, np.sqrt(total / weight.sum()))[()])
+
+
 class PartitionedRows:
     """Rows in partitions, as a composed fit asks questions of them (`FitRows`); codes and duals stay with the rows."""
 
@@ -149,7 +225,7 @@ class PartitionedRows:
     def bend(self, pieces, rng):
         """Give the tiles curves whose knots come from a sample: that of a fit in memory."""
         X, weight, label = sample(self.partitions, self.n_rows, SAMPLE, rng)
-        self.feature_map = Pieces.fit(X, pieces, weight / self.target.class_factor[label])
+        self.feature_map = Pieces.fit(X, pieces, self.target.sample_weight(weight, label))
         self.partitions.advance(with_map, self.feature_map)
 
     def place(self, n_centers, **options):
@@ -203,7 +279,9 @@ class PartitionedRows:
 
     def _jobs(self, coupling, options):
         n_outputs = self.target.n_outputs
-        return [Job(c, c, n_outputs, coupling, options.loss) for c in range(n_outputs)]
+        return [
+            Job(c, c, n_outputs, coupling, options.loss, parameters=options.parameters_of(c)) for c in range(n_outputs)
+        ]
 
     def _solve(self, jobs, options, progress):
         """All jobs in the same rounds; over partitions the tiles of a job are solved together."""

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, column_or_1d
 
-from svmosaic._validation import DTYPES, check_norms, check_weight
+from svmosaic._validation import DTYPES, check_norms, check_weight, numbers_of
 from svmosaic.calibration import N_FOLDS
 from svmosaic.couplings import Coupling
 from svmosaic.explain import count_regions
@@ -16,6 +16,7 @@ from svmosaic.losses import Loss
 from svmosaic.packing import without_duplicates
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem
+from svmosaic.solvers.problem import at
 from svmosaic.solvers.share import Share
 
 
@@ -52,7 +53,7 @@ class Part:
     Attributes
     ----------
     X : ndarray or CSR matrix; None while it is not in memory
-    label : ndarray of int32, places of the classes
+    label : ndarray of int32, places of the classes; or of float64, the values of a regression
     weight : ndarray of float64, sample weight times class weight
     first : int, how many rows come before this partition
     class_first : ndarray of int, how many rows of each class do
@@ -64,6 +65,7 @@ class Part:
     duals : dict of slot to ndarray, the centres of the proximal steps; zero where there is none
     extra : dict, what a model keeps besides
     feature_map : FeatureMap or None, what the tiles see instead of the rows
+    head : Regress or None, that of values
     """
 
     X: Any
@@ -80,6 +82,7 @@ class Part:
     duals: dict = field(default_factory=dict)
     extra: dict = field(default_factory=dict)
     feature_map: Any = None
+    head: Any = None
     # What the core builds of rows and codes; made again after a journey.
     built: dict = field(default_factory=dict, repr=False)
 
@@ -110,14 +113,23 @@ class Part:
     def problem(self, job) -> Problem:
         """The share of this partition in the problem of a job."""
         key = job.coupling.own, job.coupling.shared.tobytes()
+        cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
+        target = job.loss.rows(self._wanted(job), cost, **job.parameters)
         if key not in self.built:
             rows = self._once("rows", lambda: Rows(self.tile_rows, self.bias))
-            unused = np.ones(len(self.tile), dtype=np.int8)
-            self.built[key] = Problem(rows, self.tile, self.code, job.coupling, unused, self.cost, job.loss, self.index)
-        label = self.label if self.index is None else self.label[self.index]
-        cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
-        target = job.loss.rows(signs_of(label, job.output, job.n_outputs), cost)
+            # Losses of values have two rows per sample; samples of values are one row each (`index` is None) before.
+            index = self.index if target.index is None else target.index
+            codes = (self.tile, self.code) if target.index is None else (self.tile[index], at(self.code, index))
+            unused = np.ones(len(target.sign), dtype=np.int8)
+            self.built[key] = Problem(rows, *codes, job.coupling, unused, target.cost, job.loss, index)
         return self.built[key].with_target(target.sign, target.cost, target.threshold)
+
+    def _wanted(self, job):
+        """What the scores of an output should be, as a loss takes it."""
+        label = at(self.label, self.index)
+        if self.head is not None:
+            return self.head.targets(label)[:, job.output]
+        return signs_of(label, job.output, job.n_outputs)
 
     @property
     def folds(self):
@@ -136,7 +148,7 @@ class Part:
         if job.loss.smooth_step is not None:
             return None
         found = self.duals.get(job.slot)
-        return np.zeros(len(self.cost)) if found is None else found
+        return np.zeros(self.problem(job).n_rows) if found is None else found
 
     def share(self, job, n_threads) -> Share:
         """The part of this partition in the answers to the solver."""
@@ -151,8 +163,8 @@ class Part:
 # ---- from raw rows to a part ----------------------------------------------------------------------------------------
 
 
-def check_raw(raw):
-    """Validated rows, labels, weights, and the rows that count (None: all)."""
+def check_raw(raw, values=False):
+    """Validated rows, labels (or values), weights, and the names of the columns."""
     X = raw.X
     names = list(X.columns) if hasattr(X, "columns") else None
     if names is not None and not all(isinstance(name, str) for name in names):
@@ -161,10 +173,12 @@ def check_raw(raw):
         X = check_array(X, accept_sparse="csr", dtype=DTYPES, order="C", ensure_min_samples=0, input_name="X")
         X = without_duplicates(X)
         check_norms(X, names)
-        y = column_or_1d(np.asarray(raw.y))
+        y = numbers_of("a regressor", raw.y) if values else column_or_1d(np.asarray(raw.y))
         if len(y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
-        if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.round(y)).all()):
+        if values and not np.isfinite(y).all():
+            raise ValueError("y contains NaN or infinity: leave the rows without a known y out")
+        if not values and y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.round(y)).all()):
             raise ValueError("Unknown label type: y holds continuous or missing values, but this is a classifier")
         weight = np.ones(len(y))
         if raw.weight is not None and len(y):
@@ -202,6 +216,35 @@ def prepare(raw, before, classes, class_factor, dtype):
     X = X.astype(dtype, copy=False)
     X = X if sparse.issparse(X) else np.ascontiguousarray(X)
     return Part(X, label, weight, int(before.sum()), before, 1.0, kept)
+
+
+def describe_values(raw):
+    """The same of a partition with values: moments by which all of y is standardized."""
+    X, y, weight, names = check_raw(raw, values=True)
+    found = {"n_features": X.shape[1], "dtype": X.dtype.str, "names": names, "where": raw.where, "n_rows": len(y)}
+    kept = weight > 0
+    y, weight = y[kept], weight[kept]
+    found |= {"kept": len(y), "targets": y.shape[1:]}
+    if len(y) == 0:
+        return found
+    mean = np.average(y, axis=0, weights=weight)
+    squares = np.tensordot(weight, (y - mean) ** 2, axes=1)
+    return found | {
+        "weight": weight.sum(), "mean": mean, "squares": squares, "low": y.min(axis=0), "high": y.max(axis=0)
+    }  # fmt: skip
+
+
+def prepare_values(raw, before, head, copies, dtype):
+    """The part of raw rows with values, without those of no weight; `before` tells how many rows came earlier."""
+    X, y, weight, _ = check_raw(raw, values=True)
+    y = np.repeat(y[:, None], copies, axis=1) if copies > 1 else y
+    kept = None
+    if not (weight > 0).all():
+        kept = np.flatnonzero(weight > 0)
+        X, y, weight = X[kept], y[kept], weight[kept]
+    X = X.astype(dtype, copy=False)
+    X = X if sparse.issparse(X) else np.ascontiguousarray(X)
+    return Part(X, y, weight, int(before), np.zeros(0, dtype=np.int64), 1.0, kept, head=head)
 
 
 def with_map(part, feature_map):
@@ -296,6 +339,7 @@ class Job:
     coupling: Coupling
     loss: Loss
     fold: int | None = None
+    parameters: dict = field(default_factory=dict)
 
 
 def answer(part, questions, n_threads):

@@ -125,12 +125,13 @@ def finish(search: Search, chosen) -> Found:
         warnings.simplefilter("ignore", ConvergenceWarning)
         for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
             candidate, model = trial.candidate, trial.model
-            in_time = SAFETY * clock.expected(candidate, len(everything)) < clock.left(0.98)
+            left = clock.left(0.98) - search.closing
+            in_time = SAFETY * clock.expected(candidate, len(everything)) < left
             if model is None and not in_time and parts:
                 search.out_of_time = True
                 continue
             if model is None or (search.refits and in_time):
-                limit = None if clock.budget is None else max(0.2, clock.left(0.98))
+                limit = None if clock.budget is None else max(0.2, left)
                 try:
                     model = search.fit(candidate, everything, limit, search.n_jobs)
                 except ValueError:

@@ -15,7 +15,16 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from svmosaic.maps import Pieces
-from svmosaic.search.candidates import COMPONENTS, EPOCHS, Candidate, fitting, same_but_effort, seeds
+from svmosaic.search.candidates import (
+    COMPONENTS,
+    EPOCHS,
+    MANY_ROWS,
+    MOST_EFFORT,
+    Candidate,
+    fitting,
+    same_but_effort,
+    seeds,
+)
 from svmosaic.search.rungs import HARDLY_HELD_OUT, Clock, Rung, plan_rungs
 from svmosaic.search.scalings import scalings_of
 
@@ -30,9 +39,15 @@ PATIENCE, FREE_PATIENCE = 16, 6
 # A variation that is worse by this share of the loss on the first parts is not tried on the others.
 CLEARLY_WORSE = 0.03
 # Share of the budget that the search may use, if the last fit is small, if it is large, and if there is none.
-SEARCH_SHARE = {"small": 0.85, "large": 0.62, "none": 0.95}
+SEARCH_SHARE = {"small": 0.85, "large": 0.7, "none": 0.95}
 # Wide sparse rows are left to models without curves and trees.
 MOST_SPARSE_COLUMNS = 1000
+# Share of the budget that must be left for a leader to learn on.
+WORTH_LEARNING = 0.15
+# Share of the budget that the linear baseline may take to be tried before others on higher rungs.
+CHEAP = 0.01
+# Rows that regions are counted on.
+COUNTED_ROWS = 100_000
 # Epochs of a learned gate on all rows, if the time is long.
 MOST_EPOCHS = 40
 
@@ -196,12 +211,16 @@ class Search:
         """Try the candidates on a rung, as time allows."""
         self.say(f"{len(pool)} candidates on {rung.n_rows} rows, {rung.n_parts} held out in turn")
         for place, candidate in enumerate(pool):
-            if last and len(self.folds) == 1:
-                candidate = self._with_effort(candidate, rung)
-            if self.trials and not self._affords(candidate, rung, self._share_of(candidate, level, place, share, last)):
+            until = self._share_of(candidate, level, place, share, last)
+            if len(self.folds) == 1:
+                candidate = self._with_effort(candidate, rung, until, last)
+            here = rung
+            if self.trials and not self._affords(candidate, rung, until):
                 self.out_of_time = True
+                here = self._fewer_rows(candidate, rung, until) if last and place == 0 else None
+            if here is None:
                 continue
-            self._attempt(candidate, level, rung)
+            self._attempt(candidate, level, here)
             if self.stopped:
                 return
 
@@ -213,18 +232,18 @@ class Search:
         return max(share, 0.5) if (new if level == 0 else place < LEADERS) else share
 
     @property
-    def _closing(self) -> float:
+    def closing(self) -> float:
         """Seconds that are needed to count the regions of all rows, by those that held-out rows took."""
         done = [t for t in self.trials if t.model is not None]
         if self.clock.budget is None or not done:
             return 0.0
         highest = max(t.rung for t in done)
         per_row = max(t.prediction / len(t.rows) for t in done if t.rung == highest)
-        return min(0.2 * self.clock.budget, 2.5 * per_row * self.X.shape[0])
+        return min(0.1 * self.clock.budget, 2.5 * per_row * min(self.X.shape[0], COUNTED_ROWS))
 
     def _left(self, share=1.0) -> float:
         """Seconds until this share of the search's time is spent."""
-        return self.clock.left(share * self.search_share) - self._closing
+        return self.clock.left(share * self.search_share) - self.closing
 
     def _affords(self, candidate, rung, share) -> bool:
         """Whether a trial, less what is known of it, ends before this share of the search's time is over."""
@@ -233,13 +252,36 @@ class Search:
         fits = -(-(rung.n_parts - known) // at_once)
         return self.clock.expected(candidate, rung.n_rows) * fits <= self._left(share)
 
-    def _with_effort(self, candidate, rung) -> Candidate:
-        """A learned gate with as many epochs as the time allows, half or up to three times the usual number."""
-        if candidate.family != "learned" or self.clock.budget is None or candidate.epochs(rung.n_rows) > 2 * EPOCHS[0]:
+    def _fewer_rows(self, candidate, rung, until) -> Rung | None:
+        """A rung with as many rows as the time allows, if these are enough to learn something new."""
+        share = 0.75 * self._left(until) / self.clock.expected(candidate, rung.n_rows)
+        worth = len(self.folds) == 1 and share > 0.2
+        return replace(rung, n_rows=int(min(1.0, share) * rung.n_rows)) if worth else None
+
+    def _learn_on(self, level, rung):
+        """Let the leader, if it is a learned gate of many rows, learn on as long as there is time and it helps."""
+        while self.clock.budget is not None and rung.n_rows > MANY_ROWS and not self.stopped:
+            best = min((t for t in self.trials if t.rung == level), key=_rank)
+            if best.candidate.family != "learned" or self._left() < WORTH_LEARNING * self.clock.budget:
+                return
+            candidate = self._with_effort(best.candidate, rung, 1.0, True)
+            more = rung if self._affords(candidate, rung, 1.0) else self._fewer_rows(candidate, rung, 1.0)
+            if more is None:
+                return
+            self._parts.pop((candidate, more.n_rows, 0), None)  # it goes on from where that fit ended
+            self._attempt(candidate, level, more)
+            if self.trials[-1].score <= best.score:
+                return
+
+    def _with_effort(self, candidate, rung, until, last) -> Candidate:
+        """A learned gate with as many epochs as the time allows: half, or, on all rows, up to three times the usual."""
+        if candidate.family != "learned" or self.clock.budget is None:
             return candidate
-        for effort in (3.0, 2.0, 1.5, 1.0):
+        candidate = replace(candidate, effort=1.0)
+        few = last and candidate.epochs(rung.n_rows) <= 2 * EPOCHS[0]
+        for effort in (MOST_EFFORT, 2.0, 1.5, 1.25, 1.0, 0.75) if few else (1.0,):
             larger = replace(candidate, effort=effort)
-            within = self.clock.expected(larger, rung.n_rows) < 0.8 * self._left()
+            within = self.clock.expected(larger, rung.n_rows) < 0.8 * self._left(until)
             if larger.epochs(rung.n_rows) <= MOST_EPOCHS and within:
                 return larger
         return replace(candidate, effort=0.5)
@@ -255,11 +297,17 @@ class Search:
         leaders = {id(t) for t in [*by_score[:kept], *by_loss[:kept]]}
         ahead = {id(t): self._at_all_rows(t) for t in here}
         lowest = min(ahead.values())
+        if level > 0:  # by now it is known how they learn from more rows
+            able = sorted(here, key=lambda t: ahead[id(t)])[:2]
+            leaders = {id(t) for t in here if id(t) in leaders and ahead[id(t)] <= FAMILY_MARGIN * lowest}
+            leaders |= {id(t) for t in able}
         for family in {t.candidate.family for t in here}:
             best = min((t for t in here if t.candidate.family == family), key=lambda t: t.loss)
             if level == 0 or ahead[id(best)] <= FAMILY_MARGIN * lowest:
                 leaders.add(id(best))
         linear = next((t for t in by_score if t.candidate.family == "linear"), None)
+        if linear is not None and self.clock.expected(linear.candidate, self.X.shape[0]) > CHEAP * self.clock.left(2.0):
+            linear = None  # the baseline waits for its turn
         place = {id(t): i + by_loss.index(t) for i, t in enumerate(by_score)}
         order = sorted((t for t in here if id(t) in leaders), key=lambda t: (t is not linear, place[id(t)]))
         return [t.candidate for t in order]
@@ -277,9 +325,10 @@ class Search:
     def _vary(self, rungs):
         """Try small changes of the leaders."""
         level, rung = len(rungs) - 1, rungs[-1]
+        self._learn_on(level, rung)
         patience = FREE_PATIENCE if self.clock.budget is None else PATIENCE
         stale, tried = 0, {t.candidate for t in self.trials if t.rung == level}
-        while stale < patience:
+        while stale < patience and not self.stopped:
             change = next((c for c in self._changes(level, rung) if c not in tried), None)
             if change is None:
                 break
@@ -297,6 +346,8 @@ class Search:
             after = self._best(level)
             stale = 0 if after[0] > before[0] or after[1] < before[1] * 0.999 else stale + 1
         else:
+            if self.stopped:
+                return
             self.stop_reason = f"no better model in {patience} trials"
             return
         if self.out_of_time:
@@ -393,12 +444,12 @@ class Search:
         return held, scores, seconds, scoring, model if len(self.folds) == 1 else None
 
     def _warm(self, candidate, n_rows):
-        """The model of the rung before, if it can be learned on."""
+        """The model of the rung before, or of fewer epochs, if it can be learned on."""
         if candidate.family != "learned" or len(self.folds) > 1:
             return None
         same = same_but_effort(candidate)
         before = [t for t in self.trials if t.model is not None and same_but_effort(t.candidate) == same]
-        return before[-1].model if before and before[-1].n_rows < n_rows else None
+        return before[-1].model if before else None
 
     def fit(self, candidate, rows, limit=None, n_jobs=None, warm=None):
         """The candidate fitted to some rows, within `limit` seconds, perhaps from where a `warm` model stands."""

@@ -70,7 +70,7 @@ def _words(column, missing_texts):
     return words
 
 
-def build_preparation(X, *, scale=True, max_categories=64, categorical=(), dense=False):
+def build_preparation(X, *, scale=True, max_categories=64, categorical=(), dense=False, task="classification"):
     """The transformer for rows as `to_input` gives them, not fitted yet.
 
     Sparse rows are divided by the largest absolute value of each column, which leaves zeros alone.
@@ -85,9 +85,11 @@ def build_preparation(X, *, scale=True, max_categories=64, categorical=(), dense
         As for `TablePreparation`.
     dense : bool, default=False
         Whether the rows that come out of sparse ones are dense.
+    task : {"classification", "regression"}
+        What the rows are prepared for.
     """
     if not sparse.issparse(X):
-        return TablePreparation(categorical, max_categories=max_categories, scale=scale, random_state=0)
+        return TablePreparation(categorical, max_categories=max_categories, scale=scale, task=task, random_state=0)
     if not dense:
         return MaxAbsScaler()
     from sklearn.compose import ColumnTransformer
@@ -119,6 +121,20 @@ def clean_labels(y):
                 return numbers.astype(np.int64), there
             raise TableError(
                 f"the labels are numbers with fractions, such as {numbers[numbers != np.round(numbers)][0]}: "
-                "this is for classes, not for quantities"
+                "this is for classes, not for quantities; `svmosaic train --task regression` predicts quantities"
             )
     return known.astype("str").to_numpy(dtype=str), there
+
+
+def clean_values(y):
+    """Labels as float64, and which rows have one; text is refused."""
+    series = pd.Series(y)
+    there = series.notna().to_numpy()
+    known = series[there]
+    numbers = pd.to_numeric(known, errors="coerce").to_numpy(dtype=np.float64)
+    if np.isnan(numbers).any():
+        raise TableError(
+            f"the label holds text, such as {str(known.to_numpy()[np.isnan(numbers)][0])!r}, which are no values to "
+            "predict: pass --task classification, or name this text with --na if it marks missing values"
+        )
+    return numbers, there

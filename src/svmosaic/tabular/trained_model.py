@@ -24,7 +24,7 @@ class TrainedModel:
     Attributes
     ----------
     pipeline : Pipeline
-        Steps "prepare" and "classify".
+        Steps "prepare" and "classify", or "regress".
     feature_names : ndarray of str
         Columns of the training table, label excluded.
     kinds : list of str
@@ -52,12 +52,17 @@ class TrainedModel:
 
     @property
     def classes(self):
-        """The classes, sorted."""
-        return self.estimator.classes_
+        """The classes, sorted; None for a model that predicts values."""
+        return getattr(self.estimator, "classes_", None)
+
+    @property
+    def task(self) -> str:
+        """What the model does: "classification" or "regression"."""
+        return "regression" if self.classes is None else "classification"
 
     @property
     def estimator(self):
-        """The classifier, which sees prepared rows."""
+        """The estimator, which sees prepared rows."""
         return self.pipeline.steps[-1][1]
 
     @property
@@ -68,7 +73,8 @@ class TrainedModel:
     @property
     def text_labels(self) -> list[str]:
         """The label column, if classes are text."""
-        return [self.label] if self.label is not None and self.classes.dtype.kind == "U" else []
+        is_text = self.classes is not None and self.classes.dtype.kind == "U"
+        return [self.label] if self.label is not None and is_text else []
 
     @property
     def dialect(self) -> Dialect:
@@ -126,7 +132,7 @@ class TrainedModel:
         return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
     def predict(self, X, name="the table"):
-        """Classes of the rows of a table."""
+        """Classes, or values, of the rows of a table."""
         return self.pipeline.predict(self.rows(X, name))
 
     def predict_proba(self, X, name="the table"):
@@ -136,6 +142,8 @@ class TrainedModel:
 
     def check_calibrated(self):
         """Raise unless there are probabilities."""
+        if self.task == "regression":
+            raise ModelFileError(f"this {type(self.estimator).__name__} predicts values, which have no probabilities")
         if getattr(self.estimator, "calibration_", None) is None:
             remedy = "--calibration temperature" if "calibration" in self.estimator.get_params() else "--model auto"
             raise ModelFileError(f"this {type(self.estimator).__name__} has no probabilities: train with {remedy}")
@@ -173,7 +181,7 @@ class TrainedModel:
         if counts is None:
             X, y = self.sample_rows()
             rows = self.prepared(X)
-            label, found = (np.searchsorted(self.classes, values) for values in (y, self.estimator.predict(rows)))
+            label, found = (head.truth(values) for values in (y, self.estimator.predict(rows)))
             counts = count_regions(mosaic, head, mosaic.gate.code(rows, None), label, found)
         return counts
 

@@ -1,0 +1,403 @@
+"""Regression: solvers to the same objective, ranks on tables, intervals, and the cost of one row.
+
+Parts, each of which replaces its own records in benchmarks/results/regression.json:
+
+    solver     LinearSVR and scikit-learn's (liblinear) to an objective within 1e-6 of the least: processor seconds
+    quantile   LinearSVR(loss="quantile") with a large C and QuantileRegressor (a linear program)
+    ranks      MosaicRegressor, tuned SVR, LightGBM, CatBoost and HistGradientBoosting by MAE and RMSE
+    intervals  coverage and width of 90 % intervals, next to LightGBM's quantiles with the same conformal correction
+    latency    one row through predictor() and predict()
+
+Every method sees the same matrix (text columns one-hot, missing numbers by their median, from training rows) and has
+one thread. Settings of SVR are chosen by cross-validation on training rows. Records are written after each set.
+
+    SVMOSAIC_DATA=/path/to/data python benchmarks/bench_regression.py                   all parts
+    SVMOSAIC_DATA=/path/to/data python benchmarks/bench_regression.py --part ranks      this one
+    python benchmarks/bench_regression.py --quick                                       synthetic rows, half a minute
+"""
+
+import argparse
+import sys
+import warnings
+from time import perf_counter
+
+from common import print_table, run_child, write_results  # isort: skip; first: it sets the number of threads
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import QuantileRegressor
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+from sklearn.svm import LinearSVR as Liblinear
+from table_data import encoded, folder
+
+from svmosaic import LinearSVR, LocallyLinearSVR, MosaicRegressor
+from svmosaic.losses import LOSSES
+from svmosaic.models.intervals import fit_intervals
+
+LABELS = {
+    "abalone": "rings", "housing": "medv", "wine_white": "quality", "auto_imports": "price", "beijing_pm25": "pm25"
+}  # fmt: skip
+IDENTIFIERS = {"beijing_pm25": ["No"]}
+LARGE = "beijing_pm25"
+QUANTILES = (0.05, 0.95)
+# Settings that solvers climb until their objective is as low as asked for.
+TOLERANCES = [10.0**-k for k in range(1, 10)]
+GAP = 1e-6
+TUNED_ROWS = 3000
+SECONDS = 1800
+
+
+# ---- data -----------------------------------------------------------------------------------------------------------
+
+
+def synthetic(n, n_features=20, seed=0):
+    """Rows with a bend, an interaction, and noise that grows along a column and has heavy tails."""
+    rng = np.random.RandomState(seed)
+    X = rng.standard_normal((n, n_features))
+    noise = rng.standard_t(4, n) * (0.2 + 0.3 * (X[:, 2] > 0))
+    return X, 40.0 + 5.0 * (X @ np.linspace(1, 0, n_features) + np.abs(X[:, 0]) + X[:, 0] * X[:, 1] + noise)
+
+
+def frame_of(name):
+    """Columns and values of one table; rows without a value are left out."""
+    import pandas
+
+    frame = pandas.read_csv(folder() / f"{name}.csv").dropna(subset=[LABELS[name]])
+    y = frame.pop(LABELS[name]).to_numpy(dtype=np.float64)
+    return frame.drop(columns=IDENTIFIERS.get(name, [])), y
+
+
+def splits_of(name, n_splits):
+    """(X, y, Z, z) of each split: matrices, made of the training rows."""
+    if name == "synthetic":
+        yield (*synthetic(600, 6), *synthetic(400, 6, 1))
+        return
+    frame, y = frame_of(name)
+    cuts = (
+        KFold(3, shuffle=True, random_state=0)
+        if name == LARGE
+        else ShuffleSplit(n_splits, test_size=0.2, random_state=0)
+    )
+    for train, test in cuts.split(y):
+        (X, Z), _ = encoded(frame.iloc[train], frame.iloc[test])
+        yield X, y[train], Z, y[test]
+
+
+def whole(name, quick):
+    """Standardized columns and values of a set."""
+    if name == "synthetic":
+        X, y = synthetic(3000 if quick else 1_000_000)
+    else:
+        frame, y = frame_of(name)
+        (X,), _ = encoded(frame)
+    X = StandardScaler().fit_transform(X)
+    return np.ascontiguousarray(X), (y - y.mean()) / y.std()
+
+
+# ---- solver ---------------------------------------------------------------------------------------------------------
+
+
+def objective(coef, intercept, X, y, loss, epsilon):
+    """What both minimize, of a penalized bias and C = 1."""
+    slack = np.maximum(np.abs(y - X @ coef - intercept) - epsilon, 0.0)
+    return 0.5 * (coef @ coef + intercept**2) + float(np.sum(slack ** LOSSES[loss].power))
+
+
+def ours(X, y, loss, epsilon, tol):
+    model = LinearSVR(loss=loss, epsilon=epsilon, tol=tol, max_iter=100_000, normalize_y=False, random_state=0)
+    model.fit(X, y)
+    return model.coef_, model.intercept_
+
+
+def liblinear(X, y, loss, epsilon, tol):
+    dual = loss == "epsilon_insensitive"  # the only way; the other loss is faster in the primal
+    model = Liblinear(loss=loss, epsilon=epsilon, tol=tol, max_iter=1_000_000, dual=dual, random_state=0).fit(X, y)
+    return model.coef_, float(np.ravel(model.intercept_)[0])
+
+
+def climb(solver, X, y, loss, epsilon, least, tolerances):
+    """The first tolerance at which a solver is within the gap of the least objective, and what it takes."""
+    for tol in tolerances:
+        run = run_child(lambda tol=tol: solver(X, y, loss, epsilon, tol), limit=SECONDS, repeats=3)
+        if run.value is None:
+            return {"tol": tol, "seconds": None, "excess": None}
+        excess = objective(*run.value, X, y, loss, epsilon) / least - 1.0
+        if excess <= GAP:
+            return {"tol": tol, "seconds": round(run.seconds, 4), "excess": float(f"{excess:.2e}")}
+    return {"tol": tol, "seconds": None, "excess": float(f"{excess:.2e}")}
+
+
+def run_solver(quick):
+    records = []
+    for name in ("synthetic",) if quick else ("wine_white", "beijing_pm25", "synthetic"):
+        X, y = whole(name, quick)
+        for loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
+            for epsilon in (0.0, 0.1):
+                least = objective(*ours(X, y, loss, epsilon, 1e-9), X, y, loss, epsilon)
+                for title, solver in (("LinearSVR", ours), ("liblinear", liblinear)):
+                    found = climb(solver, X, y, loss, epsilon, least, TOLERANCES[:6] if quick else TOLERANCES)
+                    records.append(
+                        {"set": name, "rows": len(y), "loss": loss, "epsilon": epsilon, "solver": title} | found
+                    )
+                    print(f"  {records[-1]}", flush=True)
+        write("solver", records, quick, {"speedup": speedup(records)})
+
+
+def speedup(records):
+    """Geometric mean of liblinear's seconds over ours, of the problems that both solved."""
+    pairs = {}
+    for r in records:
+        pairs.setdefault((r["set"], r["loss"], r["epsilon"]), {})[r["solver"]] = r["seconds"]
+    ratios = [p["liblinear"] / p["LinearSVR"] for p in pairs.values() if len(p) == 2 and all(p.values())]
+    return {
+        "geometric_mean": round(float(np.exp(np.mean(np.log(ratios)))), 2) if ratios else None,
+        "problems": len(ratios),
+        "not_reached": {
+            s: sum(p.get(s, 0) is None for p in pairs.values()) for s in ("LinearSVR", "liblinear")
+        },
+    }  # fmt: skip
+
+
+# ---- quantiles ------------------------------------------------------------------------------------------------------
+
+
+def pinball(y, predicted, quantile):
+    r = y - predicted
+    return float(np.maximum(quantile * r, (quantile - 1.0) * r).mean())
+
+
+def run_quantile(quick):
+    records = []
+    for name in ("synthetic",) if quick else ("wine_white", "beijing_pm25"):
+        X, y = whole(name, quick)
+        X, y = (X[:600], y[:600]) if quick else (X, y)
+        for quantile in (0.5,) if quick else (0.1, 0.5, 0.9):
+            program = QuantileRegressor(quantile=quantile, alpha=0.0, solver="highs")
+            run = run_child(lambda m=program, X=X, y=y: clone(m).fit(X, y).predict(X), limit=2 * SECONDS)
+            least = None if run.value is None else pinball(y, run.value, quantile)
+            shared = {"set": name, "rows": len(y), "quantile": quantile}
+            records.append(shared | {"solver": "QuantileRegressor", "pinball": least, "seconds": round(run.seconds, 3)})
+            for C in (1e1, 1e2, 1e3, 1e4):
+                model = LinearSVR(
+                    loss="quantile", quantile=quantile, C=C, tol=1e-6, intercept_scaling=10.0, max_iter=10_000,
+                    random_state=0,
+                )  # fmt: skip
+                run = run_child(lambda m=model, X=X, y=y: clone(m).fit(X, y).predict(X), limit=SECONDS, repeats=3)
+                found = None if run.value is None else pinball(y, run.value, quantile)
+                excess = None if found is None or least is None else found / least - 1.0
+                if excess is not None and excess <= 1e-4:
+                    break
+            records.append(
+                shared | {"solver": "LinearSVR", "C": C, "pinball": found, "excess": excess,
+                          "seconds": round(run.seconds, 4)}
+            )  # fmt: skip
+            print(f"  {records[-2:]}", flush=True)
+        write("quantile", records, quick)
+
+
+# ---- ranks ----------------------------------------------------------------------------------------------------------
+
+
+def tuned_svr(X, y):
+    """SVR with settings chosen by three folds of the training rows, or of a sample of them."""
+    chosen = np.random.RandomState(0).permutation(len(y))[:TUNED_ROWS]
+    grid = {"svr__C": [1.0, 10.0, 100.0], "svr__gamma": [0.3 / X.shape[1], 1.0 / X.shape[1], 3.0 / X.shape[1]]}
+    spread = float(np.std(y))
+    model = make_pipeline(StandardScaler(), SVR(epsilon=0.1))
+    values = (y[chosen] - y.mean()) / spread
+    search = GridSearchCV(model, grid, cv=3, scoring="neg_mean_squared_error").fit(X[chosen], values)
+    fitted = clone(search.best_estimator_).fit(X, (y - y.mean()) / spread)
+    return lambda Z: y.mean() + spread * fitted.predict(Z)
+
+
+def peers(quick):
+    """From a name to a function of training rows that gives a function of rows."""
+    from_estimator = {"HistGradientBoosting": HistGradientBoostingRegressor(random_state=0)}
+    try:
+        from lightgbm import LGBMRegressor
+
+        from_estimator["LightGBM"] = LGBMRegressor(n_jobs=1, verbose=-1, random_state=0)
+        from catboost import CatBoostRegressor
+
+        from_estimator["CatBoost"] = CatBoostRegressor(
+            thread_count=1, verbose=0, random_seed=0, allow_writing_files=False
+        )
+    except ImportError:
+        if not quick:
+            raise
+        print("LightGBM or CatBoost is not installed (extra `bench`): left out", flush=True)
+    fits = {title: (lambda X, y, m=model: clone(m).fit(X, y).predict) for title, model in from_estimator.items()}
+    budget = {"time_budget": 2.0} if quick else {}
+    fits["MosaicRegressor"] = lambda X, y: MosaicRegressor(n_jobs=1, random_state=0, **budget).fit(X, y).predict
+    fits["SVR, tuned"] = tuned_svr
+    return fits
+
+
+def run_ranks(quick):
+    records = []
+    for name in ("synthetic",) if quick else LABELS:
+        for split, (X, y, Z, z) in enumerate(splits_of(name, 10)):
+            for title, fit in peers(quick).items():
+
+                def work(fit=fit, X=X, y=y, Z=Z):
+                    start = perf_counter()
+                    predict = fit(X, y)
+                    fitted = perf_counter()
+                    found = np.asarray(predict(Z))
+                    return found, fitted - start, (perf_counter() - fitted) / len(Z)
+
+                run = run_child(work, limit=2 * SECONDS)
+                record = {"set": name, "split": split, "model": title}
+                if run.value is not None:
+                    found, fit_seconds, row_seconds = run.value
+                    record |= {
+                        "mae": float(np.abs(z - found).mean()), "rmse": float(np.sqrt(np.mean((z - found) ** 2))),
+                        "fit_seconds": round(fit_seconds, 3), "row_microseconds": round(1e6 * row_seconds, 2),
+                    }  # fmt: skip
+                records.append(record)
+                print(f"  {record}", flush=True)
+        write("ranks", records, quick, {by: mean_ranks(records, by) for by in ("mae", "rmse")})
+
+
+def mean_ranks(records, by):
+    """Mean over the sets of the rank by the mean error; one is the best, and equals share a rank."""
+    from scipy.stats import rankdata
+
+    models = list(dict.fromkeys(r["model"] for r in records))
+    ranks = []
+    for name in dict.fromkeys(r["set"] for r in records):
+        means = [
+            np.mean([r.get(by, np.inf) for r in records if (r["set"], r["model"]) == (name, model)]) for model in models
+        ]
+        ranks.append(rankdata(means))
+    return {model: round(float(rank), 2) for model, rank in zip(models, np.mean(ranks, axis=0), strict=True)}
+
+
+# ---- intervals ------------------------------------------------------------------------------------------------------
+
+
+class LightGBMQuantiles(RegressorMixin, BaseEstimator):
+    """LightGBM's quantile loss, one model for each quantile, in the form that `fit_intervals` takes."""
+
+    def __init__(self, loss="quantile", quantile=QUANTILES):
+        self.loss = loss
+        self.quantile = quantile
+
+    def fit(self, X, y, sample_weight=None):
+        from lightgbm import LGBMRegressor
+
+        self.models_ = [
+            LGBMRegressor(objective="quantile", alpha=q, n_jobs=1, verbose=-1, random_state=0).fit(X, y, sample_weight)
+            for q in self.quantile
+        ]
+        return self
+
+    def predict(self, X):
+        return np.stack([model.predict(X) for model in self.models_], axis=1)
+
+
+def run_intervals(quick):
+    def mosaic(X, y):
+        budget = {"time_budget": 2.0} if quick else {}
+        return MosaicRegressor(quantiles=QUANTILES, n_jobs=1, random_state=0, **budget).fit(X, y).predict_interval
+
+    def boosting(X, y):
+        return fit_intervals(LightGBMQuantiles(), X, y, quantiles=QUANTILES, random_state=0).predict
+
+    fits = {"MosaicRegressor": mosaic, "LightGBM": boosting}
+    try:
+        import lightgbm  # noqa: F401
+    except ImportError:
+        if not quick:
+            raise
+        del fits["LightGBM"]
+    records = []
+    for name in ("synthetic",) if quick else LABELS:
+        for split, (X, y, Z, z) in enumerate(splits_of(name, 10)):
+            for title, fit in fits.items():
+                run = run_child(lambda fit=fit, X=X, y=y, Z=Z: fit(X, y)(Z), limit=2 * SECONDS)
+                record = {"set": name, "split": split, "model": title}
+                if run.value is not None:
+                    low, high = run.value.T
+                    record |= {
+                        "coverage": float(np.mean((low <= z) & (z <= high))), "width": float(np.mean(high - low)),
+                        "test_rows": len(z), "seconds": round(run.seconds, 2),
+                    }  # fmt: skip
+                records.append(record)
+                print(f"  {record}", flush=True)
+        write("intervals", records, quick)
+
+
+# ---- latency --------------------------------------------------------------------------------------------------------
+
+
+def fastest(work, n_calls, repeats=9):
+    """Seconds of one call: the fastest of several, so that other load does not count."""
+    work()
+    found = []
+    for _ in range(repeats):
+        start = perf_counter()
+        for _ in range(n_calls):
+            work()
+        found.append((perf_counter() - start) / n_calls)
+    return min(found)
+
+
+def run_latency(quick):
+    X, y, *_ = next(splits_of("synthetic" if quick else "abalone", 1))
+    X = np.ascontiguousarray(StandardScaler().fit_transform(X))
+    ours = LocallyLinearSVR(100, random_state=0).fit(X, y)
+    fitted = {"LocallyLinearSVR": ours, "SVR": SVR(C=10.0).fit(X, (y - y.mean()) / y.std())}
+    try:
+        from lightgbm import LGBMRegressor
+
+        fitted["LightGBM"] = LGBMRegressor(n_jobs=1, verbose=-1, random_state=0).fit(X, y)
+    except ImportError:
+        if not quick:
+            raise
+    calls = 20 if quick else 500
+    predictor, row = ours.predictor(), X[7]
+    records = [
+        {"model": "LocallyLinearSVR", "by": "predictor()", "microseconds": 1e6 * fastest(lambda: predictor(row), calls)}
+    ]
+    if "LightGBM" in fitted:
+        booster = fitted["LightGBM"].booster_
+        seconds = fastest(lambda: booster.predict(X[7:8], num_threads=1), calls)
+        records.append({"model": "LightGBM", "by": "booster_.predict", "microseconds": 1e6 * seconds})
+    for title, model in fitted.items():
+        seconds = fastest(lambda model=model: model.predict(X[7:8]), calls)
+        records.append({"model": title, "by": "predict", "microseconds": 1e6 * seconds})
+    for record in records:
+        record["microseconds"] = round(record["microseconds"], 2)
+        print(f"  {record}", flush=True)
+    write("latency", records, quick)
+
+
+def write(part, records, quick, summary=None):
+    if not quick:
+        write_results("regression", part, records, summary or {})
+
+
+PARTS = {
+    "solver": run_solver, "quantile": run_quantile, "ranks": run_ranks, "intervals": run_intervals,
+    "latency": run_latency,
+}  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--part", action="append", choices=PARTS, help="which part (repeatable); all if not given")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", message="X does not have valid feature names")
+    for part in options.part or PARTS:
+        print_table(part, ["", ""], [])
+        PARTS[part](options.quick)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""Intervals: order, coverage of rows not seen, and what is refused."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from svmosaic import LinearSVR, LocallyLinearSVR, MosaicRegressor, TreeSVR, load
+from svmosaic.models.intervals import conformal_margin, cross_coverage, fit_intervals, widened
+
+
+def noisy(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, size=(n, 2))
+    return X, np.sin(2 * X[:, 0]) + (0.1 + 0.3 * (X[:, 1] > 0)) * rng.standard_t(4, n)
+
+
+@pytest.mark.parametrize(
+    "model", [LinearSVR(random_state=0), LocallyLinearSVR(20, random_state=0), TreeSVR(8, random_state=0)], ids=repr
+)
+def test_coverage_is_valid_however_bad_the_quantiles_are(model):
+    found = []
+    for seed in range(3):
+        intervals = fit_intervals(model, *noisy(1500, seed), random_state=seed)
+        X, y = noisy(4000, 100 + seed)
+        ends = intervals.predict(X)
+        assert (ends[:, 0] <= ends[:, 1]).all()
+        found.append(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])))
+        assert intervals.n_held_out == 300
+        assert abs(intervals.coverage - 0.9) < 0.06
+    # The coverage of 300 rows is off by 0.017 or less two times out of three.
+    assert abs(np.mean(found) - 0.9) < 0.025
+
+
+def test_without_correction_all_rows_are_used():
+    X, y = noisy(400, 0)
+    model = LinearSVR(loss="quantile", quantile=(0.1, 0.9), random_state=0)
+    plain = fit_intervals(model, X, y, quantiles=(0.1, 0.9), conformal=False)
+    assert_array_equal(plain.predict(X), np.sort(model.fit(X, y).predict(X), axis=1))
+    assert plain.margin == 0.0
+    assert np.isnan(plain.coverage)
+
+
+def test_margins_are_those_of_the_definition():
+    rng = np.random.default_rng(0)
+    ends, y = np.sort(rng.normal(size=(99, 2)), axis=1), rng.normal(size=99)
+    margin = conformal_margin(ends, y, 0.9)
+    moved = widened(ends, margin)
+    assert np.sum((moved[:, 0] <= y) & (y <= moved[:, 1])) == 90  # of 100 with the row to come
+    assert 0 <= cross_coverage(ends, y, 0.9) <= 1
+    assert np.isnan(cross_coverage(ends[:12], y[:12], 0.9))
+    assert_allclose(widened(np.array([[0.0, 1.0]]), -2.0), [[0.5, 0.5]])
+
+
+def test_what_is_refused():
+    X, y = noisy(30, 0)
+    with pytest.raises(ValueError, match=r"6 held-out rows are too few .* coverage of 0.9: at least 9 are needed"):
+        fit_intervals(LinearSVR(), X, y)
+    for bad, words in (((0.1,), "must be two"), ((0.9, 0.1), "must increase"), ((0.1, 1.0), "below 1"), (0.5, "two")):
+        with pytest.raises(ValueError, match=words):
+            fit_intervals(LinearSVR(), X, y, quantiles=bad)
+    with pytest.raises(ValueError, match="of one dimension"):
+        fit_intervals(LinearSVR(), X, X)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = noisy(600, 0)
+    settings = {"time_budget": None, "max_tiles": 16, "families": ("linear", "local"), "random_state": 0}
+    return MosaicRegressor(quantiles=(0.1, 0.9), **settings).fit(100.0 * X, y), 100.0 * X, y
+
+
+def test_the_model_to_try_first_has_intervals(fitted, tmp_path):
+    model, X, _ = fitted
+    Z, z = noisy(4000, 7)
+    ends = model.predict_interval(100.0 * Z)
+    assert ends.shape == (4000, 2)
+    assert (ends[:, 0] <= ends[:, 1]).all()
+    assert abs(np.mean((ends[:, 0] <= z) & (z <= ends[:, 1])) - 0.8) < 0.07
+    assert abs(model.coverage_ - 0.8) < 0.12
+    # Narrower where there is less noise.
+    width = ends[:, 1] - ends[:, 0]
+    assert width[Z[:, 1] < 0].mean() < width[Z[:, 1] > 0].mean()
+    model.save(tmp_path / "model.svmosaic")
+    assert_array_equal(load(tmp_path / "model.svmosaic").predict_interval(X), model.predict_interval(X))
+
+
+def test_no_intervals_without_quantiles():
+    X, y = noisy(60, 0)
+    model = MosaicRegressor(time_budget=None, max_tiles=2, families=("linear",), random_state=0)
+    assert not hasattr(model, "predict_interval")
+    with pytest.raises(AttributeError, match=r"pass quantiles=\(0.05, 0.95\), say, and fit it again"):
+        model.fit(X, y).predict_interval(X)
+    with pytest.raises(AttributeError, match="has no intervals"):
+        model.coverage_  # noqa: B018
+    with pytest.raises(ValueError, match="quantiles must increase"):
+        MosaicRegressor(quantiles=(0.9, 0.1)).fit(X, y)
