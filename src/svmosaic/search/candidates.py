@@ -12,7 +12,7 @@ MOST_WEIGHTS = 20_000_000
 # Passes of learned gates: so many that this many rows are seen, within the range. Tiles with pieces need half of them.
 ROWS_SEEN, EPOCHS = 600_000, (12, 40)
 # Rows per step of a learned gate, and of one with pieces at least: each step touches all weights.
-STEPS, SMALLEST_BATCH, LARGEST_BATCH, PIECES_BATCH = 400, 32, 1024, 128
+STEPS, SMALLEST_BATCH, LARGEST_BATCH, PIECES_BATCH = 400, 64, 1024, 128
 COMPONENTS = 16
 LEAST_C, MOST_C = 1e-4, 1e3
 MOST_EFFORT = 3.0
@@ -96,7 +96,7 @@ class Candidate:
         return int(min(n_rows, np.clip(n_rows // STEPS, smallest, LARGEST_BATCH)))
 
     def work(self, n_rows, n_features, n_outputs) -> float:
-        """About how many multiplications a fit takes: the seconds of one fit tell those of others of its kind.
+        """About how many multiplications a fit takes, overheads included: one fit tells the seconds of its kind.
 
         Parameters
         ----------
@@ -111,15 +111,16 @@ class Candidate:
             per_row = self.gates * ((seen + self.tiles) * components + 2 * self.neighbors * n_outputs * seen)
             weights = self.gates * self.tiles * n_outputs * n_features * (1 if self.pieces is None else self.pieces)
             per_row += weights / self.batch_size(n_rows)
-            return 1e7 + (6.0 if self.smooth else 3.0) * self.epochs(n_rows) * n_rows * per_row
+            return 5e7 + (2.0 if self.smooth else 1.0) * self.epochs(n_rows) * n_rows * (per_row + 1e4)
         if self.family == "trees":
             grown = 20.0 * self.gates * np.log2(n_rows + 2.0) * (n_features**0.5 + 4)
             leaves = self.gates * (n_features if self.linear_leaves else 2.0)
             return 3e7 + n_rows * (grown + 30.0 * n_outputs * (seen + leaves))
         if self.family == "local":
             placed = 10.0 * self.tiles * n_features * min(1.0, 256.0 * self.tiles / n_rows)
-            return 5e6 + n_rows * (placed + self.tiles * n_features + 40.0 * self.neighbors * n_outputs * seen)
-        return 2e6 + 30.0 * n_rows * n_outputs * seen * (1 if self.family == "linear" else 2)
+            solved = n_outputs * (10.0 * self.neighbors * seen + 1e4)
+            return 2e7 + n_rows * (placed + self.tiles * n_features + solved)
+        return 1e7 + 30.0 * n_rows * n_outputs * seen * (1 if self.family == "linear" else 2)
 
     def neighborhood(self):
         """Small changes, the likeliest to help first."""
@@ -178,7 +179,7 @@ def seeds(scalings, n_rows) -> list[Candidate]:
     if n_rows > MANY_ROWS:  # learned gates live on many rows
         first = [gate, trees, bent, local, leafy, replace(gate, gates=2), additive, few]
     else:
-        first = [leafy, additive, few, local, trees]
+        first = [leafy, additive, few, *(replace(local, scaling=way) for way in scalings), trees]
     pool = [
         Candidate("linear", usual, C=0.1),
         *first,

@@ -18,7 +18,7 @@ from svmosaic.search.candidates import (
     same_but_effort,
     seeds,
 )
-from svmosaic.search.rungs import Rung, plan_rungs
+from svmosaic.search.rungs import FIRST_RUNG, Rung, plan_rungs
 from svmosaic.search.trials import Trials, rank
 
 # Candidates that go on from the first rung and from later ones, by score and by loss each.
@@ -33,6 +33,8 @@ PATIENCE, FREE_PATIENCE = 16, 6
 CLEARLY_WORSE = 0.03
 # Wide sparse rows are left to models without curves and trees.
 MOST_SPARSE_COLUMNS = 1000
+# Candidates that take more than this share of the budget on the first rung come after the others.
+DEAR = 0.04
 # Share of the budget that must be left for a leader to learn on.
 WORTH_LEARNING = 0.15
 # Share of the budget that the linear baseline may take to be tried before others on higher rungs.
@@ -75,8 +77,11 @@ class Search(Trials):
         first = seeds(self.usual, self.X.shape[0])
         if self.judge.smooth is not None:
             first = [replace(candidate, smooth=self.judge.smooth) for candidate in first]
-        pool = (self._fitting(candidate, smallest) for candidate in first)
-        return list(dict.fromkeys(c for c in pool if c is not None))
+        pool = list(dict.fromkeys(filter(None, (self._fitting(candidate, smallest) for candidate in first))))
+        if self.clock.budget is None:
+            return pool
+        n_rows = min(smallest, FIRST_RUNG)
+        return sorted(pool, key=lambda c: self.clock.expected(c, n_rows) > DEAR * self.clock.budget)
 
     def _fitting(self, candidate, n_rows) -> Candidate | None:
         """The candidate if it suits these rows, perhaps with fewer tiles."""

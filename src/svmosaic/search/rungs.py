@@ -19,7 +19,7 @@ HARDLY_HELD_OUT = 0.05
 # first and the last if there is room.
 FIRST_RUNG, GROWTH = 4000, 4
 # Multiplications per second and thread, before any is measured.
-USUAL_SPEED = {"linear": 4e8, "clustered": 3e8, "local": 8e8, "learned": 2e9, "trees": 3e8}
+USUAL_SPEED = {"linear": 1e9, "clustered": 5e8, "local": 3e9, "learned": 5e9, "trees": 3e8}
 # Share of the budget for the candidates of the first rung, by which its rows are planned.
 FIRST_SHARE = 0.15
 
