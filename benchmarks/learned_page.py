@@ -151,7 +151,7 @@ def on_a_gpu(_, report, devices):
     yield (
         f"covertype, `LearnedGateSVC` with 1000 tiles and 40 epochs on one machine, by its {machine['accelerator']} "
         f"and by its {machine['cores']} cores ({machine['processor']}, {machine['date']}; "
-        "`benchmarks/bench_devices.py`). A fit begins with k-means on one core, which takes most of it on the accelerator:"
+        "`benchmarks/bench_devices.py`). A fit begins with k-means on one core, most of it on the accelerator:"
     )
     columns = "task, device, pieces, batch, test accuracy %, epochs s, whole fit s, compiling s"
     yield markdown(

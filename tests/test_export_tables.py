@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from test_export_javascript import run_javascript, table
 from test_table_input import QUICK, mixed_table
 
-from svmosaic import MosaicClassifier
+import svmosaic
+from svmosaic import MosaicClassifier, MosaicRegressor
 
 SEVERAL = {"ordered": {"rank": ["low", "middle", "high"]}}
 
@@ -101,3 +102,25 @@ def test_javascript(fitted, tmp_path):
     assert_array_equal(table(out, "label"), model.predict(frame))
     parts = [list(row["explanation"]["contributions"][0].values()) for row in out["rows"]]
     assert_allclose(parts, model.explain(frame).contributions[:, 0], atol=1e-9)
+
+
+def test_values_of_a_table(tmp_path):
+    """A regressor: the same preparation, with means of the target where there are many texts."""
+    frame, _ = mixed_table()
+    frame = frame.drop(columns=["same", "nothing"])
+    target = frame["age"].fillna(40).to_numpy() + 10 * (frame["color"] == "red") + frame["when"].dt.month
+    model = MosaicRegressor(2.0, families=("linear", "local"), max_tiles=8, random_state=0).fit(frame, target)
+    assert model.score(frame, target) > 0.8
+    rows, expected = hard_rows(frame), model.predict(hard_rows(frame))
+    model.save(tmp_path / "m")
+    assert_array_equal(svmosaic.load(tmp_path / "m").predict(rows), expected)
+    model.save_predictor(tmp_path / "p")
+    assert_allclose(svmosaic.load(tmp_path / "p")(rows.to_dict("records")), expected, rtol=1e-9)
+    proto = model.to_onnx(dtype=np.float64)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    values = session.run(None, feed_of(model, rows, proto, np.float64))[0]
+    assert_allclose(np.ravel(values), expected, rtol=1e-6)
+    account = model.explain(rows[:5])
+    assert account.feature_names == list(frame.columns)
+    assert len(model.feature_importances_) == frame.shape[1]
+    assert len(model.regions_) == model.mosaic_.n_tiles

@@ -2,6 +2,8 @@
 
 import datetime
 import pickle
+import subprocess
+import sys
 import timeit
 
 import numpy as np
@@ -12,7 +14,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import TargetEncoder
 
 import svmosaic
@@ -301,3 +304,40 @@ def test_means_of_the_target_need_few_rows_of_a_class():
     frame = pd.DataFrame({"a": [f"text {k % 9}" for k in range(12)]})
     prepared = TablePreparation(max_categories=4, random_state=0).fit(frame, np.arange(12) % 3)
     assert prepared.transform(frame).shape == (12, 3)
+
+
+def test_tables_that_cannot_be_read(fitted):
+    model, frame, y = fitted
+    with pytest.raises(TableError, match="X has several columns called 'age', so none of them can be named"):
+        MosaicClassifier(**QUICK).fit(pd.concat([frame, frame[["age"]]], axis=1), y)
+    with pytest.raises(TypeError, match="X is a lazy frame, whose rows are not there yet"):
+        model.predict(pl.from_pandas(frame.drop(columns="nothing")).lazy())
+    with pytest.raises(TypeError, match="drop must be a list of columns, got 'age'"):
+        MosaicClassifier(drop="age", **QUICK).fit(frame, y)
+    with pytest.raises(TableError, match="X has no rows"):
+        model.predict(frame[:0])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        MosaicClassifier(**QUICK).fit(frame, y[1:])
+
+
+def test_scikit_learn_cuts_tables_as_it_does_arrays():
+    frame, y = mixed_table()
+    frame = frame[["age", "color", "when"]].rename(columns={"age": 0})
+    search = MosaicClassifier(**(QUICK | {"families": ("linear",)}))
+    assert len(cross_val_score(search, frame, y, cv=3, error_score="raise")) == 3
+    model = search.fit(frame, y)
+    assert permutation_importance(model, frame, y, n_repeats=1).importances_mean.shape == (3,)
+
+
+def test_a_pickled_predictor_needs_no_pandas(fitted, tmp_path):
+    model = fitted[0]
+    row = {"age": 30, "color": "red", "flag": True, "when": "2021-01-01", "size": "M", "city": "city 3", "count": 2}
+    (tmp_path / "p.pickle").write_bytes(pickle.dumps(model.predictor()))
+    code = (
+        "import pickle, sys\n"
+        f"predictor = pickle.load(open({str(tmp_path / 'p.pickle')!r}, 'rb'))\n"
+        f"print(predictor({row!r}))\n"
+        "assert not {'sklearn', 'scipy', 'joblib', 'pandas', 'narwhals'} & set(sys.modules)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == str(model.predictor()(row))

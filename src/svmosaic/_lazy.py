@@ -21,3 +21,9 @@ def lazy(namespace, places):
         return value
 
     return find, lambda: sorted({*namespace, *places})
+
+
+def find_type(path):
+    """The class of a module and name, such as a file of ours refers to: callers have a list of those allowed."""
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(module), name)

@@ -10,6 +10,8 @@ from svmosaic.interpretation.subject import evenly
 # region.
 MOST_ROWS, MOST_VALUES, MOST_EFFECTS, MOST_NUMBERS, REGION_COLUMNS = 1000, 200_000, 40, 60_000, 8
 MOST_TEXTS = 100
+# A table with more columns than the first is shown by as many as the second says, those that matter most.
+MANY_COLUMNS, KEPT_COLUMNS = 1000, 200
 
 
 def shortened(values, digits=4):
@@ -23,9 +25,18 @@ def shortened(values, digits=4):
     return int(value) if value == int(value) and abs(value) < 1e15 else value
 
 
+def kept_columns(importance):
+    """Indices of the columns on the page: all, unless there are very many."""
+    if len(importance) <= MANY_COLUMNS:
+        return np.arange(len(importance))
+    return np.sort(np.argsort(-importance, kind="stable")[:KEPT_COLUMNS])
+
+
 def shown_rows(subject):
     """Indices of the rows on the page."""
-    most = int(np.clip(MOST_VALUES // max(len(subject.columns), 1), 100, MOST_ROWS))
+    n_columns = len(subject.columns)
+    n_columns = n_columns if n_columns <= MANY_COLUMNS else KEPT_COLUMNS
+    most = int(np.clip(MOST_VALUES // max(n_columns, 1), 100, MOST_ROWS))
     return evenly(subject.n_rows, most)
 
 
@@ -38,9 +49,9 @@ def plain_values(subject, j, rows):
     return [None if v != v else int(v) if v == int(v) and abs(v) < 1e15 else float(v) for v in values]
 
 
-def column_facts(subject) -> list:
+def column_facts(subject, kept) -> list:
     """Names, and what controls need: the ends and the step of numbers, the texts of text."""
-    return [_column(subject, j) for j in range(len(subject.columns))]
+    return [_column(subject, j) for j in kept]
 
 
 def _column(subject, j):
@@ -57,11 +68,11 @@ def _column(subject, j):
     middle = float(np.median(there)) if len(there) else 0.0
     return {
         "name": column.name, "text": False, "low": low, "high": high, "middle": middle,
-        "step": 1 if is_whole else "any",
+        "step": 1 if is_whole else "any", "date": column.is_date,
     }  # fmt: skip
 
 
-def effect_facts(subject, regions, importance) -> list:
+def effect_facts(subject, regions, importance, kept) -> list:
     """Curves of the columns that matter most."""
     per_column = 20 * (len(regions) + 1) * subject.head.n_outputs
     n_shown = int(np.clip(MOST_NUMBERS // per_column, 3, MOST_EFFECTS))
@@ -69,7 +80,7 @@ def effect_facts(subject, regions, importance) -> list:
     found = effect_curves(subject, chosen, regions.region_of_row, len(regions))
     return [
         {
-            "column": j,
+            "column": int(np.searchsorted(kept, j)),
             "points": effect.points if effect.is_text else shortened(effect.points, 6),
             "mean": shortened(effect.mean),
             "regions": shortened(effect.regions),
@@ -84,16 +95,16 @@ def _deciles(values):
     return np.quantile(there, np.arange(1, 10) / 10) if len(there) else np.zeros(0)
 
 
-def region_facts(subject, regions, truth, found) -> list:
+def region_facts(subject, regions, truth, found, kept) -> list:
     """Rule, rows, classes or mean, quality and importances of each region."""
-    head, importance = subject.head, regions.importances(subject)
+    head, importance = subject.head, regions.importances(subject)[:, kept]
     known = found if truth is None else truth
     facts = []
     for r, rule in enumerate(regions.rules):
         here = regions.region_of_row == r
         order = np.argsort(-importance[r], kind="stable")[:REGION_COLUMNS]
         one = {
-            "rule": rule.text(subject.names),
+            "rule": subject.text_of(rule),
             "covers": rule.covers,
             "pure": rule.pure,
             "rows": int(here.sum()),
@@ -115,7 +126,7 @@ def _middle(found, truth):
     return found[:, found.shape[1] // 2] if found.ndim > truth.ndim else found
 
 
-def row_facts(subject, regions, used, truth, found) -> dict:
+def row_facts(subject, regions, used, truth, found, kept) -> dict:
     """Values, truth, prediction and region of the rows on the page."""
     rows = shown_rows(subject)
     is_classifier = isinstance(subject.head, Classify)
@@ -126,7 +137,7 @@ def row_facts(subject, regions, used, truth, found) -> dict:
 
     return {
         "numbers": (used[rows] + 1).tolist(),  # as people and the command line count
-        "values": [plain_values(subject, j, rows) for j in range(len(subject.columns))],
+        "values": [plain_values(subject, j, rows) for j in kept],
         "region": regions.region_of_row[rows].tolist(),
         "predicted": listed(found),
         "truth": None if truth is None else listed(truth),

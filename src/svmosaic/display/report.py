@@ -10,8 +10,10 @@ import numpy as np
 from svmosaic.atomic import write_text
 from svmosaic.display._fitted import PALETTE
 from svmosaic.display._report_data import (
+    MANY_COLUMNS,
     column_facts,
     effect_facts,
+    kept_columns,
     region_facts,
     row_facts,
     shortened,
@@ -140,6 +142,7 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
     is_classifier = isinstance(head, Classify)
     regions = find_regions(subject, max_regions)
     importance = overall_importances(subject.contributions)
+    kept = kept_columns(importance)
     classes = [str(c) for c in (head.classes if class_names is None else class_names)] if is_classifier else []
     if is_classifier and len(classes) != len(head.classes):
         raise ValueError(f"class_names must have {len(head.classes)} names, got {len(classes)}")
@@ -163,13 +166,14 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
         "soft": subject.is_soft,
         "quantiles": quantiles,
         "exact": regions.exact,
-        "columns": column_facts(subject),
-        "importance": shortened(importance),
-        "effects": effect_facts(subject, regions, importance),
-        "regions": region_facts(subject, regions, truth, found),
+        "n_columns": len(importance),
+        "columns": column_facts(subject, kept),
+        "importance": shortened(importance[kept]),
+        "effects": effect_facts(subject, regions, importance, kept),
+        "regions": region_facts(subject, regions, truth, found, kept),
         "regions_note": _regions_note(regions, subject),
         "region_of_tile": {int(tile): r for r, tiles in enumerate(regions.tiles) for tile in tiles},
-        "rows": row_facts(subject, regions, used, truth, found),
+        "rows": row_facts(subject, regions, used, truth, found, kept),
         "projection": _projection(subject),
     }
 
@@ -244,6 +248,9 @@ def inline_model(subject):
     ----------
     subject : Subject
     """
+    n_columns = len(subject.columns)
+    if n_columns > MANY_COLUMNS:
+        return None, f"Values cannot be changed in this page: {n_columns:,} columns are too many for it."
     exported = subject.model if subject.whole else subject.estimator
     try:
         text = to_javascript(exported)

@@ -58,6 +58,29 @@ def save(estimator, path):
     write_bytes(path, archive.getbuffer())
 
 
+def save_predictor(predictor, path):
+    """Write what `predictor()` of a model returned to a file that `load` opens without scikit-learn.
+
+    Parameters
+    ----------
+    predictor : Predictor or TablePredictor
+        Of a model whose gate and feature map the core knows.
+    path : str or path
+    """
+    from svmosaic.export.predictor_files import entries_of
+
+    try:
+        entries = entries_of(predictor)
+    except TypeError as error:
+        raise ModelFileError(f"this {type(predictor).__name__} cannot be written: {error}") from error
+    header = {"format": FORMAT, "svmosaic": __version__, "kind": "predictor"}
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, entry in {**entries, HEADER: json.dumps(header).encode()}.items():
+            archive.writestr(_entry(name), entry)
+    write_bytes(path, content.getbuffer())
+
+
 def _reproducible(content) -> bytes:
     """An archive of skops with the same bytes whenever and wherever it is written.
 
@@ -100,7 +123,7 @@ def _entry(name):
 
 
 def load(path):
-    """Read an estimator that `save` wrote.
+    """Read an estimator that `save` wrote, or a predictor that `save_predictor` wrote.
 
     Parameters
     ----------
@@ -108,8 +131,9 @@ def load(path):
 
     Returns
     -------
-    estimator
-        As it was saved, with parameters that its version did not know yet at their defaults.
+    estimator, or predictor
+        As it was saved, an estimator with parameters that its version did not know yet at their defaults. A predictor
+        is opened without scikit-learn.
 
     Raises
     ------
@@ -117,13 +141,14 @@ def load(path):
         If the file is no model, is damaged, comes from a newer version, or holds types that are not trusted. Nothing
         of it has been run then.
     """
-    import skops.io
-
     path = Path(path)
     with open(path, "rb") as file:
         _check_head(path, file)
         data = file.read()  # once: what is checked is what is opened, whatever becomes of the file meanwhile
-    _check_archive(path, data)
+    if _check_archive(path, data).get("kind") == "predictor":
+        return _load_predictor(path, data)
+    import skops.io
+
     try:
         data = _with_moved_types(data)
         held = skops.io.get_untrusted_types(data=data)
@@ -141,6 +166,16 @@ def load(path):
     if not hasattr(estimator, "predict"):
         raise ModelFileError(f"{path} is no model: it holds an object of type {type(estimator).__name__}")
     return estimator
+
+
+def _load_predictor(path, data):
+    from svmosaic.export.predictor_files import predictor_of
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return predictor_of(archive)
+    except Exception as error:
+        raise ModelFileError(f"{path} is damaged: its predictor could not be put together ({error})") from error
 
 
 def _check_head(path, file):
@@ -170,7 +205,7 @@ def _check_head(path, file):
 
 
 def _check_archive(path, data):
-    """Refuse everything but an undamaged archive of ours, from this version or before."""
+    """The header of an archive of ours, undamaged, from this version or before; everything else is refused."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             broken = archive.testzip()
@@ -195,6 +230,7 @@ def _check_archive(path, data):
             f"{path} was written by svmosaic {version} in format {written}, newer than the format {FORMAT} of this "
             f"version ({__version__}): upgrade svmosaic to open it"
         )
+    return header
 
 
 def _with_moved_types(data):

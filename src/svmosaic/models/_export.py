@@ -18,6 +18,18 @@ class ExportMixin:
         check_is_fitted(self)
         save(self, path)
 
+    def save_predictor(self, path):
+        """Write `predictor()` to a file: `svmosaic.load` opens it with numpy and the core alone, in a moment.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        from svmosaic.export.files import save_predictor
+
+        check_is_fitted(self)
+        save_predictor(self.predictor(), path)
+
     def to_onnx(self, path=None, **options):
         """The model as an ONNX `ModelProto`, also written to `path` if given; needs the extra `onnx`.
 

@@ -31,7 +31,7 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
     ----------
     n_anchors : int, default=100
         Number of anchors, and so of tiles.
-    n_neighbors : int, default=8
+    n_neighbors : int, default=16
         Anchors that share a row. The default is the paper's; 16 often lowers the error, at twice the cost of solving.
         The cost of prediction is proportional to `n_anchors` + `n_neighbors` x classes.
     coding : {"softmax", "inverse", "llc", "lle", "soft"}, default="softmax"
@@ -151,7 +151,7 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
         self,
         n_anchors=100,
         *,
-        n_neighbors=8,
+        n_neighbors=16,
         coding="softmax",
         code_scale=None,
         anchors="class",

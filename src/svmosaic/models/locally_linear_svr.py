@@ -24,7 +24,7 @@ class LocallyLinearSVR(RegressorStreamMixin, LocallyLinearMixin, ComposedRegress
     ----------
     n_anchors : int, default=100
         Number of anchors, and so of tiles.
-    n_neighbors : int, default=8
+    n_neighbors : int, default=16
         Anchors that share a row.
     coding : {{"softmax", "inverse", "llc", "lle", "soft"}}, default="softmax"
         How the nearest anchors share a row, as in `LocallyLinearSVC`.
@@ -91,7 +91,7 @@ class LocallyLinearSVR(RegressorStreamMixin, LocallyLinearMixin, ComposedRegress
         self,
         n_anchors=100,
         *,
-        n_neighbors=8,
+        n_neighbors=16,
         coding="softmax",
         code_scale=None,
         anchors="kmeans",

@@ -20,6 +20,7 @@ NUMBER, TEXT, DATE = "number", "text", "date"
 LARGEST = 1e150  # the sum of the squares of 10^8 such numbers is still finite
 _DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1)
+_SEVERAL = "X has several columns called {!r}, so none of them can be named: rename them"
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?")
 
 
@@ -81,11 +82,18 @@ class Values:
 
 def is_frame(X) -> bool:
     """Whether X is a frame that narwhals reads: of pandas, Polars, PyArrow and the like."""
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a lazy frame, whose rows are not there yet: pass X.collect()")
     if isinstance(X, np.ndarray) or not (hasattr(X, "columns") or hasattr(X, "column_names")):
         return False
     import narwhals.stable.v2 as nw
 
-    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+    try:
+        return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+    except nw.exceptions.DuplicateError:
+        names = [str(name) for name in X.columns]
+        double = next(name for name in names if names.count(name) > 1)
+        raise TableError(_SEVERAL.format(double)) from None
 
 
 def is_complete_numbers(X) -> bool:
@@ -125,7 +133,7 @@ def read_frame(X, names=None) -> list[Values]:
     columns = [str(name) for name in frame.columns]
     double = sorted({name for name in columns if columns.count(name) > 1})
     if double:
-        raise TableError(f"X has several columns called {double[0]!r}, so none of them can be named: rename them")
+        raise TableError(_SEVERAL.format(double[0]))
     if names is not None:
         lacking = [name for name in names if name not in columns]
         if lacking:

@@ -218,6 +218,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     def _check_names(self, names):
         for option in ("categorical", "ordered", "drop"):
+            if isinstance(getattr(self, option), str):
+                raise TypeError(f"{option} must be a list of columns, got {getattr(self, option)!r}")
             for name in getattr(self, option) or ():
                 if str(name) not in names:
                     raise TableError(f"{option} names the column {name!r}, which X does not have: {', '.join(names)}")
@@ -335,6 +337,8 @@ def transform_columns(X, columns, center=None, factor=None, names=None):
     found = {values.name: values for values in read_frame(X, names or [column.name for column in columns])}
     ends = np.cumsum([0] + [len(column.features) for column in columns])
     rows = np.empty((len(found[columns[0].name].data), ends[-1]))
+    if len(rows) == 0:
+        raise TableError("X has no rows")
     for column, start, end in zip(columns, ends[:-1], ends[1:], strict=True):
         column.transform(column.read(found[column.name]), rows[:, start:end])
     return rows if center is None else (rows - center) * factor
