@@ -31,7 +31,10 @@ TABLES = {
     "oil_spill": ("oil_spill", "class", ("f1",), "average_precision"),
     "wine_white": ("wine_white", "quality", (), "accuracy"),
 }  # fmt: skip
-BUNDLED = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
+BUNDLED = {"wine": load_wine, "breast_cancer_wisconsin": load_breast_cancer, "digits": load_digits}
+PARTS = {"tables": tuple(TABLES), "papers": PAPERS, "adult": ("adult",), "covertype7": ("covertype7",)}
+# Seconds for MosaicClassifier, if not its default.
+BUDGETS = {"adult": 60.0, "covertype7": 60.0}
 
 
 @dataclass
@@ -140,3 +143,19 @@ def bundled_split(name, split):
     X, y = BUNDLED[name](return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
     return X, y, X_test, y_test
+
+
+def means_of(records) -> dict:
+    """Records of a set, a system and a budget, averaged over splits."""
+    groups: dict = {}
+    for r in records:
+        timed = r["set"] in BUDGETS and "budget" in r
+        groups.setdefault((r["set"], f"{r['model']}, {r['budget']:g} s" if timed else r["model"]), []).append(r)
+    found = {}
+    for key, group in groups.items():
+        found[key] = group[0] | {
+            field: round(float(np.mean([r[field] for r in group])), 4)
+            for field in group[0]
+            if isinstance(group[0][field], float)
+        } | {"splits": len(group), "std": round(float(np.std([r["score"] for r in group])), 3)}  # fmt: skip
+    return found

@@ -1,151 +1,325 @@
-"""MosaicClassifier() as it comes, beside a tuned RBF SVC and LightGBM as it comes: accuracy and mean ranks.
+"""MosaicClassifier() as it comes against LightGBM, CatBoost, a tuned RBF SVC and a random forest.
 
-SVC: standardised features, C and gamma from a grid by three-fold cross-validation on at most 3000 rows, then fitted to
-at most 10,000 rows (`svc_rows` says to how many, so that it ends). MosaicClassifier and LightGBM get all training rows,
-but for MNIST and covertype, which are cut to 10,000 and 50,000 for all three. Accuracies are of the official test
-parts, or of a tenth of the rows where there is none; for sets of fewer than 2000 rows they are means over ten such
-splits.
+Four parts. tables: german_credit, breast_cancer, horse_colic and wine_white by accuracy, mammography and oil_spill by
+average precision of the rare class; 70 % of the rows to train, several splits. papers: the 13 sets of the papers,
+official test parts, or a tenth of the rows; sets of fewer than 2000 rows over ten splits; MNIST and covertype are cut
+to 10,000 and 50,000 training rows for all. adult: official parts. covertype7: all rows, seven classes, 80 % to train.
 
-    python benchmarks/bench_auto.py            # needs the data folder; writes benchmarks/results/auto.json
-    python benchmarks/bench_auto.py --quick    # bundled sets only, about a minute; writes nothing
-    python benchmarks/bench_auto.py --sets heart,vehicle --budget 30
+Every system gets the same training rows. MosaicClassifier takes tables as frames and is told the metric and the budget;
+LightGBM and CatBoost are as they come, with categories as such; the SVC chooses among the scalings that
+MosaicClassifier chooses among (standard, common, robust, none), C and gamma by three-fold cross-validation on at most
+5000 rows, and is fitted to at most 50,000; SVC and random forest get one-hot rows. Scores are of test rows, which
+choose nothing.
+
+Each run of a system on a split is appended to a file as soon as it is done, so that many can run side by side:
+
+    python benchmarks/bench_auto.py --part tables --only MosaicClassifier --threads 2 --out runs/a.jsonl
+    python benchmarks/bench_auto.py --part covertype7 --budget 300 --out runs/b.jsonl
+    python benchmarks/bench_auto.py --merge runs/*.jsonl     # into results/auto.json, with mean ranks
+    python benchmarks/bench_auto.py --quick                  # bundled sets, a minute; writes nothing
 """
 
+# ruff: noqa: E402
+
 import argparse
+import os
+import sys
+
+# Before any library is loaded: all get the same number of threads.
+THREADS = int(sys.argv[sys.argv.index("--threads") + 1]) if "--threads" in sys.argv else 1
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_variable] = str(THREADS)
+
+import json
 import warnings
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from common import gradient_boosting, print_table, read_results, write_results  # first: it sets the number of threads
+from auto_data import (
+    BUDGETS,
+    BUNDLED,
+    PAPERS,
+    PARTS,
+    SMALL,
+    TABLES,
+    Table,
+    adult,
+    bundled_split,
+    covertype_split,
+    means_of,
+    one_hot,
+    paper_split,
+    part,
+    table_split,
+)
+from common import print_table, read_results, write_results
 from scipy.stats import rankdata
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import accuracy_score, average_precision_score, log_loss, roc_auc_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.svm import SVC
 
 from svmosaic import MosaicClassifier
-from svmosaic.datasets import Dataset, load
+from svmosaic.bench.trials import machine
 
-SETS = (
-    "heart", "vehicle", "diabetes", "german", "svmguide1", "satimage", "pendigits", "usps", "letter", "ijcnn1", "skin",
-    "mnist", "covtype",
-)  # fmt: skip
-# Training rows for all three models, where not all.
-CUT = {"mnist": 10_000, "covtype": 50_000}
-# Sets without an official split that are too small for one split to say much.
-SPLITS = dict.fromkeys(("heart", "vehicle", "diabetes", "german"), 10)
-MOST_SVC_ROWS, MOST_GRID_ROWS = 10_000, 3000
-GRID = {"svc__C": [1.0, 10.0, 100.0], "svc__gamma": ["scale", 0.01, 0.1, 1.0]}
-MODELS = ("MosaicClassifier", "SVC, tuned", "LightGBM")
-QUICK = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
+MOST_SVC_ROWS, MOST_GRID_ROWS = 50_000, 5000
+N_SPLITS = dict.fromkeys(SMALL, 10) | dict.fromkeys(("german_credit", "breast_cancer", "horse_colic", "oil_spill"), 10)
+N_SPLITS |= {"mammography": 3, "wine_white": 3}
+BUDGET = 30.0  # the default of MosaicClassifier
 
 
-def part(X, y, n_rows, seed=0):
-    """At most so many rows, with the shares of the classes."""
-    if len(y) <= n_rows:
-        return X, y
-    X, _, y, _ = train_test_split(X, y, train_size=n_rows, stratify=y, random_state=seed)
-    return X, y
+class Common(TransformerMixin, BaseEstimator):
+    """Mean 0, and all columns by one number."""
+
+    def fit(self, X, y=None):
+        self.mean_, self.scale_ = X.mean(axis=0), np.sqrt(X.var(axis=0).mean()) or 1.0
+        return self
+
+    def transform(self, X):
+        return (X - self.mean_) / self.scale_
 
 
-def read(name, split):
-    data = load(name, random_state=split)
-    if name in CUT:
-        X, y = part(data.X_train, data.y_train, CUT[name])
-        data = Dataset(X, y, data.X_test, data.y_test)
-    return data
+class Split:
+    """Training and test rows of a set, as a frame or as a matrix, whatever a system takes."""
+
+    def __init__(self, train, test, metric="accuracy"):
+        self.train, self.test, self.metric = train, test, metric
+        classes, counts = np.unique(train[1], return_counts=True)
+        self.rare = classes[counts.argmin()] if len(classes) == 2 else None
+
+    @classmethod
+    def of(cls, name, split):
+        if name in TABLES or name == "adult":
+            train, test = adult() if name == "adult" else table_split(name, split)
+            return cls((train, train.y), (test, test.y), TABLES[name][3] if name in TABLES else "accuracy")
+        if name == "covertype7":
+            X, y, Z, z = covertype_split(split)
+        else:
+            X, y, Z, z = paper_split(name, split) if name in PAPERS else bundled_split(name, split)
+        X, Z = (np.asarray(rows, dtype=np.float32 if len(y) > 100_000 else np.float64) for rows in (X, Z))
+        return cls((X, y), (Z, z))
+
+    @property
+    def is_table(self):
+        return isinstance(self.train[0], Table)
+
+    def frames(self):
+        (train, y), (test, _) = self.train, self.test
+        if not self.is_table:
+            return train, test, y
+        frames = [train.frame(), test.frame()]
+        for name in train.text:
+            frames[1][name] = frames[1][name].cat.set_categories(frames[0][name].cat.categories)
+        return *frames, y
+
+    def matrices(self):
+        (train, y), (test, _) = self.train, self.test
+        return (*one_hot(train, test), y) if self.is_table else (train, test, y)
 
 
-def bundled(name, split):
-    X, y = QUICK[name](return_X_y=True)
-    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
-    return Dataset(X, y, X_test, y_test)
+def fit_mosaic(split, seed, budget):
+    X, Z, y = split.frames()
+    settings = {"metric": split.metric, "n_jobs": THREADS, "random_state": seed}
+    if split.metric != "accuracy":
+        settings["pos_label"] = split.rare
+    model = MosaicClassifier(budget, **settings).fit(X, y)
+    parts = ", ".join(f"{weight:.0%} {type(part).__name__}" for weight, part in model.parts_)
+    notes = {"budget": budget, "chosen": parts, "tiles": model.mosaic_.n_tiles, "trials": len(model.leaderboard_)}
+    return model, Z, notes | {"stop_reason": model.stop_reason_, "held_out_score": round(float(model.best_score_), 5)}
 
 
-def fit_mosaic(X, y, seed, budget):
-    model = MosaicClassifier(budget, random_state=seed).fit(X, y)
-    best = next(line for line in model.leaderboard_ if line["chosen"])
-    chosen = f"{type(model.best_estimator_).__name__} of {model.mosaic_.n_tiles} tiles, {best['scaling']} scaling"
-    return model, {"chosen": chosen, "budget_bound": model.budget_bound_}
+def fit_lightgbm(split, seed, budget):
+    from lightgbm import LGBMClassifier
+
+    X, Z, y = split.frames()
+    return LGBMClassifier(n_jobs=THREADS, verbose=-1, random_state=seed).fit(X, y), Z, {}
 
 
-def fit_svc(X, y, seed, budget):
-    pipeline = make_pipeline(StandardScaler(), SVC(cache_size=1000))
-    search = GridSearchCV(pipeline, GRID, cv=3, refit=False).fit(*part(X, y, MOST_GRID_ROWS, seed))
-    X, y = part(X, y, MOST_SVC_ROWS, seed)
-    return pipeline.set_params(**search.best_params_).fit(X, y), {"svc_rows": len(y)}
+def fit_catboost(split, seed, budget):
+    from catboost import CatBoostClassifier
 
-
-def fit_lightgbm(X, y, seed, budget):
-    return gradient_boosting(random_state=seed).fit(X, y), {}
-
-
-FITS = dict(zip(MODELS, (fit_mosaic, fit_svc, fit_lightgbm), strict=True))
-
-
-def measure(name, reader, n_splits, budget):
-    """One record for each model."""
-    for model, fit in FITS.items():
-        accuracies, seconds, notes = [], [], {}
-        for split in range(n_splits):
-            data = reader(name, split)
-            start = perf_counter()
-            fitted, notes = fit(data.X_train, data.y_train, split, budget)
-            seconds.append(perf_counter() - start)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # LightGBM names the features of arrays, and misses them
-                accuracies.append(100 * float(np.mean(fitted.predict(data.X_test) == data.y_test)))
-        yield {
-            "set": name, "model": model, "accuracy": round(float(np.mean(accuracies)), 3),
-            "std": round(float(np.std(accuracies)), 3), "splits": n_splits, "train_rows": len(data.y_train),
-            "fit_seconds": round(float(np.mean(seconds)), 2), **notes,
-        }  # fmt: skip
-
-
-def mean_ranks(records):
-    """Mean over the sets of the place of each model, 1 the best; equals share their places."""
-    sets = sorted({r["set"] for r in records})
-    table = np.array(
-        [[next(r["accuracy"] for r in records if (r["set"], r["model"]) == (s, m)) for m in MODELS] for s in sets]
+    X, Z, y = split.frames()
+    text = split.train[0].text if split.is_table else []
+    if text:
+        X, Z = (frame.assign(**{name: frame[name].astype(str).fillna("") for name in text}) for frame in (X, Z))
+    model = CatBoostClassifier(
+        thread_count=THREADS, random_seed=seed, verbose=False, allow_writing_files=False, cat_features=text or None
     )
-    three = np.mean([rankdata(-row) for row in table], axis=0)
-    two = np.mean([rankdata(-row[[0, 2]]) for row in table], axis=0)
-    wins = int((table[:, 0] > table[:, 2]).sum())
+    return model.fit(X, y), Z, {}
+
+
+def fit_svc(split, seed, budget):
+    X, Z, y = split.matrices()
+    pipeline = make_pipeline(StandardScaler(), SVC(cache_size=1000))
+    grid = {
+        "standardscaler": [StandardScaler(), Common(), RobustScaler(), "passthrough"],
+        "svc__C": [0.3, 1.0, 10.0, 100.0],
+        "svc__gamma": ["scale", 0.01, 0.1, 1.0],
+    }
+    few = part(X, y, MOST_GRID_ROWS, seed)
+    search = GridSearchCV(pipeline, grid, cv=3, refit=False, scoring=scorer_of(split), n_jobs=THREADS).fit(*few)
+    X, y = part(X, y, MOST_SVC_ROWS, seed)
+    return pipeline.set_params(**search.best_params_).fit(X, y), Z, {"svc_rows": len(y)}
+
+
+def scorer_of(split):
+    if split.metric == "accuracy":
+        return "accuracy"
+    return lambda model, X, y: average_precision_score(y == split.rare, _toward(model, X, split.rare))
+
+
+def fit_forest(split, seed, budget):
+    X, Z, y = split.matrices()
+    return RandomForestClassifier(300, n_jobs=THREADS, random_state=seed).fit(X, y), Z, {}
+
+
+SYSTEMS = {
+    "MosaicClassifier": fit_mosaic, "LightGBM": fit_lightgbm, "CatBoost": fit_catboost, "SVC, tuned": fit_svc,
+    "RandomForest": fit_forest,
+}  # fmt: skip
+
+
+def _toward(model, rows, label):
+    """How much a model of two classes thinks that rows are of one of them."""
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(rows))[:, list(model.classes_).index(label)]
+    return model.decision_function(rows) * (1 if model.classes_[1] == label else -1)
+
+
+def measure(name, system, number, budget) -> dict | None:
+    """One run; None if the system is not installed."""
+    split = Split.of(name, number)
+    start = perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # LightGBM names the features of arrays, and misses them
+        try:
+            model, rows, notes = SYSTEMS[system](split, number, budget)
+        except ImportError as error:
+            print(f"{system} is left out: {error}", flush=True)
+            return None
+        seconds = perf_counter() - start
+        truth = split.test[1]
+        start = perf_counter()
+        found = np.ravel(model.predict(rows))
+        predicting = perf_counter() - start
+        scores = {"accuracy": accuracy_score(truth, found)}
+        if split.rare is not None:
+            toward = _toward(model, rows, split.rare)
+            scores["average_precision"] = average_precision_score(truth == split.rare, toward)
+            scores["roc_auc"] = roc_auc_score(truth == split.rare, toward)
+        if hasattr(model, "predict_proba"):
+            scores["log_loss"] = log_loss(truth, np.asarray(model.predict_proba(rows)), labels=model.classes_)
+    return {
+        "set": name, "model": system, "split": number, "score": round(100 * float(scores[split.metric]), 3),
+        "metric": split.metric, **{key: round(float(value), 5) for key, value in scores.items()},
+        "train_rows": len(split.train[1]), "threads": THREADS, "fit_seconds": round(seconds, 2),
+        "predict_microseconds": round(1e6 * predicting / len(truth), 2), **notes,
+    }  # fmt: skip
+
+
+def mean_ranks(records, systems) -> dict:
+    """Mean over the sets of the place of each system, 1 the best; equals share their places."""
+    means = means_of(records)
+    sets = [name for name in dict.fromkeys(s for s, _ in means) if all((name, system) in means for system in systems)]
+    if not sets:
+        return {"sets": 0}
+    table = np.array([[means[name, system]["score"] for system in systems] for name in sets])
+    ranks = np.mean([rankdata(-row) for row in table], axis=0)
     return {
         "sets": len(sets),
-        "mean_rank": dict(zip(MODELS, np.round(three, 3).tolist(), strict=True)),
-        "mean_rank_beside_lightgbm": dict(zip((MODELS[0], MODELS[2]), np.round(two, 3).tolist(), strict=True)),
-        "better_than_lightgbm": wins,
-        "mean_accuracy": dict(zip(MODELS, np.round(table.mean(axis=0), 3).tolist(), strict=True)),
+        "mean_rank": dict(zip(systems, np.round(ranks, 3).tolist(), strict=True)),
+        "mean_score": dict(zip(systems, np.round(table.mean(axis=0), 3).tolist(), strict=True)),
     }
+
+
+def merge(files):
+    """Put stored runs into results/auto.json, a part each; the last run of a set, system, split and budget counts."""
+    before = read_results("auto")
+    stored = {part: value["records"] for part, value in before.items() if part in PARTS}
+    machines = {part: value["machine"] for part, value in before.items()}
+    runs = {}
+    for name in PARTS:
+        for record in stored.get(name, []):
+            runs[name, *_key(record)] = record
+    for file in files:
+        for line in Path(file).read_text().splitlines():
+            record = json.loads(line)
+            name = record.pop("part")
+            machines[name] = record.pop("machine")
+            runs[name, *_key(record)] = record
+    for name, sets in PARTS.items():
+        records = [record for key, record in runs.items() if key[0] == name]
+        if not records:
+            continue
+        records.sort(
+            key=lambda r: (sets.index(r["set"]), list(SYSTEMS).index(r["model"]), r.get("budget", 0), r["split"])
+        )
+        systems = list(dict.fromkeys(model for _, model in means_of(records)))
+        summary = mean_ranks(records, [s for s in systems if s != "RandomForest"])
+        summary["with_random_forest"] = mean_ranks(records, systems)
+        write_results("auto", name, records, summary, machines[name])
+        show(name, records)
+
+
+def _key(record):
+    return record["set"], record["model"], record["split"], record.get("budget")
+
+
+def show(title, records):
+    """Means, and mean ranks."""
+    columns = ["set", "model", "score", "std", "log_loss", "fit_seconds", "predict_microseconds", "chosen"]
+    means = means_of(records)
+    rows = [[name, model, *(str(r.get(c, "")) for c in columns[2:])] for (name, model), r in means.items()]
+    print_table(title, columns, rows)
+    print(mean_ranks(records, list(dict.fromkeys(model for _, model in means))), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="bundled sets only")
-    parser.add_argument("--sets", help="names with commas between; others keep what an earlier run stored")
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds for MosaicClassifier; its default is 60")
+    parser.add_argument("--part", choices=PARTS, help="one part; all by default")
+    parser.add_argument("--sets", help="names with commas between")
+    parser.add_argument("--only", choices=SYSTEMS, help="one system")
+    parser.add_argument("--splits", type=int, help="splits of each set")
+    parser.add_argument("--first-split", type=int, default=0, help="the number of the first split")
+    parser.add_argument("--budget", type=float, help="seconds for MosaicClassifier")
+    parser.add_argument("--threads", type=int, default=1, help="for every system")
+    parser.add_argument("--out", default="auto_runs.jsonl", help="file to which each run is appended")
+    parser.add_argument("--merge", nargs="+", metavar="FILE", help="put runs into results/auto.json, and end")
     options = parser.parse_args()
-    chosen = options.sets.split(",") if options.sets else list(SETS)
+    if options.merge:
+        merge(options.merge)
+        return
+    systems = [options.only] if options.only else list(SYSTEMS)
+    parts = {"bundled": tuple(BUNDLED)} if options.quick else PARTS
     records = []
-    if options.sets:
-        stored = read_results("auto").get("accuracy", {"records": []})["records"]
-        records = [r for r in stored if r["set"] not in chosen]
-    for name in QUICK if options.quick else chosen:
-        records += measure(
-            name, bundled if options.quick else read, 1 if options.quick else SPLITS.get(name, 1),
-            10.0 if options.quick else options.budget,
-        )  # fmt: skip
-        rows = [
-            [str(r.get(c, "")) for c in ("model", "accuracy", "std", "fit_seconds", "chosen")] for r in records[-3:]
-        ]
-        print_table(name, ["model", "accuracy", "std", "fit_seconds", "chosen"], rows)
-    summary = mean_ranks(records)
-    print(summary)
-    if not options.quick:
-        order = {name: i for i, name in enumerate(SETS)}
-        write_results("auto", "accuracy", sorted(records, key=lambda r: order.get(r["set"], 99)), summary)
+    for name, sets in parts.items():
+        if options.part in (None, name):
+            for one in sets:
+                if options.sets is None or one in options.sets.split(","):
+                    records += _run(name, one, systems, options)
+    if records:
+        show("quick" if options.quick else "runs", records)
+
+
+def _run(part_name, name, systems, options):
+    budget = options.budget or (3.0 if options.quick else BUDGETS.get(name, BUDGET))
+    n_splits = 1 if options.quick else options.splits or N_SPLITS.get(name, 1)
+    systems = [s for s in systems if not (options.quick and s in ("CatBoost", "SVC, tuned"))]
+    for number in range(options.first_split, options.first_split + n_splits):
+        for system in systems:
+            record = measure(name, system, number, budget)
+            if record is None:
+                continue
+            yield record
+            print(json.dumps(record), flush=True)
+            if not options.quick:
+                with open(options.out, "a") as file:
+                    file.write(json.dumps({"part": part_name, **record, "machine": machine()}) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 All models are trained on the same rows of adult. Everything between the row (a dict in Python, an object in JavaScript,
 strings and numbers in C) and the predicted class is measured, preparation included, in processor time on one thread:
 the best of several passes over the same rows, divided by their number. Peers get what their users write: a frame
-of one row; LightGBM's booster also an array that was encoded by hand. Labels of our exports must be those of our `predict`.
+of one row; LightGBM's booster also an array that was encoded by hand. Labels of our exports must be those of our
+`predict`.
 
     python benchmarks/bench_latency.py            adult, from SVMOSAIC_DATA; writes benchmarks/results/latency.json
     python benchmarks/bench_latency.py --quick    a small made-up table

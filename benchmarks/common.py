@@ -116,15 +116,15 @@ def _memory(field):
     raise OSError(f"no {field} in /proc/self/status")
 
 
-def write_results(name, part, records, summary):
+def write_results(name, part, records, summary, on=None):
     """Put the records and the summary of one part into results/<name>.json, in place of what an earlier run put there.
 
-    One record a line; each part says on what machine it was run.
+    One record a line; each part says on what machine it was run: this one, unless `on` names another.
     """
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     parts = json.loads(path.read_text()) if path.exists() else {}
-    parts[part] = {"machine": machine(), "summary": summary, "records": records}
+    parts[part] = {"machine": on or machine(), "summary": summary, "records": records}
     pieces = []
     for key in sorted(parts):
         lines = ",\n".join("    " + json.dumps(record) for record in parts[key]["records"])

@@ -51,6 +51,7 @@ from svmosaic import (
     LocallyLinearSVR,
     MixtureSVC,
     MosaicClassifier,
+    MosaicRegressor,
     MultiTaskMixtureSVC,
     NeighborsSVC,
     TreeSVC,
@@ -212,6 +213,7 @@ LOOSER = {
 }
 # Solved so far that the results hardly depend on the path to the optimum.
 EXACT = {"tol": 1e-10, "max_iter": 100_000, "random_state": 0}
+SEARCH = {"time_budget": None, "max_tiles": 4, "families": ("linear", "local"), "random_state": 0}
 CONSTANT_LEAVES = {
     "max_leaves": 4, "tiles": "constant", "min_rows_per_leaf": 5, "tol": 1e-9, "max_iter": 100_000, "random_state": 0
 }  # fmt: skip
@@ -286,9 +288,9 @@ MODELS = {
     "TreeSVC": (TreeSVC(3, **CONSTANT_LEAVES), ALL),
     "TreeSVC-linear": (
         TreeSVC(1, max_leaves=4, tiles="linear", pieces=None, tol=1e-9, max_iter=100_000, random_state=0), ("two",)),
-    "MosaicClassifier": (MosaicClassifier(time_budget=None, max_tiles=4, random_state=0), ALL),
-    "MosaicClassifier-isotonic": (
-        MosaicClassifier(time_budget=None, max_tiles=4, calibration="isotonic", random_state=0), ("two",)),
+    "MosaicClassifier": (MosaicClassifier(**SEARCH), ALL),
+    "MosaicClassifier-isotonic": (MosaicClassifier(calibration="isotonic", **SEARCH), ("two",)),
+    "MosaicRegressor": (MosaicRegressor(**SEARCH), VALUES),
     "LinearSVR": (LinearSVR(**EXACT), VALUES),
     "LinearSVR-squared-newton": (
         LinearSVR(loss="squared_epsilon_insensitive", solver="newton", normalize_y=False, **EXACT), VALUES),

@@ -160,3 +160,13 @@ def test_intervals(folder, tmp_path, capsys):
     found = pd.read_csv(tmp_path / "out.csv")
     assert list(found) == ["prediction", "low", "high"]
     assert (found["low"] <= found["high"]).all()
+
+
+def test_tuning(folder, tmp_path, capsys):
+    arguments = ["tune", folder / "houses.csv", "--label", "price", "-o", tmp_path / "m", "--budget", "4s", "--json"]
+    assert main([*arguments, "--models", "linear,trees", "--metric", "neg_mean_absolute_error"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["task"] == "regression"
+    assert facts["model"] == "MosaicRegressor"
+    assert facts["best_score"] < 0
+    assert facts["held_out"]["r2"] > 0.9

@@ -71,7 +71,7 @@ def test_it_knows_neither_estimators_nor_classes():
 
 
 def test_rows_of_tiles_are_taken_as_they_come(monkeypatch):
-    """Only `Rows(rows, bias)`, the number of rows and rows at places are asked of them."""
+    """Only `Rows(rows, bias)`, the number of rows, rows at places and, of a few, their numbers are asked of them."""
 
     class Opaque:
         def __init__(self, values):
@@ -79,6 +79,9 @@ def test_rows_of_tiles_are_taken_as_they_come(monkeypatch):
 
         def __getitem__(self, rows):
             return Opaque(self.values[rows])
+
+        def toarray(self):
+            return self.values
 
     def open_rows(rows, bias=1.0):
         return Rows(rows.values if isinstance(rows, Opaque) else rows, bias)

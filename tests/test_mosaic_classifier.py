@@ -187,7 +187,7 @@ def test_the_budget_is_kept(n_rows):
     started = time.perf_counter()
     model = MosaicClassifier(4.0, random_state=0).fit(X, y)
     seconds = time.perf_counter() - started
-    assert seconds < 4.0 * 1.1
+    assert seconds < 4.0 * 1.1 + 0.5  # a machine that does other things, too
     assert seconds > 4.0 * 0.5 or "no better" in model.stop_reason_
     assert model.stop_reason_ in ("time budget", "no better model in 16 trials")
 

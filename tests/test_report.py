@@ -37,8 +37,10 @@ from svmosaic import (
 )
 from svmosaic.datasets import data_folder, make_xor
 from svmosaic.display import region_report, write_report
+from svmosaic.gates.trees import Condition
 from svmosaic.interpretation import importances
 from svmosaic.interpretation.subject import Subject
+from svmosaic.interpretation.words import Rule
 
 EVIL = "</script><script>document.title='pwned'</script>"
 
@@ -515,3 +517,31 @@ def test_intervals_of_the_model_are_shown(opened):  # noqa: F811
     assert [number(low), number(high)] == pytest.approx(ends[0], rel=1e-3)
     page.locator("#column-0 + input").fill("31000")
     assert page.locator("#interval").count() == 0  # it is not computed in the page
+
+
+def test_dates_are_dates_and_rare_texts_are_there(opened):  # noqa: F811
+    frame, _ = people()
+    rng = np.random.default_rng(0)
+    frame["when"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 600, len(frame)), "D")
+    frame["code"] = rng.integers(0, 150, len(frame)).astype(str) + "-x"
+    frame.loc[3, "when"] = pd.NaT
+    y = np.where((frame["when"] > "2024-10-01") == (frame["income"] > 22_000), "up", "down")
+    model = MosaicClassifier(None, max_tiles=4, random_state=0).fit(frame, y)
+    source = region_report(model, frame, y)
+    page, scores = opened(source), model.decision_function(frame)
+    for row in (1, 4, 77):
+        page.locator("#number").fill(str(row))
+        page.keyboard.press("Enter")
+        assert waterfall(page)[-1][1] == pytest.approx(scores[row - 1], rel=1e-3)
+        at = list(frame.columns).index("code")
+        if page.locator(f"#column-{at}").count():
+            assert page.locator(f"#column-{at} option:checked").inner_text() == frame["code"][row - 1]
+    assert "2024" in " ".join(name for name, _ in waterfall(page)) or "2025" in " ".join(n for n, _ in waterfall(page))
+    changed, at = frame.iloc[[76]].copy(), list(frame.columns).index("when")
+    page.locator(f"#column-{at} + input").fill("2024-02-29")
+    changed["when"] = pd.Timestamp("2024-02-29")
+    assert waterfall(page)[-1][1] == pytest.approx(model.decision_function(changed)[0], rel=1e-3)
+    subject = Subject(model, frame)
+    assert np.isnan(subject.values(at)[3])
+    rule = Rule((Condition(at, 19_723.0, 19_753.5),), 1.0, 1.0)
+    assert subject.text_of(rule) == "when after 2024-01-01 until 2024-01-31T12:00:00"

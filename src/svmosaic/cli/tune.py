@@ -1,9 +1,11 @@
-"""`svmosaic tune`: the search of `MosaicClassifier` within a time budget, with its leaderboard."""
+"""`svmosaic tune`: the search of `MosaicClassifier` or `MosaicRegressor` within a budget, with its leaderboard."""
 
 from time import perf_counter
 
 from svmosaic.cli._io import Bar, check_file, duration
+from svmosaic.cli._tasks import add_task_argument
 from svmosaic.cli._training import add_training_arguments, common_parameters, inputs_of, train
+from svmosaic.cli.train import model_class
 from svmosaic.search.candidates import FAMILIES
 
 # Lines of the leaderboard that are printed, and that a model file keeps.
@@ -13,14 +15,16 @@ SHOWN = 10
 def add_arguments(parser):
     """The arguments of `train`, with a budget."""
     add_training_arguments(parser)
+    add_task_argument(parser)
     parser.add_argument("--budget", type=duration, default=60.0, help="time for all of it, such as 60s (default) or 5m")
     parser.add_argument(
         "--models", type=_families, default=None, metavar="NAME,...",
         help=f"to choose among: {', '.join(FAMILIES)} (all)",
     )  # fmt: skip
     parser.add_argument(
-        "--metric", default="accuracy",
-        help="what to choose by: the name of a scorer of scikit-learn, such as accuracy (default), roc_auc or f1",
+        "--metric",
+        help="what to choose by: the name of a scorer of scikit-learn, such as roc_auc, f1 or neg_mean_absolute_error "
+        "(default: accuracy for classes, r2 for values)",
     )  # fmt: skip
     parser.add_argument("--single", action="store_true", help="a single model, no blend of several")
 
@@ -36,20 +40,20 @@ def run(options):
     """Search on the training rows, judge the best on rows held out, search on all rows, and write the model."""
     started = perf_counter()
     check_file(options.output, inputs_of(options))
-    from svmosaic import MosaicClassifier
     from svmosaic.cli._tables import TableInMemory
 
     # The same search twice, if rows are held out to judge it: on the others, and on all.
     searches = 2 if options.test or options.test_size else 1
-    parameters = common_parameters(MosaicClassifier, options) | {
-        "time_budget": options.budget / searches, "families": options.models, "metric": options.metric,
-        "blend": not options.single,
-    }  # fmt: skip
+    seconds = options.budget / searches
     with Bar(options.quiet) as bar:
         table = TableInMemory(options, bar)
-        model = train(
-            options, table, MosaicClassifier, parameters, started, seconds=options.budget / searches, found_by=_found,
-        )  # fmt: skip
+        kind = model_class("auto", table.task)
+        parameters = common_parameters(kind, options) | {
+            "time_budget": seconds, "families": options.models, "blend": not options.single
+        }  # fmt: skip
+        if options.metric is not None:
+            parameters["metric"] = options.metric
+        model = train(options, table, kind, parameters, started, seconds=seconds, found_by=_found)
     if not (options.json or options.quiet):
         board = model.estimator.leaderboard_
         print(f"\n{board.top(SHOWN)}\n{len(board)} trials; the search ended: {model.estimator.stop_reason_}")

@@ -68,7 +68,7 @@ def _column(subject, j):
     middle = float(np.median(there)) if len(there) else 0.0
     return {
         "name": column.name, "text": False, "low": low, "high": high, "middle": middle,
-        "step": 1 if is_whole else "any",
+        "step": 1 if is_whole else "any", "date": column.is_date,
     }  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def region_facts(subject, regions, truth, found, kept) -> list:
         here = regions.region_of_row == r
         order = np.argsort(-importance[r], kind="stable")[:REGION_COLUMNS]
         one = {
-            "rule": rule.text(subject.names),
+            "rule": subject.text_of(rule),
             "covers": rule.covers,
             "pure": rule.pure,
             "rows": int(here.sum()),

@@ -31,7 +31,9 @@ function options(select, entries, chosen) {
   select.replaceChildren(...entries.map(([value, text]) => make("option", { value }, text)));
   if (chosen !== undefined) select.value = chosen;
 }
-const shownValue = (value) => (value === null ? "(missing)" : typeof value === "number" ? show(value) : value);
+/** Days since 1970-01-01 as a date. */
+const dateOf = (days) => new Date(days * 86400000).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
+const shownValue = (value, column) => (value === null ? "(missing)" : typeof value !== "number" ? value : column.date ? dateOf(value) : show(value));
 for (const place of document.querySelectorAll(".unit")) place.textContent = unit;
 
 // ---- charts --------------------------------------------------------------------------------------------------------
@@ -49,17 +51,17 @@ function range(values, grow = 0) {
   return [low - grow * (high - low), high + grow * (high - low)];
 }
 /** An SVG with axes: { svg, x, y } where x and y turn values into places. */
-function frame({ xs, ys, xName, yName, label, xTicks, yTicks, width = 600, height = 330 }) {
-  const left = yTicks ? 130 : 62, right = 14, top = 10, bottom = xTicks ? 92 : 46;
+function frame({ xs, ys, xName, yName, label, xTicks, yTicks, width = 600, height = 330, xDate = false, yDate = false }) {
+  const shown = (isDate) => (t) => [t, isDate ? dateOf(Math.round(t)) : show(t)], left = yTicks ? 130 : yDate ? 96 : 62, right = 14, top = 10, bottom = xTicks ? 92 : 46;
   const x = (v) => left + (v - xs[0]) / (xs[1] - xs[0]) * (width - left - right);
   const y = (v) => height - bottom - (v - ys[0]) / (ys[1] - ys[0]) * (height - top - bottom);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
-  for (const [at, text] of xTicks || ticks(...xs).map((t) => [t, show(t)])) {
+  for (const [at, text] of xTicks || ticks(...xs).map(shown(xDate))) {
     svg.append(draw("line", { x1: x(at), x2: x(at), y1: top, y2: height - bottom, class: "axis" }));
     svg.append(draw("text", xTicks ? { transform: `translate(${x(at) + 4} ${height - bottom + 12}) rotate(-35)`, "text-anchor": "end", class: "tick" } :
       { x: x(at), y: height - bottom + 16, "text-anchor": "middle", class: "tick" }, cut(text, 16)));
   }
-  for (const [at, text] of yTicks || ticks(...ys).map((t) => [t, show(t)])) {
+  for (const [at, text] of yTicks || ticks(...ys).map(shown(yDate))) {
     svg.append(draw("line", { x1: left, x2: width - right, y1: y(at), y2: y(at), class: "axis" }));
     svg.append(draw("text", { x: left - 6, y: y(at) + 4, "text-anchor": "end", class: "tick" }, cut(text, 18)));
   }
@@ -168,7 +170,7 @@ function drawEffect() {
     $("effect").replaceChildren(bars(shown, `Effect of ${name}`));
   } else {
     const others = region === "" && data.regions.length > 1 ? effect.regions.map((one) => one[c]) : [];
-    const chart = frame({ xs: range(effect.points), ys: range([...chosen, ...others.flat()], .04), xName: name, yName: what, label: `Effect of ${name}` });
+    const chart = frame({ xs: range(effect.points), ys: range([...chosen, ...others.flat()], .04), xName: name, yName: what, label: `Effect of ${name}`, xDate: data.columns[effect.column].date });
     others.forEach((values, k) => line(chart, effect.points, values, color(k), 1.1, { opacity: .75, class: "region-curve" }));
     line(chart, effect.points, chosen, "currentColor", 2.6, { class: "effect-curve" });
     for (const at of effect.deciles) chart.svg.append(draw("line", { x1: chart.x(at), x2: chart.x(at), y1: 284, y2: 278, class: "ink" }));
@@ -300,7 +302,7 @@ function waterfall(box, found) {
 }
 function shownOf(name) {
   const j = data.columns.findIndex((column) => column.name === name);
-  return j < 0 ? "" : ` = ${shownValue(state.values[j])}`;
+  return j < 0 ? "" : ` = ${shownValue(state.values[j], data.columns[j])}`;
 }
 function votes(box, found) {
   const c = chosenOutput(found);
@@ -358,16 +360,20 @@ function drawControls() {
     $("what-if").append(label);
     if (column.text) {
       const select = make("select", { id });
-      options(select, column.texts.map((text, k) => [String(k), text === null ? "(missing)" : text]), String(Math.max(0, column.texts.indexOf(state.values[j]))));
-      select.addEventListener("change", () => change(j, column.texts[Number(select.value)]));
+      const texts = column.texts.includes(state.values[j]) ? column.texts : [state.values[j], ...column.texts];
+      options(select, texts.map((text, k) => [String(k), text === null ? "(missing)" : text]), String(texts.indexOf(state.values[j])));
+      select.addEventListener("change", () => change(j, texts[Number(select.value)]));
       $("what-if").append(select);
     } else {
       const bounds = { min: column.low, max: column.high, step: column.step };
-      const slider = make("input", { type: "range", id, ...bounds }), field = make("input", { type: "number", step: "any", "aria-label": `${column.name}, as a number` });
+      const slider = make("input", { type: "range", id, ...bounds });
+      const field = make("input", { ...(column.date ? { type: "date" } : { type: "number", step: "any" }), "aria-label": `${column.name}, as a ${column.date ? "date" : "number"}` });
+      const written = (value) => (column.date ? dateOf(Math.floor(value)) : value);
+      const read = () => (column.date ? field.valueAsNumber / 86400000 : Number(field.value));
       slider.value = state.values[j] ?? column.middle;
-      field.value = state.values[j] ?? "";
-      slider.addEventListener("input", () => { field.value = slider.value; change(j, Number(slider.value)); });
-      field.addEventListener("input", () => { if (field.value !== "") slider.value = field.value; change(j, field.value === "" ? null : Number(field.value)); });
+      field.value = state.values[j] === null ? "" : written(state.values[j]);
+      slider.addEventListener("input", () => { field.value = written(Number(slider.value)); change(j, Number(slider.value)); });
+      field.addEventListener("input", () => { if (field.value !== "") slider.value = read(); change(j, field.value === "" ? null : read()); });
       $("what-if").append(slider, field);
     }
   }
@@ -386,7 +392,7 @@ let points = [], mapped = null;
 function places(key) {
   if (key.startsWith("projection-")) return { values: data.projection.values[Number(key.slice(11))], now: null, texts: null };
   const j = Number(key), column = data.columns[j], values = data.rows.values[j];
-  if (!column.text) return { values, now: state.values ? state.values[j] : null, texts: null };
+  if (!column.text) return { values, now: state.values ? state.values[j] : null, texts: null, date: column.date };
   // Texts stand in rows; points are spread evenly within them.
   const at = new Map(column.texts.map((text, k) => [text, k]));
   return { values: values.map((text, i) => (at.get(text) ?? 0) + .6 * ((i * .618034) % 1) - .3), now: state.values ? at.get(state.values[j]) : null,
@@ -396,7 +402,7 @@ function drawMap() {
   const [x, y] = [places($("map-x").value), places($("map-y").value)];
   const known = (values) => values.filter((v) => v !== null);
   const name = (id) => $(id).selectedOptions[0].textContent;
-  mapped = frame({ xs: range(known(x.values), .03), ys: range(known(y.values), .04), xName: name("map-x"), yName: name("map-y"), xTicks: x.texts, yTicks: y.texts,
+  mapped = frame({ xs: range(known(x.values), .03), ys: range(known(y.values), .04), xName: name("map-x"), yName: name("map-y"), xTicks: x.texts, yTicks: y.texts, xDate: x.date, yDate: y.date,
     width: 900, height: 460, label: `Map of ${data.rows.numbers.length} rows by ${name("map-x")} and ${name("map-y")}; the table of regions has the same regions` });
   points = data.rows.numbers.map((number, i) => {
     if (x.values[i] === null || y.values[i] === null) return null;

@@ -7,13 +7,15 @@ import numpy as np
 from svmosaic.curves import curves_of
 from svmosaic.interpretation.subject import Subject, sampled
 
+DATES = 120  # points of a curve over time
+
 
 @dataclass(frozen=True, eq=False)
 class Effect:
     """How a column changes the scores.
 
     Curves are relative to their mean over the rows. They are exact: linear between the points, which are all there are
-    bends at.
+    bends at. Of dates, whose months, weekdays and hours may count, points are drawn evenly.
 
     Attributes
     ----------
@@ -115,6 +117,8 @@ def _points(subject, j, values, curves):
     low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
     if not low < high:
         low, high = (0.0, 1.0) if low > high else (low, low + 1.0)
+    if subject.columns[j].is_date:
+        return np.linspace(low, high, DATES)
     knots = np.concatenate([subject_knots(subject, f, curves) for f in subject.columns[j].features] or [np.zeros(0)])
     return np.unique(np.concatenate([[low], knots[(knots > low) & (knots < high)], [high]]))
 

@@ -50,7 +50,7 @@ class Regions:
     def columns(self, subject) -> dict:
         """The rules as columns of a table."""
         return {
-            "rule": np.array([rule.text(subject.names) for rule in self.rules], dtype=object),
+            "rule": np.array([subject.text_of(rule) for rule in self.rules], dtype=object),
             "covers": np.array([rule.covers for rule in self.rules]),
             "pure": np.array([rule.pure for rule in self.rules]),
             "strongest features": np.array(
@@ -144,7 +144,7 @@ def words_of_tiles(model, X, n_tiles) -> dict:
     subject = sampled(model, X)
     regions = find_regions(subject)
     for (tile,), found in zip(regions.tiles, regions.rules, strict=True):
-        rule[tile], covers[tile], pure[tile] = found.text(subject.names), found.covers, found.pure
+        rule[tile], covers[tile], pure[tile] = subject.text_of(found), found.covers, found.pure
     return {"rule": rule, "covers": covers, "pure": pure}
 
 

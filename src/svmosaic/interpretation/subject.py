@@ -35,11 +35,14 @@ class Column:
     is_text : bool
     features : ndarray of int
         The features that the estimator gets from it.
+    is_date : bool
+        Its values are days since 1970-01-01.
     """
 
     name: str
     is_text: bool
     features: np.ndarray
+    is_date: bool = False
 
 
 class Subject:
@@ -78,7 +81,7 @@ class Subject:
         self.X = validate(self.estimator, prepared, reset=False) if as_rows is None else as_rows(prepared)
         self.preparation, self.whole = self._read(pipeline, feature_names)
         self.columns = [
-            Column(name, kind == "text", np.flatnonzero(self.preparation.source == j))
+            Column(name, kind == "text", np.flatnonzero(self.preparation.source == j), kind == "date")
             for j, (name, kind) in enumerate(zip(self.preparation.names, self.preparation.kinds, strict=True))
         ]
 
@@ -110,24 +113,30 @@ class Subject:
     def n_rows(self) -> int:
         return self.X.shape[0]
 
+    def text_of(self, rule) -> str:
+        """A rule in words."""
+        dates = [column.is_date for column in self.columns]
+        return rule.text(self.names, dates)
+
     @property
     def names(self) -> list[str]:
         """Of the columns."""
         return [column.name for column in self.columns]
 
     def values(self, j):
-        """A column as it is in the table: float64 with NaN where a number is missing, or texts."""
+        """A column as it is in the table: float64 with NaN where a number is missing, texts, or dates as days."""
         if not self.whole:
             return self._features_as_columns[:, j]
         X, column = self._shown, self.columns[j]
-        if self.preparation.kinds[j] not in ("number", "text"):
-            return np.asarray(self.X[:, column.features[0]], dtype=np.float64)  # a date, by its first part
         if hasattr(X, "iloc"):
             found = X.iloc[:, j].to_numpy()
         elif sparse.issparse(X):
             found = np.asarray(X[:, [j]].toarray()).ravel()
         else:
             found = np.asarray(X)[:, j]
+        if column.is_date:
+            times = np.array(["NaT" if v is None or v != v else str(v) for v in found], dtype="datetime64[us]")
+            return (times - np.datetime64(0, "us")) / np.timedelta64(1, "D")
         return self._texts(found, j) if column.is_text else found.astype(np.float64)
 
     def _texts(self, values, j):

@@ -59,13 +59,39 @@ class Rule:
     covers: float
     pure: float
 
-    def text(self, names) -> str:
-        """The conditions in words."""
-        return ", ".join(condition.text(names) for condition in self.conditions) or "all rows"
+    def text(self, names, dates=None) -> str:
+        """The conditions in words.
+
+        Parameters
+        ----------
+        names : list of str
+            Of the columns.
+        dates : list of bool, optional
+            Which columns hold dates, as days.
+        """
+        parts = []
+        for condition in self.conditions:
+            is_date = dates is not None and dates[condition.feature]
+            parts.append(_date_text(condition, names) if is_date else condition.text(names))
+        return ", ".join(parts) or "all rows"
 
     def account(self) -> str:
         """How well it describes the group."""
         return f"covers {self.covers:.0%}, {self.pure:.0%} pure"
+
+
+def _date_text(condition, names) -> str:
+    """A condition on a date."""
+    name = names[condition.feature]
+    low, high = (
+        None
+        if np.isinf(end)
+        else str(np.datetime64(0, "s") + np.timedelta64(round(end * 86_400), "s")).removesuffix("T00:00:00")
+        for end in (condition.lower, condition.upper)
+    )
+    if low is None:
+        return f"{name} until {high}"
+    return f"{name} after {low}" if high is None else f"{name} after {low} until {high}"
 
 
 def holds(condition, values):

@@ -140,9 +140,9 @@ def curves_of(straight, column, start, knot, dtype) -> Curves:
     before[start[:-1]] = 0.0
     after[start[1:] - 1] = 0.0
     columns, *terms = straight
-    owner = np.repeat(column, np.diff(start))
-    numbers = (part.astype(dtype) for part in (knot, before, after))
-    return Curves(columns.astype(np.int32), *(part.astype(dtype) for part in terms), owner.astype(np.int32), *numbers)
+    center, scale, reach, knot, before, after = (part.astype(dtype) for part in (*terms, knot, before, after))
+    owner = np.repeat(column, np.diff(start)).astype(np.int32)
+    return Curves(columns.astype(np.int32), center, scale, reach, owner, knot, before, after)
 
 
 def state_of(learner) -> State:

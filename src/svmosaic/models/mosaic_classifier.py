@@ -94,7 +94,8 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         Indices of the training rows (those of weight zero not counted) that were held out, and their scores, of shape
         (n_held_out, n_outputs), by models that had not seen them.
     regions_ : Table
-        Rows, classes, accuracy and strongest features of each tile, on the training data.
+        Rows, classes, accuracy and strongest features of each tile, on the training data; of at
+        most 100,000 rows.
     preparation_ : TablePreparation or None
         From the columns of a table to the rows that `best_estimator_` takes; None if X was a matrix of numbers.
     n_features_in_ : int

@@ -81,7 +81,8 @@ class MosaicRegressor(IntervalMixin, SearchMixin, TableInputMixin, CallbackSuppo
         Indices of the training rows (those of weight zero not counted) that were held out, and their scores, of shape
         (n_held_out, n_targets), by models that had not seen them; ``head_.answers(scores)`` are values.
     regions_ : Table
-        Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data.
+        Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data; of at
+        most 100,000 rows.
     intervals_ : Intervals or None
         What `predict_interval` uses.
     coverage_ : float

@@ -10,11 +10,13 @@ ROWS_PER_TILE, ROWS_TO_LEARN = 10, 100
 # Weights of all tiles together, so that wide rows do not fill the memory.
 MOST_WEIGHTS = 20_000_000
 # Passes of learned gates: so many that this many rows are seen, within the range. Tiles with pieces need half of them.
-ROWS_SEEN, EPOCHS = 2_400_000, (12, 50)
+ROWS_SEEN, EPOCHS = 600_000, (12, 40)
 # Rows per step of a learned gate, and of one with pieces at least: each step touches all weights.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH, PIECES_BATCH = 400, 32, 1024, 128
 COMPONENTS = 16
 LEAST_C, MOST_C = 1e-4, 1e3
+MOST_EFFORT = 3.0
+MANY_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,8 @@ class Candidate:
         if self.family == "learned":
             yield replace(self, decay=self.decay * 4)
             yield replace(self, tiles=2 * self.tiles)
+            if self.effort < MOST_EFFORT:
+                yield replace(self, effort=2 * self.effort)
             yield replace(self, gates=2 * self.gates)
             yield replace(self, decay=self.decay / 4)
             yield replace(self, smooth=not self.smooth)
@@ -171,13 +175,13 @@ def seeds(scalings, n_rows) -> list[Candidate]:
     additive = Candidate("linear", "none", pieces=16, C=0.01)
     leafy = Candidate("trees", "none", leaves, 16, 16, C=0.03, linear_leaves=True)
     trees = Candidate("trees", "none", 2 * leaves, 8, 16, C=0.1)
+    if n_rows > MANY_ROWS:  # learned gates live on many rows
+        first = [gate, trees, bent, local, leafy, replace(gate, gates=2), additive, few]
+    else:
+        first = [leafy, additive, few, local, trees]
     pool = [
         Candidate("linear", usual, C=0.1),
-        leafy,
-        additive,
-        few,
-        local,
-        trees,
+        *first,
         Candidate("clustered", usual, cells, C=0.1),
         replace(bent, tiles=max(8, anchors // 2)),
         replace(gate, tiles=max(8, anchors // 8), gates=8, neighbors=2, decay=1.0, smooth=True),

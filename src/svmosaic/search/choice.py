@@ -12,7 +12,8 @@ from svmosaic.blending import blend
 from svmosaic.maps import scaled_first
 from svmosaic.search.blend import greedy_weights
 from svmosaic.search.candidates import MOST_WEIGHTS, Candidate
-from svmosaic.search.climb import Search, Trial, _rank
+from svmosaic.search.climb import Search
+from svmosaic.search.trials import Trial, rank
 
 # Models that a blend is made of: chosen among so many, by score and by loss each.
 AMONG = 10
@@ -66,12 +67,12 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
         raise ValueError(f"no candidate could be fitted: {reasons}")
     parts = max(t.n_parts for t in done)
     done = [t for t in done if t.n_parts == parts]
-    best = min(done, key=_rank)
+    best = min(done, key=rank)
     alone = [(best, 1.0)]
     if not blends or len(done) == 1:
         return alone
     judge = search.judge
-    best_few = {id(t): t for key in (_rank, lambda t: (t.loss,)) for t in sorted(done, key=key)[:AMONG]}
+    best_few = {id(t): t for key in (rank, lambda t: (t.loss,)) for t in sorted(done, key=key)[:AMONG]}
     pool = sorted(best_few.values(), key=lambda t: t.loss)
     weights = greedy_weights(judge, [t.scores for t in pool], best.rows)
     chosen = _small_enough(search, [(t, float(w)) for t, w in zip(pool, weights, strict=True) if w > 0])
@@ -125,12 +126,13 @@ def finish(search: Search, chosen) -> Found:
         warnings.simplefilter("ignore", ConvergenceWarning)
         for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
             candidate, model = trial.candidate, trial.model
-            in_time = SAFETY * clock.expected(candidate, len(everything)) < clock.left(0.98)
+            left = clock.left(0.98) - search.closing
+            in_time = SAFETY * clock.expected(candidate, len(everything)) < left
             if model is None and not in_time and parts:
                 search.out_of_time = True
                 continue
             if model is None or (search.refits and in_time):
-                limit = None if clock.budget is None else max(0.2, clock.left(0.98))
+                limit = None if clock.budget is None else max(0.2, left)
                 try:
                     model = search.fit(candidate, everything, limit, search.n_jobs)
                 except ValueError:

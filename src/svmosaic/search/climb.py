@@ -1,23 +1,25 @@
 """The search itself: candidates climb rungs of growing rows, the best are varied, and the best few are blended."""
 
-import copy
 import itertools
 import warnings
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from time import perf_counter
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from svmosaic.maps import Pieces
-from svmosaic.search.candidates import COMPONENTS, EPOCHS, Candidate, fitting, same_but_effort, seeds
-from svmosaic.search.rungs import HARDLY_HELD_OUT, Clock, Rung, plan_rungs
-from svmosaic.search.scalings import scalings_of
+from svmosaic.search.candidates import (
+    EPOCHS,
+    MANY_ROWS,
+    MOST_EFFORT,
+    Candidate,
+    fitting,
+    same_but_effort,
+    seeds,
+)
+from svmosaic.search.rungs import Rung, plan_rungs
+from svmosaic.search.trials import Trials, rank
 
 # Candidates that go on from the first rung and from later ones, by score and by loss each.
 KEPT_FIRST, KEPT = 7, 4
@@ -29,97 +31,18 @@ FAMILY_MARGIN = 1.25
 PATIENCE, FREE_PATIENCE = 16, 6
 # A variation that is worse by this share of the loss on the first parts is not tried on the others.
 CLEARLY_WORSE = 0.03
-# Share of the budget that the search may use, if the last fit is small, if it is large, and if there is none.
-SEARCH_SHARE = {"small": 0.85, "large": 0.62, "none": 0.95}
 # Wide sparse rows are left to models without curves and trees.
 MOST_SPARSE_COLUMNS = 1000
+# Share of the budget that must be left for a leader to learn on.
+WORTH_LEARNING = 0.15
+# Share of the budget that the linear baseline may take to be tried before others on higher rungs.
+CHEAP = 0.01
 # Epochs of a learned gate on all rows, if the time is long.
 MOST_EPOCHS = 40
 
 
-@dataclass
-class Trial:
-    """How a candidate did on a rung.
-
-    Attributes
-    ----------
-    candidate : Candidate
-    rung, n_rows, n_parts : int
-        Of so many rows, with so many parts held out in turn.
-    rows : ndarray of int
-        The rows that were held out.
-    scores : ndarray of shape (n_held_out, n_outputs)
-        Theirs, times `factor`, which makes them comparable with those of other candidates.
-    score, std : float
-        The metric, and its standard deviation over the parts.
-    loss : float
-    seconds, prediction : float
-        Of all fits, and of scoring the held-out rows.
-    model : estimator or None
-        The fitted model, if a single part was held out.
-    failure : str
-    weight : float
-        Share in the model that was chosen.
-    """
-
-    candidate: Candidate
-    rung: int
-    n_rows: int
-    n_parts: int
-    rows: Any = None
-    scores: Any = None
-    factor: float = 1.0
-    score: float = -np.inf
-    std: float = np.nan
-    loss: float = np.inf
-    seconds: float = 0.0
-    prediction: float = 0.0
-    model: Any = field(default=None, repr=False)
-    failure: str = ""
-    weight: float = 0.0
-
-
-class Search:
-    """Tries candidates; see `MosaicClassifier` for what is promised.
-
-    Parameters
-    ----------
-    X : validated rows
-    y : ndarray
-        What estimators are fitted to.
-    judge : Judge
-    build : callable
-        (candidate, n_rows, **options) -> estimator.
-    folds : what `folds_of` returns
-    most_tiles : int
-    budget : float or None
-        Seconds from now.
-    seed : int
-    n_jobs : int or None
-    say : callable
-        Takes a line of progress.
-    watch : callable
-        Called after each trial with this search; whether to leave it at that.
-    families : collection of str, optional
-        Those that may be tried; None for all.
-    """
-
-    def __init__(self, X, y, judge, build, folds, *, most_tiles, budget, seed, n_jobs, say, watch, families=None):
-        self.X, self.y, self.judge, self.build, self.folds = X, y, judge, build, folds
-        self.weight = judge.target.weight
-        self.scalings = {**scalings_of(X, judge.target.sample_weight), "none": None}
-        self.usual = [way for way in self.scalings if way != "none"] or ["none"]
-        self.most_tiles, self.seed, self.n_jobs, self.say, self.watch = most_tiles, seed, n_jobs, say, watch
-        self.families = families
-        per_row = X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1]
-        self.clock = Clock(budget, max(1.0, per_row), judge.target.n_outputs)
-        self.trials: list[Trial] = []
-        self.out_of_time = self.stopped = False
-        self.stop_reason = "nothing left to try"
-        self._parts: dict[tuple, tuple] = {}
-        self._knots: dict[int, list] = {}
-
-    # ---- the climb --------------------------------------------------------------------------------------
+class Search(Trials):
+    """Tries candidates; see `MosaicClassifier` for what is promised."""
 
     def run(self):
         """Climb all rungs, then vary the best until the time is up or nothing helps."""
@@ -139,22 +62,6 @@ class Search:
                 if not pool:
                     break
             self._vary(rungs[: level + 1])
-
-    @property
-    def _threads(self) -> int:
-        return effective_n_jobs(self.n_jobs)
-
-    @property
-    def refits(self) -> bool:
-        """Whether what is chosen is fitted once more, to all rows."""
-        return not self.folds or len(self.folds[0][1]) > HARDLY_HELD_OUT * self.X.shape[0]
-
-    @property
-    def search_share(self) -> float:
-        """Share of the budget that may be spent before the last fit."""
-        if not self.refits:
-            return SEARCH_SHARE["none"]
-        return SEARCH_SHARE["small" if len(self.folds) > 1 else "large"]
 
     def _rungs(self, pool) -> list[Rung]:
         def seconds_of(n_rows):
@@ -196,12 +103,16 @@ class Search:
         """Try the candidates on a rung, as time allows."""
         self.say(f"{len(pool)} candidates on {rung.n_rows} rows, {rung.n_parts} held out in turn")
         for place, candidate in enumerate(pool):
-            if last and len(self.folds) == 1:
-                candidate = self._with_effort(candidate, rung)
-            if self.trials and not self._affords(candidate, rung, self._share_of(candidate, level, place, share, last)):
+            until = self._share_of(candidate, level, place, share, last)
+            if len(self.folds) == 1:
+                candidate = self._with_effort(candidate, rung, until, last)
+            here = rung
+            if self.trials and not self._affords(candidate, rung, until):
                 self.out_of_time = True
+                here = self._fewer_rows(candidate, rung, until) if last and place == 0 else None
+            if here is None:
                 continue
-            self._attempt(candidate, level, rung)
+            self._attempt(candidate, level, here)
             if self.stopped:
                 return
 
@@ -212,20 +123,6 @@ class Search:
             return 1.0
         return max(share, 0.5) if (new if level == 0 else place < LEADERS) else share
 
-    @property
-    def _closing(self) -> float:
-        """Seconds that are needed to count the regions of all rows, by those that held-out rows took."""
-        done = [t for t in self.trials if t.model is not None]
-        if self.clock.budget is None or not done:
-            return 0.0
-        highest = max(t.rung for t in done)
-        per_row = max(t.prediction / len(t.rows) for t in done if t.rung == highest)
-        return min(0.2 * self.clock.budget, 2.5 * per_row * self.X.shape[0])
-
-    def _left(self, share=1.0) -> float:
-        """Seconds until this share of the search's time is spent."""
-        return self.clock.left(share * self.search_share) - self._closing
-
     def _affords(self, candidate, rung, share) -> bool:
         """Whether a trial, less what is known of it, ends before this share of the search's time is over."""
         known = sum((candidate, rung.n_rows, part) in self._parts for part in range(rung.n_parts))
@@ -233,13 +130,36 @@ class Search:
         fits = -(-(rung.n_parts - known) // at_once)
         return self.clock.expected(candidate, rung.n_rows) * fits <= self._left(share)
 
-    def _with_effort(self, candidate, rung) -> Candidate:
-        """A learned gate with as many epochs as the time allows, half or up to three times the usual number."""
-        if candidate.family != "learned" or self.clock.budget is None or candidate.epochs(rung.n_rows) > 2 * EPOCHS[0]:
+    def _fewer_rows(self, candidate, rung, until) -> Rung | None:
+        """A rung with as many rows as the time allows, if these are enough to learn something new."""
+        share = 0.75 * self._left(until) / self.clock.expected(candidate, rung.n_rows)
+        worth = len(self.folds) == 1 and share > 0.2
+        return replace(rung, n_rows=int(min(1.0, share) * rung.n_rows)) if worth else None
+
+    def _learn_on(self, level, rung):
+        """Let the leader, if it is a learned gate of many rows, learn on as long as there is time and it helps."""
+        while self.clock.budget is not None and rung.n_rows > MANY_ROWS and not self.stopped:
+            best = min((t for t in self.trials if t.rung == level), key=rank)
+            if best.candidate.family != "learned" or self._left() < WORTH_LEARNING * self.clock.budget:
+                return
+            candidate = self._with_effort(best.candidate, rung, 1.0, True)
+            more = rung if self._affords(candidate, rung, 1.0) else self._fewer_rows(candidate, rung, 1.0)
+            if more is None:
+                return
+            self._parts.pop((candidate, more.n_rows, 0), None)  # it goes on from where that fit ended
+            self._attempt(candidate, level, more)
+            if self.trials[-1].score <= best.score:
+                return
+
+    def _with_effort(self, candidate, rung, until, last) -> Candidate:
+        """A learned gate with as many epochs as the time allows: half, or, on all rows, up to three times the usual."""
+        if candidate.family != "learned" or self.clock.budget is None:
             return candidate
-        for effort in (3.0, 2.0, 1.5, 1.0):
+        candidate = replace(candidate, effort=1.0)
+        few = last and candidate.epochs(rung.n_rows) <= 2 * EPOCHS[0]
+        for effort in (MOST_EFFORT, 2.0, 1.5, 1.25, 1.0, 0.75) if few else (1.0,):
             larger = replace(candidate, effort=effort)
-            within = self.clock.expected(larger, rung.n_rows) < 0.8 * self._left()
+            within = self.clock.expected(larger, rung.n_rows) < 0.8 * self._left(until)
             if larger.epochs(rung.n_rows) <= MOST_EPOCHS and within:
                 return larger
         return replace(candidate, effort=0.5)
@@ -250,16 +170,22 @@ class Search:
         if not here:
             return []
         kept = KEPT_FIRST if level == 0 else KEPT
-        by_score = sorted(here, key=_rank)
+        by_score = sorted(here, key=rank)
         by_loss = sorted(here, key=lambda t: t.loss)
         leaders = {id(t) for t in [*by_score[:kept], *by_loss[:kept]]}
         ahead = {id(t): self._at_all_rows(t) for t in here}
         lowest = min(ahead.values())
+        if level > 0:  # by now it is known how they learn from more rows
+            able = sorted(here, key=lambda t: ahead[id(t)])[:2]
+            leaders = {id(t) for t in here if id(t) in leaders and ahead[id(t)] <= FAMILY_MARGIN * lowest}
+            leaders |= {id(t) for t in able}
         for family in {t.candidate.family for t in here}:
             best = min((t for t in here if t.candidate.family == family), key=lambda t: t.loss)
             if level == 0 or ahead[id(best)] <= FAMILY_MARGIN * lowest:
                 leaders.add(id(best))
         linear = next((t for t in by_score if t.candidate.family == "linear"), None)
+        if linear is not None and self.clock.expected(linear.candidate, self.X.shape[0]) > CHEAP * self.clock.left(2.0):
+            linear = None  # the baseline waits for its turn
         place = {id(t): i + by_loss.index(t) for i, t in enumerate(by_score)}
         order = sorted((t for t in here if id(t) in leaders), key=lambda t: (t is not linear, place[id(t)]))
         return [t.candidate for t in order]
@@ -277,9 +203,10 @@ class Search:
     def _vary(self, rungs):
         """Try small changes of the leaders."""
         level, rung = len(rungs) - 1, rungs[-1]
+        self._learn_on(level, rung)
         patience = FREE_PATIENCE if self.clock.budget is None else PATIENCE
         stale, tried = 0, {t.candidate for t in self.trials if t.rung == level}
-        while stale < patience:
+        while stale < patience and not self.stopped:
             change = next((c for c in self._changes(level, rung) if c not in tried), None)
             if change is None:
                 break
@@ -297,6 +224,8 @@ class Search:
             after = self._best(level)
             stale = 0 if after[0] > before[0] or after[1] < before[1] * 0.999 else stale + 1
         else:
+            if self.stopped:
+                return
             self.stop_reason = f"no better model in {patience} trials"
             return
         if self.out_of_time:
@@ -309,7 +238,7 @@ class Search:
     def _changes(self, level, rung):
         """Changes of the leaders in turn, by score and by loss; then of the best of each family."""
         here = [t for t in self.trials if t.rung == level and not t.failure]
-        ranked, by_loss = sorted(here, key=_rank), sorted(here, key=lambda t: t.loss)
+        ranked, by_loss = sorted(here, key=rank), sorted(here, key=lambda t: t.loss)
         leaders = dict.fromkeys(t.candidate for pair in zip(ranked[:3], by_loss[:3], strict=True) for t in pair)
         first_of_family = {t.candidate.family: t.candidate for t in reversed(by_loss)}
         for group in (leaders, reversed(first_of_family.values())):
@@ -326,133 +255,3 @@ class Search:
         self._attempt(candidate, 0, rungs[0])
         trial = self.trials[-1]
         return not self.stopped and not trial.failure and trial.loss < (1 + CLEARLY_WORSE) * self._best(0)[1]
-
-    # ---- one trial --------------------------------------------------------------------------------------
-
-    def _attempt(self, candidate, level, rung):
-        """Fit a candidate with each part of a rung held out, and judge it."""
-        trial = Trial(candidate, level, rung.n_rows, rung.n_parts)
-        self.trials.append(trial)
-        try:
-            parts = self._fit_parts(candidate, rung)
-        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:
-            trial.failure = str(error)  # a learned gate can diverge; the others stay in the race
-        else:
-            self._judge(trial, parts)
-        self.say(self._line(trial))
-        if self.watch(self) and any(not t.failure for t in self.trials):
-            self.stopped, self.stop_reason = True, "stopped by a callback"
-
-    def _judge(self, trial, parts):
-        trial.prediction = sum(seconds for _, _, _, seconds, _ in parts)
-        trial.seconds = sum(seconds for _, _, seconds, _, _ in parts)
-        trial.rows = np.concatenate([rows for rows, _, _, _, _ in parts])
-        scores = np.concatenate([scores for _, scores, _, _, _ in parts])
-        if not np.isfinite(scores).all():
-            trial.failure = "scores are not finite"
-            return
-        trial.factor = self.judge.temper(scores, trial.rows)
-        trial.scores = trial.factor * scores
-        trial.score = self.judge.score(trial.scores, trial.rows)
-        self.judge.check(trial.score)
-        trial.loss = self.judge.loss(trial.scores, trial.rows)
-        if len(parts) > 1:
-            each = np.split(trial.scores, np.cumsum([len(rows) for rows, _, _, _, _ in parts])[:-1])
-            trial.std = _spread([(self.judge, s, rows) for s, (rows, *_) in zip(each, parts, strict=True)])
-        else:
-            trial.model = parts[0][4]
-
-    def _fit_parts(self, candidate, rung):
-        """(held-out rows, scores, seconds of fit and scoring, model) of each part, those that are known as they are."""
-        keys = [(candidate, rung.n_rows, part) for part in range(rung.n_parts)]
-        todo = [key for key in keys if key not in self._parts]
-        limit = None
-        if self.clock.budget is not None and any(not t.failure for t in self.trials[:-1]):
-            expected = self.clock.expected(candidate, rung.n_rows)
-            limit = max(0.2, min(self._left(), max(0.5, 4 * expected)))
-        workers = min(self._threads, len(todo)) if len(self.folds) > 1 else 1
-        if workers > 1:
-            pool = ThreadPoolExecutor(workers)
-            try:
-                found = list(pool.map(lambda key: self._fit_part(*key, limit, 1), todo))
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for the fits of others
-        else:
-            found = [self._fit_part(*key, limit, self.n_jobs) for key in todo]
-        self._parts |= dict(zip(todo, found, strict=True))
-        return [self._parts[key] for key in keys]
-
-    def _fit_part(self, candidate, n_rows, part, limit, n_jobs):
-        train, held = self.folds[part]
-        started = perf_counter()
-        model = self.fit(candidate, np.sort(train[:n_rows]), limit, n_jobs, self._warm(candidate, n_rows))
-        seconds = perf_counter() - started
-        self.clock.measure(candidate, n_rows, seconds)
-        scores = self.judge.scores_of(model, self.scaled(candidate, self.X[held]))
-        scoring = perf_counter() - started - seconds
-        return held, scores, seconds, scoring, model if len(self.folds) == 1 else None
-
-    def _warm(self, candidate, n_rows):
-        """The model of the rung before, if it can be learned on."""
-        if candidate.family != "learned" or len(self.folds) > 1:
-            return None
-        same = same_but_effort(candidate)
-        before = [t for t in self.trials if t.model is not None and same_but_effort(t.candidate) == same]
-        return before[-1].model if before and before[-1].n_rows < n_rows else None
-
-    def fit(self, candidate, rows, limit=None, n_jobs=None, warm=None):
-        """The candidate fitted to some rows, within `limit` seconds, perhaps from where a `warm` model stands."""
-        options = {"max_time": limit, "n_jobs": n_jobs, "seed": self.seed, "pieces": self._pieces(candidate)}
-        options["n_components"] = min(COMPONENTS, self.X.shape[1])
-        model = self.build(candidate, len(rows), **options)
-        if warm is not None:
-            model = copy.deepcopy(warm).set_params(**model.get_params(deep=False) | {"warm_start": True})
-        return model.fit(self.scaled(candidate, self.X[rows]), self.y[rows], sample_weight=self.weight[rows])
-
-    def scaled(self, candidate, X):
-        """Rows as the candidate takes them."""
-        scaling = self.scalings[candidate.scaling]
-        return X if scaling is None else scaling.scale(X)
-
-    def _pieces(self, candidate):
-        """The knots of each column as the candidate takes it: the same for all, so that they can be blended."""
-        if candidate.pieces is None:
-            return None
-        if candidate.pieces not in self._knots:
-            rng, weight = np.random.RandomState(self.seed), self.judge.target.sample_weight
-            self._knots[candidate.pieces] = Pieces.fit(self.X, candidate.pieces, weight, rng, self.n_jobs).knots
-        knots, scaling = self._knots[candidate.pieces], self.scalings[candidate.scaling]
-        if scaling is None:
-            return knots
-        center = np.zeros(len(knots)) if scaling.center is None else scaling.center
-        return [(u - c) * f for u, c, f in zip(knots, center, scaling.factor, strict=True)]
-
-    # ---- what is known ----------------------------------------------------------------------------------
-
-    def ranked(self) -> list[Trial]:
-        """All trials: those on the highest rung first, then by score; what failed comes last."""
-        return sorted(self.trials, key=lambda t: (bool(t.failure), -t.rung, *_rank(t)))
-
-    @property
-    def best_score(self) -> float:
-        """The best score on the highest rung so far."""
-        done = [t for t in self.ranked() if not t.failure]
-        return done[0].score if done else np.nan
-
-    def _line(self, trial) -> str:
-        about = ", ".join(f"{name} {value}" for name, value in trial.candidate.describe().items() if value)
-        told = f"failed: {trial.failure}" if trial.failure else f"{trial.score:.4f}"
-        return f"  {told} in {trial.seconds:.2f} s (best {self.best_score:.4f}): {trial.candidate.family}, {about}"
-
-
-def _rank(trial):
-    """Sorts trials: the better score, then the lower loss, then fewer tiles."""
-    return -trial.score, trial.loss, trial.candidate.n_tiles
-
-
-def _spread(parts) -> float:
-    """Standard deviation of the metric over parts; nan if a part lacks a class."""
-    try:
-        return float(np.std([judge.score(scores, rows) for judge, scores, rows in parts]))
-    except TypeError:
-        return np.nan

@@ -148,8 +148,7 @@ class Clock:
         if not known:
             return work / USUAL_SPEED[candidate.family]
         near = sorted(known, key=lambda pair: abs(np.log(pair[0] / work)))[:3]
-        # Overheads make small fits cost more per work, caches large ones: the largest ratio errs on the safe side.
-        return work * max(seconds / done for done, seconds in near)
+        return work * float(np.median([seconds / done for done, seconds in near]))
 
 
 def _kind(candidate) -> tuple:
