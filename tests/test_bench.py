@@ -176,7 +176,7 @@ def test_a_table_of_the_user(tmp_path, capsys):
     assert cli.main(["bench", str(path), "--label", "kind", "--quick", "--models", "knn", "--json", "-"]) == 0
     (result,) = json.loads(capsys.readouterr().out)["sets"]
     assert result["name"] == "mine.csv"
-    assert (result["n_train"], result["n_test"], result["n_features"]) == (225, 75, 4)
+    assert (result["n_train"], result["n_test"], result["n_features"]) == (225, 75, 5)
     assert result["trials"][0]["accuracy"] > 0.8
     assert cli.main(["bench", str(path), "--quick"]) == 1
     assert "name its label column with --label" in capsys.readouterr().err
@@ -189,7 +189,7 @@ def test_tables_are_prepared_from_the_training_rows_alone():
     assert data.y_train.dtype.kind == "U" or data.y_train.dtype == np.int64
     rows = table_data(sparse.csr_array(X), y, name="t")
     assert isinstance(rows.X_train, np.ndarray)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="no two classes among its labels"):
         table_data(X, np.zeros(100, int), name="t")
 
 
