@@ -20,7 +20,7 @@ import svmosaic
 from svmosaic import LinearSVC, MosaicClassifier
 from svmosaic.datasets import make_xor
 from svmosaic.gates import SeveralGates
-from svmosaic.search import choice, rungs
+from svmosaic.search import choice, rungs, trials
 from svmosaic.search.leaderboard import Leaderboard
 
 FREE = {"time_budget": None, "random_state": 0}
@@ -369,3 +369,11 @@ def test_a_last_fit_without_time_keeps_the_model_that_was_judged(monkeypatch, no
     assert model.budget_bound_
     rows, scores = model.held_out_
     assert_allclose(model.decision_function(X[rows])[:, None], scores, atol=1e-9)
+
+
+def test_models_that_take_too_much_memory_are_let_go(monkeypatch, noisy):
+    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
+    kept = MosaicClassifier(**QUICK).fit(*noisy)
+    monkeypatch.setattr(trials, "MOST_BYTES", 0)
+    again = MosaicClassifier(**QUICK).fit(*noisy)  # chosen parts are fitted anew
+    assert_array_equal(again.decision_function(noisy[0]), kept.decision_function(noisy[0]))

@@ -17,6 +17,8 @@ from svmosaic.search.scalings import scalings_of
 
 # Share of the budget that the search may use, if the last fit is small, if it is large, and if there is none.
 SEARCH_SHARE = {"small": 0.85, "large": 0.7, "none": 0.95}
+# Of all models that are kept until the end.
+MOST_BYTES = 1 << 29
 # Rows that regions are counted on.
 COUNTED_ROWS = 100_000
 
@@ -143,9 +145,21 @@ class Trials:
             trial.failure = str(error)  # a learned gate can diverge; the others stay in the race
         else:
             self._judge(trial, parts)
+            self._forget()
         self.say(self._line(trial))
         if self.watch(self) and any(not t.failure for t in self.trials):
             self.stopped, self.stop_reason = True, "stopped by a callback"
+
+    def _forget(self):
+        """Let go of the models of the worst trials if all together take much memory."""
+        total = 0
+        for trial in sorted((t for t in self.trials if t.model is not None), key=lambda t: t.loss):
+            total += trial.model.mosaic_.n_bytes
+            if total > MOST_BYTES and not np.isinf(trial.loss):
+                trial.model = None
+                key = (trial.candidate, trial.n_rows, 0)
+                if key in self._parts:
+                    self._parts[key] = (*self._parts[key][:-1], None)
 
     def _judge(self, trial, parts):
         trial.prediction = sum(seconds for _, _, _, seconds, _ in parts)
