@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
-from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC, MosaicClassifier, MultiTaskMixtureSVC, outofcore
+from svmosaic import MosaicClassifier, MultiTaskMixtureSVC, outofcore
 from svmosaic.cli._io import memory_limit, read_options, size_text
 from svmosaic.cli._tables import TrainingTable, kept_columns, require_label, take
 from svmosaic.maps import Scaling, scaled_first
@@ -27,7 +28,7 @@ CHUNK_SHARE, MEDIAN_SHARE = 1 / 16, 1 / 8
 MOST_CHUNK_BYTES = 32 << 20
 SAMPLE_ROWS = (2000, 100_000)
 MOST_CLASSES = 100_000
-FAMILIES = {"linear": LinearSVC, "clustered": ClusteredSVC, "local": LocallyLinearSVC}
+FAMILIES = ("linear", "clustered", "local")
 
 
 class TableInChunks(TrainingTable):
@@ -135,7 +136,7 @@ class TableInChunks(TrainingTable):
                     choice = self._chosen(estimator, found["survey"], seconds)
                     found["rows"] = self._prepared(folder, part, found["survey"], choice.scaling)
                 else:
-                    choice = replace(self._choice, estimator=estimator)
+                    choice = replace(self._choice, estimator=self._calibrated(estimator, estimator, found["survey"]))
                 self._last, self._n_chunks = found["survey"], found["rows"].n_chunks
                 return self._fitted(choice, found["rows"], found["survey"].preparation, text)
 
@@ -154,34 +155,41 @@ class TableInChunks(TrainingTable):
 
     def _chosen(self, estimator, found, seconds):
         """The estimator; for --model auto, the best on a sample of those that can be fitted to rows on disk."""
-        calibration = estimator.get_params().get("calibration")
-        if isinstance(estimator, MultiTaskMixtureSVC) or self.counts.min() < self.calibration_rows:
-            calibration = None
         if not isinstance(estimator, MosaicClassifier):
             self._choice = _Choice(estimator)
         elif self._choice is None:
             self._choice = self._searched(estimator, found, seconds)
-        if "calibration" in self._choice.estimator.get_params():
-            self._choice.estimator.set_params(calibration=calibration)
+        self._calibrated(self._choice.estimator, estimator, found)
         return self._choice
 
-    def _searched(self, estimator, found, seconds):
-        from svmosaic.models._model_search import Candidate, scalings_of
+    def _calibrated(self, chosen, asked, found):
+        """The estimator with the calibration of another, if there are rows enough of each class among these."""
+        calibration = asked.get_params().get("calibration")
+        if isinstance(asked, MultiTaskMixtureSVC) or min(found.label_counts.values()) < self.calibration_rows:
+            calibration = None
+        if "calibration" in chosen.get_params():
+            chosen.set_params(calibration=calibration)
+        return chosen
 
+    def _searched(self, estimator, found, seconds):
+        """The best on a sample, of the families that can be fitted to rows on disk, and how to scale rows for it."""
         with self.bar.step("choosing a model on a sample", seconds):
             rows = found.preparation.transform(found.sample)
-            search = clone(estimator).set_params(calibration=None).fit(rows, found.labels)
-        names = {cls.__name__: family for family, cls in FAMILIES.items()}
-        best = next((line for line in search.leaderboard_ if line["model"] in names and not line["failure"]), None)
-        scalings = scalings_of(rows, None)
-        if best is None:
-            candidate = Candidate("linear", 1, 1.0, next(iter(scalings)))
-        else:
-            candidate = Candidate(names[best["model"]], best["tiles"], best["C"], best["scaling"])
-        chosen = candidate.build(self.n_rows, self.options.seed, self.options.jobs)
+            search = clone(estimator).set_params(calibration=None, blend=False, families=FAMILIES)
+            best = search.fit(rows, found.labels).best_estimator_
+        chosen = clone(best).set_params(max_time=None, random_state=self.options.seed, n_jobs=self.options.jobs)
         if self.options.balanced:
             chosen.set_params(class_weight="balanced")
-        return _Choice(chosen, scalings[candidate.scaling], searched=True)
+        affine = best.mosaic_.features.affine
+        if affine is not None:
+            return _Choice(chosen, Scaling(*affine), searched=True)
+        # Curves need no scaling, but the linear SVM next to them does: knots move along with the rows.
+        scaler = StandardScaler().fit(rows)
+        scaling = Scaling(scaler.mean_, 1.0 / scaler.scale_)
+        if chosen.pieces is not None:
+            knots = zip(chosen.pieces, scaler.mean_, scaler.scale_, strict=True)
+            chosen.set_params(pieces=[None if k is None else (k - mean) / scale for k, mean, scale in knots])
+        return _Choice(chosen, scaling, searched=True)
 
     def _prepared(self, folder, part, found, scaling):
         with self.bar.step("preparing rows") as update:

@@ -4,6 +4,7 @@ The result is that of a fit to all rows at once without labels: the same medians
 variances up to rounding. What is kept of the rows is a sample.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,8 @@ class Survey:
     n_rows : int
     sample : ndarray or DataFrame, rows as `to_input` gives them, in the order of the table
     labels : ndarray, of the sample
+    label_counts : Counter
+        Rows of each label.
     n_texts : dict of str to int, how many different texts each text column holds (at most about MOST_TEXTS)
     """
 
@@ -39,6 +42,7 @@ class Survey:
     n_rows: int
     sample: Any
     labels: np.ndarray
+    label_counts: Counter
     n_texts: dict
 
 
@@ -64,11 +68,13 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
     """
     sampler = _Sampler(sample_rows, np.random.default_rng(seed))
     n_numbers = kinds.count(NUMBER)
+    label_counts: Counter = Counter()
     n_rows, known = 0, np.zeros(n_numbers, dtype=np.int64)
     low, high = np.full(n_numbers, np.inf), np.full(n_numbers, -np.inf)
     texts: list = [None] * kinds.count(TEXT)
     for X, y in chunks():
         n_rows += len(y)
+        label_counts.update(np.asarray(y).tolist())
         numbers = _numbers(X, kinds)
         known += (~np.isnan(numbers)).sum(axis=0)
         low, high = np.fmin(low, _fold(np.fmin, numbers)), np.fmax(high, _fold(np.fmax, numbers))
@@ -102,7 +108,7 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
         preparation.center_, preparation.factor_ = preparation.scaling_of(scaler.mean_, scaler.scale_)
     distinct = (len(counts) for counts in texts)
     n_texts = {name: next(distinct) for name, kind in zip(names, kinds, strict=True) if kind == TEXT}
-    return Survey(preparation, n_rows, sample, labels, n_texts)
+    return Survey(preparation, n_rows, sample, labels, label_counts, n_texts)
 
 
 def count_texts(column):
