@@ -190,7 +190,7 @@ def test_tables_are_prepared_from_the_training_rows_alone():
     assert data.y_train.dtype.kind == "U" or data.y_train.dtype == np.int64
     rows = table_data(sparse.csr_array(X), y, name="t")
     assert isinstance(rows.X_train, np.ndarray)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="no two classes among its labels"):
         table_data(X, np.zeros(100, int), name="t")
 
 

@@ -505,6 +505,12 @@ def test_inspect_shows_regions_and_rows(folder, capsys):
     assert "LocallyLinearSVC, trained on 300 rows of mixed.csv" in text
     assert "strongest features" in text
     assert re.search(r"rows: .*(größe|b|town).* \(covers \d+%, \d+% pure\)", text)
+    assert main(["inspect", folder / "mixed.model", "--regions", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "those that predict most alike are merged into 2" in text
+    assert text.count("rows: ") == 2
+    assert main(["inspect", folder / "mixed.model", "--regions", "0"]) == 0
+    assert "merged" not in capsys.readouterr().out
     assert main(["inspect", folder / "mixed.model", "--json"]) == 0
     facts = answer(capsys)
     assert {"name": "town", "kind": "text"} in facts["columns"]

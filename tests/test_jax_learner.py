@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from test_gate_learner import CLASSIFICATION, learner_of
 
-from svmosaic import LearnedGateSVC
+from svmosaic import LearnedGateSVC, LearnedGateSVR
 from svmosaic.datasets import make_banana
 from svmosaic.learner import devices
 from svmosaic.learner.gate_learner import LOSSES
@@ -108,6 +108,16 @@ def on_device(monkeypatch):
 
 
 SETTINGS = {"n_tiles": 8, "n_neighbors": 3, "max_iter": 6, "random_state": 0}
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "epsilon_insensitive", "quantile"])
+def test_the_regressor_learns_and_predicts_on_a_device(on_device, loss):
+    X, _ = make_banana(1000, random_state=0)
+    y = np.stack([100.0 + X[:, 0] * X[:, 1], X[:, 0]], axis=1)
+    here, there = (LearnedGateSVR(**SETTINGS, loss=loss, device=device).fit(X, y) for device in ("cpu", "gpu"))
+    assert_allclose(there.loss_curve_, here.loss_curve_, rtol=1e-3)
+    assert_allclose(there.validation_scores_, here.validation_scores_, rtol=1e-2)
+    assert_allclose(there.predict(X), here.predict(X), atol=0.05 * y.std(axis=0).max())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import strategies as some
-from everything import CLASSIFIERS
+from everything import CLASSIFIERS, REGRESSORS
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -24,6 +24,9 @@ LIMITS = {
     "HierarchicalMixtureSVC": {"max_iter": 4, "inner_max_iter": 30},
     "MultiTaskMixtureSVC": {"max_iter": 4, "inner_max_iter": 30},
     "LearnedGateSVC": {"max_iter": 3},
+    "LearnedGateSVR": {"max_iter": 3},
+    "MosaicClassifier": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
+    "MosaicRegressor": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
     # With the search for its parts, a fit takes seconds.
     "FusedSVC": {"svm": SVC(gamma=0.1), "mixture": svmosaic.GaussianMixtureClassifier(2, max_iter=20), "weight": 0.5},
 }
@@ -169,3 +172,40 @@ def test_every_scale_of_the_features(estimator, scale):
     caught = fit(model, X * scale, y)
     assert caught is not None
     check_model(model, X * scale, y, caught)
+
+
+@pytest.mark.parametrize(
+    "estimator", [e for e in REGRESSORS if "quantile" in e().get_params()], ids=lambda e: e.__name__
+)
+@some.tries(12)
+@given(data=st.data())
+def test_a_valid_regressor_or_a_reason(estimator, data):
+    """Values of any size, constant or not, one or several: finite predictions, certified or warned."""
+    X = data.draw(some.matrices())
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    y = rng.standard_normal((len(X), data.draw(st.integers(1, 2)))) * 10.0 ** data.draw(st.integers(-12, 12))
+    kind = data.draw(st.sampled_from(["plain", "constant", "far", "outlier", "few"]))
+    if kind == "constant":
+        y[:] = y[0]
+    elif kind == "far":
+        y += 1e6 * np.abs(y).max()
+    elif kind == "outlier":
+        y[0] *= 1e6
+    elif kind == "few":
+        y = np.round(y / max(np.abs(y).max(), 1e-300))
+    y = y[:, 0] if data.draw(st.booleans()) else y
+    weight = data.draw(some.weights(len(X)))
+    model = small(estimator, loss=data.draw(st.sampled_from(estimator._losses)))
+    kinds = some.DENSE | some.SPARSE
+    held = kinds[data.draw(st.sampled_from(sorted(kinds)))](X)
+    caught = fit(model, held, y, sample_weight=weight)
+    if caught is None:
+        return
+    found = model.predict(held)
+    assert found.shape == y.shape
+    assert np.isfinite(found).all()
+    if kind == "constant":
+        assert_array_equal(found, y)
+    gap = getattr(model, "dual_gap_", None)
+    if gap is not None and not caught:
+        assert (gap >= 0).all()

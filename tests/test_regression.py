@@ -461,3 +461,20 @@ def test_no_classes_among_the_anchors(estimator):
     assert "class_weight" not in estimator().get_params()
     assert "calibration" not in estimator().get_params()
     assert not hasattr(estimator(), "decision_function")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_pipelines_that_only_skl2onnx_knows():
+    pytest.importorskip("skl2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures
+
+    from svmosaic.export.onnx import to_onnx
+
+    X, y = bent_plane()
+    for target in (y, np.stack([y, -y], axis=1)):
+        model = make_pipeline(PolynomialFeatures(2), LinearSVR(random_state=0)).fit(X, target)
+        session = runtime.InferenceSession(to_onnx(model).SerializeToString())
+        (found,) = session.run(None, {"X": X.astype(np.float32)})
+        assert_allclose(found, model.predict(X).reshape(len(X), -1), rtol=1e-4)

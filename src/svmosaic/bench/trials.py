@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from svmosaic.heads import head_of
 from svmosaic.maps import Scaling, scaled_first
 
 _WARM_UP_ROWS = 300
@@ -38,7 +39,7 @@ class Trial:
     ----------
     model, key : str
     ours : bool
-    accuracy : float, on the test rows
+    accuracy : float, on the test rows; of models that predict values, R2
     fit_seconds : float
     batch_microseconds : float
         A row, of all test rows given at once (20,000 at most) to `predict`.
@@ -93,7 +94,7 @@ def measure(peer, data, setting, *, tune=False) -> Trial | Skipped:
     data : Dataset
     setting : Setting
     tune : bool, default=False
-        Choose among the peer's grid by the accuracy on a fifth of the training rows.
+        Choose among the peer's grid by the score on a fifth of the training rows.
 
     Returns
     -------
@@ -129,13 +130,13 @@ def _measure(peer, data, setting, tune, heard):
     )
     batch = data.X_test[:_ROWS_BATCH]
     batch_seconds = _fastest(lambda: fitted.predict(batch))
-    right = fitted.predict(data.X_test) == data.y_test
+    score = fitted.score(data.X_test, data.y_test)
     predictor = compiled(fitted) if peer.ours else None
     notes = sorted({type_of for type_of in heard})
     if n_train < len(data.y_train):
         notes.insert(0, f"fitted to {n_train} rows: all would take longer than {setting.budget:g} s")
     return Trial(
-        peer.name, peer.key, peer.ours, float(np.mean(right)), seconds, 1e6 * batch_seconds / batch.shape[0],
+        peer.name, peer.key, peer.ours, float(score), seconds, 1e6 * batch_seconds / batch.shape[0],
         _alone(fitted.predict, data.X_test, two_dimensional=True),
         None if predictor is None else _alone(predictor, data.X_test, two_dimensional=False),
         len(pickle.dumps(fitted)), n_train, len(data.y_test),
@@ -205,7 +206,7 @@ def _tuned(model, peer, data, order, setting):
         fitted, _, _ = fit_within(
             candidate, data.X_train[train], data.y_train[train], np.arange(len(train)), setting.budget
         )
-        scores.append((float(np.mean(fitted.predict(data.X_train[held]) == data.y_train[held])), settings))
+        scores.append((float(fitted.score(data.X_train[held], data.y_train[held])), settings))
     return max(scores, key=lambda entry: entry[0])[1]
 
 
@@ -219,7 +220,7 @@ def compiled(model):
         scaler = model[0]
         scaling = Scaling(scaler.mean_ if scaler.with_mean else None, 1 / scaler.scale_)
         mosaic = replace(mosaic, feature_map=scaled_first(scaling, mosaic.feature_map))
-    return mosaic.compile(last.classes_, getattr(last, "calibration_", None))
+    return mosaic.compile(head=head_of(last))
 
 
 def _fastest(work):
@@ -276,7 +277,7 @@ def subset(data, max_rows, seed=0):
     )  # fmt: skip
 
 
-def table_data(X, y, *, name, test_size=0.25, seed=0):
+def table_data(X, y, *, name, test_size=0.25, seed=0, task="classification"):
     """A table's rows, prepared: missing numbers filled in, text as zeros and ones, cut into two parts.
 
     Parameters
@@ -286,15 +287,17 @@ def table_data(X, y, *, name, test_size=0.25, seed=0):
     name : str
     test_size : float, default=0.25
     seed : int, default=0
+    task : {"classification", "regression"}
+        Whether y holds classes or values.
 
     Returns
     -------
     Dataset
     """
     from svmosaic.datasets import Dataset
-    from svmosaic.tabular.preparation import build_preparation, clean_labels, kinds_of, to_input
+    from svmosaic.tabular.preparation import build_preparation, clean_labels, clean_values, kinds_of, to_input
 
-    y, there = clean_labels(y)
+    y, there = (clean_values if task == "regression" else clean_labels)(y)
     kinds = kinds_of(X)
     if not there.all():
         X = X[there]
@@ -303,14 +306,16 @@ def table_data(X, y, *, name, test_size=0.25, seed=0):
         X = to_input(X, names, kinds)
     counts = np.unique(y, return_counts=True)[1]
     if len(counts) < 2:
-        raise ValueError(f"{name} has labels of one class only: there is nothing to tell apart")
-    stratify = y if counts.min() > 1 and round(test_size * len(y)) >= len(counts) else None
+        what = "classes" if task == "classification" else "values"
+        raise ValueError(f"{name} has no two {what} among its labels: there is nothing to tell apart")
+    enough = task == "classification" and counts.min() > 1 and round(test_size * len(y)) >= len(counts)
+    stratify = y if enough else None
     rows = np.arange(len(y))
     train, test = train_test_split(rows, test_size=test_size, random_state=seed, stratify=stratify)
     part = X.iloc if hasattr(X, "iloc") else X
     X_train, X_test = part[train], part[test]
     if not sparse.issparse(X_train):  # sparse rows are numbers, and there as they are
-        preparation = build_preparation(X_train, scale=False)
+        preparation = build_preparation(X_train, scale=False, task=task)
         X_train, X_test = preparation.fit_transform(X_train, y[train]), preparation.transform(X_test)
     X_train, X_test = (_compact(part) for part in (X_train, X_test))
     return Dataset(X_train, y[train], X_test, y[test], name)

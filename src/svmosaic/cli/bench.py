@@ -6,6 +6,7 @@ from pathlib import Path
 
 from svmosaic.atomic import write_text, written
 from svmosaic.cli._io import add_table_options, check_file, duration, read_options
+from svmosaic.cli._tasks import add_task_argument, decide_task
 
 COSTS = {
     "batch": ("batch_microseconds", "microseconds a row, all rows at once"),
@@ -19,6 +20,7 @@ HEADINGS = ("model", "accuracy", "fit s", "us/row", "us alone", "compiled", "mod
 def add_arguments(parser):
     parser.add_argument("sets", nargs="*", metavar="SET|FILE", help="data sets by name, or one table (default: digits)")
     parser.add_argument("--label", help="label column of the table, by name or place (-1: last)")
+    add_task_argument(parser)
     parser.add_argument("--data", metavar="DIR", help="folder of .npz files (default: that of SVMOSAIC_DATA)")
     parser.add_argument("--models", metavar="A,B,...", help="only these models; a wrong name lists them all")
     parser.add_argument("--json", metavar="OUT", help="write the results as JSON; - for the standard output")
@@ -87,20 +89,30 @@ def _load(name, options):
         if options.label is None and format_of(name, options.format) not in ("libsvm", "npz"):
             raise ValueError(f"{name} is a table: name its label column with --label")
         table = read_table(name, label=options.label, **read_options(options))
-        return table_data(table.X, table.y, name=Path(name).name, test_size=options.test_size, seed=options.seed)
-    return load(name, data=options.data, random_state=options.seed)
+        task, _ = decide_task(table.y, options.task)
+        data = table_data(
+            table.X, table.y, name=Path(name).name, test_size=options.test_size, seed=options.seed, task=task
+        )
+        return data, task
+    return load(name, data=options.data, random_state=options.seed), "classification"
 
 
 def _run_set(name, peers, setting, options):
     from svmosaic.bench.trials import Skipped, measure, subset
     from svmosaic.display.tradeoff import pareto_front
 
-    data = subset(_load(name, options), _max_rows(options), options.seed)
-    data = _with_whole_labels(data)
+    data, task = _load(name, options)
+    data = subset(data, _max_rows(options), options.seed)
+    if task == "regression":
+        peers = [other for other in (peer.for_values() for peer in peers) if other is not None]
+        classes, asked, headings = 0, "values", (HEADINGS[0], "R2", *HEADINGS[2:])
+    else:
+        data = _with_whole_labels(data)
+        classes, asked, headings = data.classes, f"{data.classes} classes", HEADINGS
     n_train, n_features = data.X_train.shape
     say = (lambda *_: None) if options.json == "-" else print
-    say(f"{data.name}: {n_train} rows, {n_features} features, {data.classes} classes; {len(data.y_test)} rows to test")
-    say("  " + _line(HEADINGS))
+    say(f"{data.name}: {n_train} rows, {n_features} features, {asked}; {len(data.y_test)} rows to test")
+    say("  " + _line(headings))
     trials, skipped = [], []
     for peer in peers:
         outcome = measure(peer, data, setting, tune=options.tune)
@@ -109,7 +121,7 @@ def _run_set(name, peers, setting, options):
             say(f"  {outcome.model:<27}skipped: {outcome.reason}")
             continue
         trials.append(outcome)
-        say("  " + _line(_cells(outcome)) + (f"  {outcome.note}" if outcome.note else ""))
+        say("  " + _line(_cells(outcome, task)) + (f"  {outcome.note}" if outcome.note else ""))
         sys.stdout.flush()
     cost = COSTS[options.cost][0]
     front = pareto_front([getattr(t, cost) for t in trials], [t.accuracy for t in trials])
@@ -119,8 +131,8 @@ def _run_set(name, peers, setting, options):
     say("")
     return {
         "name": data.name, "n_train": n_train, "n_test": len(data.y_test), "n_features": n_features,
-        "n_classes": data.classes, "trials": [t.record() for t in trials], "skipped": [s.record() for s in skipped],
-        "front": [trials[place].key for place in front],
+        "task": task, "n_classes": classes, "trials": [t.record() for t in trials],
+        "skipped": [s.record() for s in skipped], "front": [trials[place].key for place in front],
     }  # fmt: skip
 
 
@@ -138,10 +150,11 @@ def _with_whole_labels(data):
     )  # fmt: skip
 
 
-def _cells(trial):
+def _cells(trial, task):
     compiled = "-" if trial.compiled_microseconds is None else f"{trial.compiled_microseconds:.1f}"
+    score = f"{trial.accuracy:.4f}" if task == "regression" else f"{trial.accuracy:.2%}"
     return (
-        trial.model, f"{trial.accuracy:.2%}", f"{trial.fit_seconds:.3f}", f"{trial.batch_microseconds:.2f}",
+        trial.model, score, f"{trial.fit_seconds:.3f}", f"{trial.batch_microseconds:.2f}",
         f"{trial.row_microseconds:.0f}", compiled, f"{trial.n_bytes / 1e3:.1f}",
     )  # fmt: skip
 
