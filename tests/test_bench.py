@@ -176,6 +176,7 @@ def test_a_table_of_the_user(tmp_path, capsys):
     assert cli.main(["bench", str(path), "--label", "kind", "--quick", "--models", "knn", "--json", "-"]) == 0
     (result,) = json.loads(capsys.readouterr().out)["sets"]
     assert result["name"] == "mine.csv"
+    # Two columns of numbers, whether one of them is missing, and two colors.
     assert (result["n_train"], result["n_test"], result["n_features"]) == (225, 75, 5)
     assert result["trials"][0]["accuracy"] > 0.8
     assert cli.main(["bench", str(path), "--quick"]) == 1

@@ -40,6 +40,18 @@ def test_without_correction_all_rows_are_used():
     assert np.isnan(plain.coverage)
 
 
+def test_frames_and_sparse_rows():
+    import pandas as pd
+    from scipy import sparse
+
+    X, y = noisy(200, 0)
+    dense = fit_intervals(LinearSVR(random_state=0), X, y, random_state=0)
+    frame = fit_intervals(LinearSVR(random_state=0), pd.DataFrame(X, columns=["a", "b"]), y, random_state=0)
+    assert frame.margin == dense.margin
+    rows = sparse.csr_array(X)
+    assert_allclose(fit_intervals(LinearSVR(random_state=0), rows, y, random_state=0).margin, dense.margin, rtol=0.05)
+
+
 def test_margins_are_those_of_the_definition():
     rng = np.random.default_rng(0)
     ends, y = np.sort(rng.normal(size=(99, 2)), axis=1), rng.normal(size=99)

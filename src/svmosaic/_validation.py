@@ -189,7 +189,8 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
     if getattr(y, "ndim", 0) > 2:
         raise ValueError(f"y must have one or two dimensions for {name}, got shape {np.shape(y)}")
     try:
-        X, y = validate(estimator, X, y, multi_output=True, reset=reset)
+        with np.errstate(invalid="ignore"):  # sums by which scikit-learn looks for NaN may overflow
+            X, y = validate(estimator, X, y, multi_output=True, reset=reset)
     except ValueError as error:
         if str(error).startswith("Input y contains"):
             raise ValueError(f"{error} Leave the rows without a known y out.") from error

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_real
@@ -126,8 +126,8 @@ def fit_intervals(
     rng = check_random_state(random_state)
     train, held = train_test_split(np.arange(len(y)), test_size=held_out, random_state=rng)
     weight = None if sample_weight is None else np.asarray(sample_weight)[train]
-    model.fit(X[train], y[train], sample_weight=weight)
-    ends, truth = np.sort(model.predict(X[held]), axis=1), y[held]
+    model.fit(_safe_indexing(X, train), y[train], sample_weight=weight)
+    ends, truth = np.sort(model.predict(_safe_indexing(X, held)), axis=1), y[held]
     margin = conformal_margin(ends, truth, high - low)
     return Intervals(model, margin, cross_coverage(ends, truth, high - low), len(held))
 
