@@ -10,10 +10,12 @@ NAMES = (
     "learned_page",
     "local_page",
     "mixtures_page",
+    "pieces_page",
     "predict_page",
     "regression_page",
     "solver_page",
     "stream_page",
+    "trees_page",
     "trust_page",
 )
 
