@@ -241,7 +241,7 @@ def names_of(mosaic, feature_names):
 
 
 # Numbers that the importances of a fit are computed from, and rows: a sample is enough to rank features.
-MOST_NUMBERS, MOST_ROWS = 1_000_000, 10_000
+MOST_NUMBERS, MOST_ROWS = 100_000, 10_000
 
 
 def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
