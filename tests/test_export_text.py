@@ -202,3 +202,32 @@ def test_adult_with_blanks(tmp_path):
     assert_array_equal(out["label"][clear], expected[clear])
     found = run_javascript(to_javascript(open_model(model)), json.loads(raw.to_json(orient="records")), tmp_path)
     assert_array_equal(table(found, "label"), expected)
+
+
+def test_a_column_of_many_texts_is_looked_up_past_a_blank(tmp_path):
+    """More texts than categories: their means of the target, in ONNX as on the command line."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.standard_normal(600), "city": [f"city {k}" for k in rng.integers(0, 120, 600)]})
+    frame["kind"] = np.where(frame["city"].str.len() + frame["a"] > 6.5, "yes", "no")
+    write_csv(frame, tmp_path / "train.csv")
+    main(
+        [
+            "train",
+            str(tmp_path / "train.csv"),
+            "--label",
+            "kind",
+            "--model",
+            "linear",
+            "-o",
+            str(tmp_path / "m"),
+            "--quiet",
+        ]
+    )
+    model = open_model(tmp_path / "m")
+    raw = pd.read_csv(tmp_path / "train.csv", keep_default_na=False)
+    raw.columns = [name.strip() for name in raw.columns]
+    assert raw["city"].str.startswith(" ").all()
+    proto = to_onnx(model)
+    for city in (raw["city"], raw["city"].str.strip(), raw["city"] + "\t"):
+        out = outputs_of(proto, feed_of(raw.assign(city=city), columns_of(proto)))
+        assert_array_equal(out["label"].ravel(), model.predict(raw.drop(columns="kind")))

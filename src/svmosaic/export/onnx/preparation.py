@@ -126,6 +126,10 @@ def _lookup(graph, preparation, column, name):
     _, texts, lines = preparation.lines_of_text(column)
     keys = {text: k for k, text in enumerate(texts)}
     keys |= dict.fromkeys(["", *(preparation.missing_texts or ())], len(texts))
+    if preparation.missing_texts is not None:
+        # No operator strips text: each is looked up with a blank before it and behind it, too. Files have no more.
+        ends = ["", *BLANKS]
+        keys = {f"{before}{text}{behind}": k for text, k in keys.items() for before in ends for behind in ends} | keys
     graph.ml = True
     index = graph.add(
         "LabelEncoder", name, domain="ai.onnx.ml", keys_strings=list(keys), values_int64s=list(keys.values()),
