@@ -36,7 +36,7 @@ OBJECTIVE_TOL, ACCURACY_POINTS = 1e-3, 0.2
 
 
 def dataset(name, quick):
-    """Standardised rows; for --quick a few thousand of them, generated where there are no files."""
+    """Standardized rows; for --quick a few thousand of them, generated where there are no files."""
     if data_folder() is None:
         X, y = make_classification(4000, 20, n_informative=12, n_clusters_per_class=6, random_state=0)
         found = Dataset(X[:3000].astype(np.float32), y[:3000], X[3000:].astype(np.float32), y[3000:])
@@ -212,7 +212,7 @@ def traffic_part(quick):
 
 
 class Stream:
-    """Rows around 20 centres; near each, another hyperplane tells the classes apart. 5 % of the labels are wrong."""
+    """Rows around 20 centers; near each, another hyperplane tells the classes apart. 5 % of the labels are wrong."""
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)

@@ -37,7 +37,7 @@ FRESH = 100
 
 
 def split(name, seed):
-    """Standardised rows and labels of one 80/20 split."""
+    """Standardized rows and labels of one 80/20 split."""
     if name in ("xor", "blobs"):
         X, y = (
             make_xor(300, random_state=0)
@@ -179,7 +179,7 @@ def flipped(y, share, seed):
 
 
 def semi_supervised(name, n_splits):
-    """5 % of the labels (at least two a class): errors without and with the unlabelled rows."""
+    """5 % of the labels (at least two a class): errors without and with the unlabeled rows."""
     out = {}
     for kind in ("diag", "spherical", "full"):
         rows = []

@@ -1,6 +1,6 @@
-"""LearnedGateSVC beside a tuned RBF SVC, LocallyLinearSVC and LightGBM; and learnt against fixed regions by tiles.
+"""LearnedGateSVC beside a tuned RBF SVC, LocallyLinearSVC and LightGBM; and learned against fixed regions by tiles.
 
-Features are standardised by the training part (MNIST has rows of one norm instead); all choices (C and gamma of the
+Features are standardized by the training part (MNIST has rows of one norm instead); all choices (C and gamma of the
 SVC) are made on a part held out from it.
 Times are processor seconds of one thread. Records of a set replace those of its last run, the others stay.
 
@@ -76,7 +76,7 @@ def prepared(name, max_rows=None):
         data = replace(data, y_train=(data.y_train == 2).astype(int), y_test=(data.y_test == 2).astype(int))
     if max_rows is not None:  # they are shuffled
         data = replace(data, X_train=data.X_train[:max_rows], y_train=data.y_train[:max_rows])
-    if name == "mnist":  # pixels that are hardly ever inked are noise once they are standardised
+    if name == "mnist":  # pixels that are hardly ever inked are noise once they are standardized
         train, test = (5 * normalize(X.astype(np.float32)) for X in (data.X_train, data.X_test))
         return Dataset(train, data.y_train, test, data.y_test)
     mean, std = data.X_train.mean(axis=0), np.maximum(data.X_train.std(axis=0), 1e-12)
@@ -157,7 +157,7 @@ def compare(name, task, without=()):
 
 
 def curve(name, task):
-    """Learnt against fixed regions, by the number of tiles."""
+    """Learned against fixed regions, by the number of tiles."""
     data = prepared(name, task.max_rows)
     for K in task.tiles:
         for seed in range(task.seeds):

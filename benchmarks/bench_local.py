@@ -2,7 +2,7 @@
 
 Everything is as by default, which `study_local.py` found best on held-out parts of the training sets, but for C: it is
 chosen here, on a held-out fifth of the training part. Images and ijcnn1 have rows of unit norm, as in the papers;
-other features are standardised.
+other features are standardized.
 On MNIST the fit and the prediction are timed beside scikit-learn-intelex's `SVC` (or scikit-learn's, where that is not
 installed) in the same run, and the fit is split into its stages.
 
@@ -36,7 +36,7 @@ RUNS = (
 
 
 def prepared(name):
-    """The set as float32: rows of unit norm where the papers have them, else standardised by the training part."""
+    """The set as float32: rows of unit norm where the papers have them, else standardized by the training part."""
     data = load(name)
     if name in ("usps", "mnist", "ijcnn1"):
         return Dataset(normalize(data.X_train), data.y_train, normalize(data.X_test), data.y_test)

@@ -89,7 +89,7 @@ def main():
 
 
 def scaled(data, rows, *, how="standard"):
-    """At most `rows` training rows, standardised or (images) of unit norm."""
+    """At most `rows` training rows, standardized or (images) of unit norm."""
     chosen = np.random.RandomState(0).permutation(len(data.y_train))[:rows]
     X, X_test = data.X_train[chosen], data.X_test
     if how == "unit":

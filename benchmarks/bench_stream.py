@@ -27,7 +27,7 @@ RESULTS = Path(__file__).parent / "results" / "stream.json"
 
 
 class Stream:
-    """Rows around 20 centres; near each, another hyperplane through it tells the classes apart. 5 % label noise."""
+    """Rows around 20 centers; near each, another hyperplane through it tells the classes apart. 5 % label noise."""
 
     def __init__(self, seed=0):
         rng = np.random.default_rng(seed)

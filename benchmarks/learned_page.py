@@ -19,7 +19,7 @@ WANTED = (
     ("covtype", ("learnt",), 1000, 95.0),
 )
 BIG = "LightGBM, 500 trees, 127 leaves"
-# Colours that readers who are blind to some can tell apart.
+# Colors that readers who are blind to some can tell apart.
 STYLE = {"learnt": ("#0072B2", "o"), "learnt, tree": ("#000000", "s"), "fixed": ("#E69F00", "^")}
 
 

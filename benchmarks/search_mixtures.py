@@ -4,7 +4,7 @@
     SVMOSAIC_DATA=folder python benchmarks/search_mixtures.py --no-search ...
     SVMOSAIC_DATA=folder python benchmarks/search_mixtures.py --no-test ...
 
-Rows are scaled to unit norm, as in the papers' protocol; satimage is standardised. One rule for all sets, on at most
+Rows are scaled to unit norm, as in the papers' protocol; satimage is standardized. One rule for all sets, on at most
 8,000 training rows (fewer where a row has more than 375 features, so that there are at most three million numbers):
 
 1. every setting of the grid, with the published number of experts and without groups, by three folds and ten

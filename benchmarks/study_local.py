@@ -29,7 +29,7 @@ GRID = {
 
 
 def training_part(name):
-    """At most LARGEST rows of the training part: images of unit norm, the others standardised."""
+    """At most LARGEST rows of the training part: images of unit norm, the others standardized."""
     data = load(name)
     X, y = data.X_train, data.y_train
     if len(y) > LARGEST:

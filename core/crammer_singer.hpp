@@ -1,11 +1,11 @@
 // Dual coordinate descent for the multiclass SVM of Crammer and Singer over blocks of weights
 //
-//   minimise   P(V) = 1/2 sum_m ||V_m||^2 + sum_r c_r max_m (e_rm + f_rm - f_ry) ,   e_rm = [m != y_r]
-//   maximise   D(a) = -1/2 sum_m ||V_m||^2 - sum_rm e_rm a_rm ,    V_m = sum_r a_rm (coef_r (x) x_r) ,
+//   minimize   P(V) = 1/2 sum_m ||V_m||^2 + sum_r c_r max_m (e_rm + f_rm - f_ry) ,   e_rm = [m != y_r]
+//   maximize   D(a) = -1/2 sum_m ||V_m||^2 - sum_rm e_rm a_rm ,    V_m = sum_r a_rm (coef_r (x) x_r) ,
 //              sum_m a_rm = 0 ,   a_rm <= c_r [m = y_r]
 //
 // with f_rm = sum_a coef_ra <V_m[block_ra], x_r>. All the duals of a row move at once. With G_m = e_rm + f_rm,
-// q = |x_r|^2 |coef_r|^2, B_m = G_m - q a_m and the bounds C_m = c_r [m = y_r], the maximiser is
+// q = |x_r|^2 |coef_r|^2, B_m = G_m - q a_m and the bounds C_m = c_r [m = y_r], the maximizer is
 //
 //   a_m = min(C_m, (beta - B_m) / q) ,   beta such that they sum to zero.
 //

@@ -1,6 +1,6 @@
-// The gate by distance to centres: which tiles a row belongs to, and how much.
+// The gate by distance to centers: which tiles a row belongs to, and how much.
 //
-// For row x and centres c_1 .. c_K the `width` nearest are chosen (of equals, the first), and weighed by
+// For row x and centers c_1 .. c_K the `width` nearest are chosen (of equals, the first), and weighed by
 //
 //   nearest   width 1, weight 1
 //   inverse   1 / |x - c_j|                                          (van Gemert et al., 2008)
@@ -10,11 +10,11 @@
 //   lle       argmin_w |x - sum_j w_j c_j|^2 + scale * mean_j |x - c_j|^2 |w|^2 with sum w = 1
 //             (Roweis and Saul, 2000, with the usual ridge)
 //
-// normalised to sum to one, then multiplied by factor_j where given. Distances are measured from the
-// centres' mean, so that data far from the origin lose no digits. Those of the chosen centres are
-// computed anew from the differences in double precision, so that a row on a centre is at distance zero
+// normalized to sum to one, then multiplied by factor_j where given. Distances are measured from the
+// centers' mean, so that data far from the origin lose no digits. Those of the chosen centers are
+// computed anew from the differences in double precision, so that a row on a center is at distance zero
 // exactly; the softmax needs only |x - c_j|^2 - |x - c_1|^2 = <2x - c_1 - c_j, c_1 - c_j>, which keeps its
-// digits however far the row is from all centres.
+// digits however far the row is from all centers.
 #pragma once
 
 #include <algorithm>
@@ -71,8 +71,8 @@ struct DistanceGate : GateOf<T, DistanceGate, DistanceScratch> {
   Coding coding;
   int64_t stride;
   double scale;
-  std::vector<T> mean, centers;  // centres less the mean, `stride` numbers each, padded with zeros
-  std::vector<T> half_norms;     // |c_j|^2 / 2 of the shifted centres, padded
+  std::vector<T> mean, centers;  // centers less the mean, `stride` numbers each, padded with zeros
+  std::vector<T> half_norms;     // |c_j|^2 / 2 of the shifted centers, padded
   std::vector<T> mean_products;  // <mean, c_j>
   std::vector<double> log_prior, factor;
   Panels<T> panels;
@@ -91,7 +91,7 @@ struct DistanceGate : GateOf<T, DistanceGate, DistanceScratch> {
     for (int64_t j = 0; j < n_tiles; ++j) {
       double norm = 0, product = 0;
       for (int64_t f = 0; f < n_features; ++f) {
-        // The centre as T knows it, so that a row equal to it is at distance zero.
+        // The center as T knows it, so that a row equal to it is at distance zero.
         const T c = static_cast<T>(centers_in[j * n_features + f]) - mean[f];
         centers[j * stride + f] = c;
         norm += static_cast<double>(c) * c;
@@ -102,7 +102,7 @@ struct DistanceGate : GateOf<T, DistanceGate, DistanceScratch> {
     }
     if (log_prior_in) log_prior.assign(log_prior_in, log_prior_in + n_tiles);
     if (factor_in) factor.assign(factor_in, factor_in + n_tiles);
-    // With all centres chosen there is nothing to choose by.
+    // With all centers chosen there is nothing to choose by.
     if (width < n_tiles) panels = Panels<T>::pack(centers.data(), n_tiles, n_features, stride);
     // Padding is infinitely far.
     half_norms.resize(std::max(n_tiles, panels.padded()), std::numeric_limits<T>::infinity());
@@ -238,7 +238,7 @@ inline void solve_small(double* a, double* b, int64_t n) {
   }
 }
 
-// Weights of the centres chosen for one row z, less the mean.
+// Weights of the centers chosen for one row z, less the mean.
 template <class T>
 inline void weigh(const DistanceGate<T>& gate, const T* z, const int32_t* chosen, DistanceScratch<T>& scratch, double* weight) {
   const int64_t width = gate.width, d = gate.stride;
@@ -259,7 +259,7 @@ inline void weigh(const DistanceGate<T>& gate, const T* z, const int32_t* chosen
   } else if (gate.coding == Coding::inverse) {
     for (int64_t a = 0; a < width; ++a) squared[a] = squared_distance(z, centers + chosen[a] * d, d);
     const double nearest = *std::min_element(squared, squared + width);
-    // On a centre the limit of the formula gives it everything; ties share.
+    // On a center the limit of the formula gives it everything; ties share.
     for (int64_t a = 0; a < width; ++a)
       weight[a] = nearest > 0 ? std::sqrt(nearest / squared[a]) : (squared[a] > 0 ? 0.0 : 1.0);
   } else {

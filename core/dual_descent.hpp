@@ -1,7 +1,7 @@
 // Dual coordinate descent for the block-structured linear SVM
 //
-//   minimise   P(V) = 1/2 ||V||^2 + sum_r c_r loss(m_r) ,   m_r = s_r f_r ,   f_r = sum_a coef_ra <V[block_ra], x_r>
-//   maximise   D(a) = sum_r t_r a_r - 1/2 ||V||^2 - 1/2 sum_r diag_r a_r^2 ,   0 <= a_r <= upper_r ,
+//   minimize   P(V) = 1/2 ||V||^2 + sum_r c_r loss(m_r) ,   m_r = s_r f_r ,   f_r = sum_a coef_ra <V[block_ra], x_r>
+//   maximize   D(a) = sum_r t_r a_r - 1/2 ||V||^2 - 1/2 sum_r diag_r a_r^2 ,   0 <= a_r <= upper_r ,
 //              V = sum_r a_r s_r (coef_r (x) x_r)
 //
 // with the losses max(0, t_r - m_r)^p, diag and upper of loss.hpp. Along coordinate r, the others held, the maximizer is

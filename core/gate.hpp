@@ -64,7 +64,7 @@ struct GateOf : Gate<T> {
 
 // ---- for gates that give every tile a weight ----------------------------------------------------------
 
-// Rows in double precision, less an origin near the gate's centres, so that data far from zero lose no digits.
+// Rows in double precision, less an origin near the gate's centers, so that data far from zero lose no digits.
 struct MovedRows {
   std::vector<double> data;
   std::vector<const double*> row;

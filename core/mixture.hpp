@@ -102,7 +102,7 @@ struct SoftmaxTree {
   Planes planes;
   const double* offset;     // (n_nodes)
   const double* log_prior;  // (n_nodes)
-  const int32_t* parent;    // (n_nodes): parents come before their children, siblings are neighbours; -1 at the top
+  const int32_t* parent;    // (n_nodes): parents come before their children, siblings are neighbors; -1 at the top
   const int32_t* leaf;      // (n_leaves): the node of each leaf
   int64_t n_nodes, n_leaves;
   bool inside;

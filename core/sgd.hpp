@@ -1,6 +1,6 @@
 // Stochastic gradient descent for the block-structured linear SVM
 //
-//   minimise   1/2 ||V||^2 + sum_r c_r loss(m_r) ,   m_r = s_r f_r ,   f_r = sum_a coef_ra <V[block_ra], (x_r, bias)>
+//   minimize   1/2 ||V||^2 + sum_r c_r loss(m_r) ,   m_r = s_r f_r ,   f_r = sum_a coef_ra <V[block_ra], (x_r, bias)>
 //
 // with the losses of loss.hpp, which, divided by C n with c_r = C w_r, is lambda / 2 ||V||^2 + 1/n sum_r w_r loss_r with
 // lambda = 1 / (C n).

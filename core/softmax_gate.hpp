@@ -36,7 +36,7 @@ struct SoftmaxGate : GateOf<T, SoftmaxGate, SoftmaxScratch> {
   Panels<double> planes;
 
   // Planes and offsets are those of rows less the origin. Parents come before their children, and siblings are
-  // neighbours; -1 at the top.
+  // neighbors; -1 at the top.
   SoftmaxGate(const double* planes_in, const double* offset_in, const double* origin_in, const double* log_prior_in,
               const int32_t* parent_in, const int32_t* leaf_in, int64_t n_nodes, int64_t n_leaves, int64_t n_features,
               bool inside)

@@ -1,9 +1,9 @@
-"""Anchors from unlabelled rows
+"""Anchors from unlabeled rows
 ============================
 
 The gate of a locally linear SVM needs no labels: anchors are placed where rows are. When labels are few and rows are
-many, anchors learnt from the unlabelled rows, or from both together, cover the data better than those of the few
-labelled rows, as the paper suggests. Here: handwritten digits with 50 to 200 labels out of 1200 rows, means over five
+many, anchors learned from the unlabeled rows, or from both together, cover the data better than those of the few
+labeled rows, as the paper suggests. Here: handwritten digits with 50 to 200 labels out of 1200 rows, means over five
 draws.
 """
 
@@ -22,7 +22,7 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
 # %%
 # Anything fitted with `cluster_centers_` can be passed as `anchors`, and is used as it is.
 def accuracies(n_labels, seed):
-    """Accuracy on held-out rows with anchors of the labelled, of the unlabelled and of all rows of the pool."""
+    """Accuracy on held-out rows with anchors of the labeled, of the unlabeled and of all rows of the pool."""
     order = np.random.RandomState(seed).permutation(len(y))
     labelled, unlabelled, test = order[:n_labels], order[n_labels:N_POOL], order[N_POOL:]
     sources = {

@@ -50,7 +50,7 @@ def convergence(out):
 # %%
 # A map of pixels: fields on a hillside, seen in six bands whose brightness falls with the shade.
 def image(random_state=0):
-    """Bands of shape (60 * 90, 6), classes (0: unlabelled) and the shape of a small image made up for this."""
+    """Bands of shape (60 * 90, 6), classes (0: unlabeled) and the shape of a small image made up for this."""
     rng = np.random.RandomState(random_state)
     row, column = np.mgrid[:60, :90]
     truth = 1 + (row // 20) % 3 + 3 * ((column + row // 3) // 45 % 2)

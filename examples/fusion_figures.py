@@ -3,7 +3,7 @@ SVM, Gaussian mixture, and the ground between them
 ==================================================
 
 Figures 1 and 2 of Deselaers, Heigold and Ney (ICPR 2008): one Gaussian a class, three SVMs of which the first has
-learnt the noise, and their fusion, which smooths the boundary as the weight of the SVM falls.
+learned the noise, and their fusion, which smooths the boundary as the weight of the SVM falls.
 
 Needs the extra ``plot``. Run it with a folder to write the pictures to:
 

@@ -4,7 +4,7 @@
 At the first, the middle and the last iteration.
 
 Two spirals (20 experts) and a circle in a square (4) for `MixtureSVC`, two sines (5 and 10 experts) for
-`MultiTaskMixtureSVC`. Shaded: where class 1 is predicted. Colours of the points: the expert whose weight is largest.
+`MultiTaskMixtureSVC`. Shaded: where class 1 is predicted. Colors of the points: the expert whose weight is largest.
 
     python examples/mixture_toys.py [folder]
 
@@ -30,7 +30,7 @@ TOYS = {
 
 
 def draw(axis, model, X, y, title):
-    """The predicted regions, and the points in the colour of their expert."""
+    """The predicted regions, and the points in the color of their expert."""
     low, high = X.min(axis=0), X.max(axis=0)
     margin = 0.05 * (high - low)
     x1, x2 = (np.linspace(a, b, 300) for a, b in zip(low - margin, high + margin, strict=True))

@@ -45,7 +45,7 @@ class Fitted:
 
 
 def synthetic():
-    """A mosaic for every coding, link and number of outputs, with centres and weights that float32 holds exactly.
+    """A mosaic for every coding, link and number of outputs, with centers and weights that float32 holds exactly.
 
     Coordinates are small multiples of 1/4, so that distances tie exactly, and are computed exactly.
     """

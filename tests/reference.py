@@ -159,7 +159,7 @@ def csvm_objective(X, bias, cell, signs, cost, w_global, w_cells, global_reg, po
 
 
 def nearest(X, centers):
-    """Index of the nearest centre by the plain distance; the first of equals."""
+    """Index of the nearest center by the plain distance; the first of equals."""
     return np.array([np.argmin([np.sum((x - c) ** 2) for c in centers]) for x in dense(X)])
 
 

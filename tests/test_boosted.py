@@ -52,7 +52,7 @@ def test_agrees_with_scikit_learn(data, loss, learning_rate):
     weight = np.random.RandomState(1).uniform(0.5, 1.5, len(y))
     settings = EXACT | {"tol": 1e-13, "loss": loss}
     ours = BoostedLinearSVC(6, learning_rate=learning_rate, **settings).fit(X, y, sample_weight=weight)
-    # AdaBoost there normalises the weights to a sum of 1, where ours keep theirs.
+    # AdaBoost there normalizes the weights to a sum of 1, where ours keep theirs.
     base = LinearSVC(C=weight.sum(), **settings)
     theirs = AdaBoostClassifier(base, n_estimators=6, learning_rate=learning_rate, random_state=0)
     theirs.fit(X, y, sample_weight=weight)

@@ -1,4 +1,4 @@
-"""Probabilities of the models that do not come from one convex solve: mixtures, learnt gates, neighbours, fusion."""
+"""Probabilities of the models that do not come from one convex solve: mixtures, learned gates, neighbors, fusion."""
 
 import numpy as np
 import pytest
@@ -133,7 +133,7 @@ def test_experts_of_a_fold_know_nothing_of_the_rows_held_out(groups):
 
 
 def test_neighbours_are_calibrated_by_neighbours_of_other_folds():
-    """Rows that are their own nearest neighbours would look certain: with every label drawn at random they are not."""
+    """Rows that are their own nearest neighbors would look certain: with every label drawn at random they are not."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 3)), rng.integers(2, size=300)
     model = NeighborsSVC(3, C=10.0, tol=1e-1, calibration="sigmoid", random_state=0).fit(X, y)

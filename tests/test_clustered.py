@@ -51,7 +51,7 @@ def test_the_papers_objective_is_certified(dtype, storage, loss, solver):
         U, V = (-0.5 * cost * y)[None], (0.5 * cost)[None]
         peer = ReHLine_solver(Z, np.ascontiguousarray(U), V, max_iter=1_000_000, tol=1e-9, verbose=0)
         assert_allclose(value, reference.primal(Z, y, 0.5 * cost, peer.beta, 1), rtol=1e-6)
-    # The global vector of eq. 12 minimises the objective given the cells: no other one is better.
+    # The global vector of eq. 12 minimizes the objective given the cells: no other one is better.
     assert_allclose(shared(model), tiles(model).sum(axis=0) / (3.0 + 4), atol=1e-5)
     for nudge in 1e-2 * np.eye(8):
         nudged = reference.csvm_objective(
@@ -113,7 +113,7 @@ def test_cells_with_one_class_few_rows_or_none_follow_the_global_vector():
     assert_allclose(tiles(tied)[empty], shared(tied), atol=1e-8)
     assert (tied.predict([[0.0, 95.0], [0.0, -85.0 + 0.0]]) == [1, 0]).all()
     apart = KMeansSVC(clusterer=centers, **EXACT).fit(X, y)
-    assert len(apart.cluster_centers_) == 3  # nothing is known of an empty cell: its neighbours take it
+    assert len(apart.cluster_centers_) == 3  # nothing is known of an empty cell: its neighbors take it
     assert (apart.predict(X[80:]) == 1).all()
 
 

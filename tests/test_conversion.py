@@ -193,7 +193,7 @@ def test_reduction_is_close_and_exact_where_it_can_be():
 
 
 def test_reduction_finds_duplicates():
-    """Ten centres, each written as three with a third of the weight: ten are enough."""
+    """Ten centers, each written as three with a third of the weight: ten are enough."""
     rng = np.random.RandomState(0)
     centers, coef = 3 * rng.randn(10, 2), rng.randn(10, 1)
     rows = 3 * rng.randn(500, 2)
@@ -219,7 +219,7 @@ def test_reduction_gradient():
         shift[i] = step
         up, down = (misfit(z + s * shift.reshape(z.shape), rows, target, 0.4, 1e-3)[0] for s in (1, -1))
         assert_allclose((up - down) / (2 * step), gradient[i], atol=1e-7)
-    # The coefficients are optimal: none of their neighbours is better.
+    # The coefficients are optimal: none of their neighbors is better.
     kernel, solution, residual = fit_coefficients(z, rows, target, 0.4, 1e-3)
     assert_allclose(kernel.T @ residual / 60 + 1e-3 * solution[:-1], 0, atol=1e-12)
     assert value > 0

@@ -220,7 +220,7 @@ def test_a_scene_keeps_its_map():
     np.testing.assert_array_equal(truth.ravel(), generated_scene()[1])
     known = truth > 0
     assert not predicted[~known].any()
-    # On all labelled pixels as good as on the test pixels, which are half of them.
+    # On all labeled pixels as good as on the test pixels, which are half of them.
     assert abs(100 * np.mean(predicted[known] == truth[known]) - found["accuracy"]) < 5
     assert "map" not in fit_and_score(Cell(task, Method("l", "LinearSVC"), 1), {})
 

@@ -1,4 +1,4 @@
-"""Gates and the placement of their centres."""
+"""Gates and the placement of their centers."""
 
 import pickle
 
@@ -38,13 +38,13 @@ def test_nearest_cell_by_the_plain_distance(n, dtype, storage):
 
 
 def test_nearest_cell_far_from_the_origin():
-    """float32 rows whose norm dwarfs the distances between the centres."""
+    """float32 rows whose norm dwarfs the distances between the centers."""
     rng = np.random.RandomState(0)
     X = (rng.standard_normal((2000, 4)) + 3000.0).astype(np.float32)
     centers = X[:6]
     tile = DistanceGate(centers).code(X)[0][:, 0]
     distance = ((X[:, None].astype(float) - centers.astype(float)) ** 2).sum(axis=2)
-    # A row may go to another centre only where the two are as good as equally far.
+    # A row may go to another center only where the two are as good as equally far.
     excess = distance[np.arange(len(X)), tile] - distance.min(axis=1)
     assert excess.max() < 0.02
 

@@ -1,4 +1,4 @@
-"""Numerics: the order of the rows, the unit of the features, rows on centres, likelihoods far from one."""
+"""Numerics: the order of the rows, the unit of the features, rows on centers, likelihoods far from one."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from svmosaic.datasets import make_xor
 X, Y = make_xor(random_state=0)
 CENTERS = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
 TIGHT = {"tol": 1e-9, "max_iter": 100_000}
-# With the centres given: the draws of k-means++ depend on the order of the rows.
+# With the centers given: the draws of k-means++ depend on the order of the rows.
 FIXED = [
     LinearSVC(**TIGHT),
     LinearSVC(solver="newton", **TIGHT),

@@ -45,7 +45,7 @@ SLOW = [
 @pytest.mark.parametrize("model", SLOW, ids=repr)
 def test_max_time_stops_with_a_usable_model(model):
     X, _ = badly_scaled_data(n=1500, d=6)
-    y = np.arange(1500) % 3  # nothing to be learnt: descent goes on for ever
+    y = np.arange(1500) % 3  # nothing to be learned: descent goes on for ever
     # Passes without progress end stochastic descent soon, if its time does not.
     limit = 0.002 if model.solver == "sgd" else 0.6
     model = clone(model).set_params(max_time=limit)

@@ -63,7 +63,7 @@ def test_is_a_linear_svm_on_the_codes():
 
 
 def test_more_general_model_has_a_lower_objective():
-    """LL-SVM minimises over more, from the same point: equation 15 as an inequality."""
+    """LL-SVM minimizes over more, from the same point: equation 15 as an inequality."""
     X, y = make_data()
     settings = dict(n_anchors=10, anchors="kmeans", coding="softmax", C=1.0, loss="hinge", random_state=0)
     settings |= dict(tol=1e-8, max_iter=20_000)

@@ -51,7 +51,7 @@ def test_gaussian_gate_is_the_weighted_maximum_likelihood(covariance, dtype):
 
 
 def test_floored_covariance_is_the_best_one_allowed():
-    """Lifting eigenvalues to the floor maximises the likelihood under it; adding the floor does not."""
+    """Lifting eigenvalues to the floor maximizes the likelihood under it; adding the floor does not."""
     rng = np.random.RandomState(0)
     X = rng.standard_normal((60, 2)) * [1.0, 0.01]
     shares = Responsibilities.hard(np.zeros(60, dtype=np.int32), np.ones(60), 1)

@@ -117,7 +117,7 @@ def test_lloyd_over_all_rows_does_not_see_partitions(data):
     found = [fit(clone(model), cut(X, y, weight, cuts)).cluster_centers_ for cuts in [(), *CUTTINGS.values()]]
     for other in found[1:]:
         assert_allclose(other, found[0], rtol=1e-5, atol=1e-5)
-    # A fixed point of k-means: every centre is the mean of its cell.
+    # A fixed point of k-means: every center is the mean of its cell.
     kept = weight > 0
     cell = DistanceGate(found[0]).code(X[kept])[0][:, 0]
     means = [np.average(X[kept][cell == k], axis=0, weights=weight[kept][cell == k]) for k in range(5)]

@@ -99,7 +99,7 @@ def test_bits_do_not_depend_on_threads_or_repetition(solver, problem, seed):
 @some.tries(40)
 @given(data=st.data())
 def test_gates_share_each_row_out(coding, data):
-    """Weights are finite and sum to one, for any scale, on a centre and with equal centres."""
+    """Weights are finite and sum to one, for any scale, on a center and with equal centers."""
     X = data.draw(some.matrices(min_rows=2))
     n_centers = data.draw(st.integers(1, len(X)))
     width = 1 if coding == "nearest" else data.draw(st.integers(1, n_centers))

@@ -57,7 +57,7 @@ def fit(model, X, y, **kwargs):
 
 
 def scores_of(model, X):
-    """Scores; the model of queries' neighbours fits when it predicts, and may say then that it did not converge."""
+    """Scores; the model of queries' neighbors fits when it predicts, and may say then that it did not converge."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.decision_function(X)

@@ -105,7 +105,7 @@ def test_pieces_of_a_pass_are_the_pass(average):
 
 
 def test_cost_is_one_over_lambda_n():
-    """C = 1 / (lambda n): the paper's objective in lambda has the same minimiser and, times C n, the same value."""
+    """C = 1 / (lambda n): the paper's objective in lambda has the same minimizer and, times C n, the same value."""
     C, n = 0.2, 400
     problem, X = make_problem(C)
     exact = solve([problem], solver="dual", tol=1e-9, max_iter=20_000)[0]

@@ -55,7 +55,7 @@ class Temperature:
 
 @dataclass(frozen=True, eq=False)
 class Sigmoid:
-    r"""Platt's :math:`1 / (1 + \exp(a_c s_c + b_c))` for each output, then normalised over the classes."""
+    r"""Platt's :math:`1 / (1 + \exp(a_c s_c + b_c))` for each output, then normalized over the classes."""
 
     method: ClassVar[str] = "sigmoid"
     slope: np.ndarray
@@ -68,7 +68,7 @@ class Sigmoid:
 
 @dataclass(frozen=True, eq=False)
 class Isotonic:
-    """A rising step function for each output, linear between `x` and constant beyond, then normalised."""
+    """A rising step function for each output, linear between `x` and constant beyond, then normalized."""
 
     method: ClassVar[str] = "isotonic"
     x: list
@@ -84,7 +84,7 @@ class Isotonic:
 class Posterior:
     r"""The mixture's own probabilities: scores of the posterior link are :math:`p(+|x) - p(-|x)`.
 
-    For more than two classes those of the outputs, each against the rest, are normalised.
+    For more than two classes those of the outputs, each against the rest, are normalized.
     """
 
     method: ClassVar[str] = "posterior"

@@ -34,7 +34,7 @@ METHODS = ("predict", "decision_function", "predict_proba")
 def fit(estimator, source, label=None, *, sample_weight=None, features=None, chunk_rows=None, scratch=None):
     """Fit to rows on disk, to the objective and the certified gap of the ordinary `fit`.
 
-    Every round of the optimiser reads all rows once, chunk by chunk; see `docs/dask.md` for how many there are. For
+    Every round of the optimizer reads all rows once, chunk by chunk; see `docs/dask.md` for how many there are. For
     `LocallyLinearSVC`, which needs the most, `partial_fit` reads them once.
 
     Parameters
@@ -53,7 +53,7 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
         Rows at a time; None for 64 MB of float32. A row group of a Parquet file is never cut.
     scratch : path, optional
         Where a temporary folder is made for labels, codes and duals: some 30 bytes a row, 8 more an output with the
-        hinge, 12 more a neighbour of local codes. None for the system's.
+        hinge, 12 more a neighbor of local codes. None for the system's.
 
     Returns
     -------

@@ -40,7 +40,7 @@ class Peer:
         Its defaults, but for what the command fixes for all (threads, seed).
     ours : bool
     scaled : bool
-        Whether features are standardised in front of it, in the pipeline that is timed.
+        Whether features are standardized in front of it, in the pipeline that is timed.
     needs : str or None
         A package that may not be installed.
     dense : bool

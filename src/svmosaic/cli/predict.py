@@ -151,7 +151,7 @@ def _kept(table, options, name):
 
 
 def _because(model, rows, predicted, top):
-    """For each row: tiles with their weights, and features with what they add in favour of the prediction."""
+    """For each row: tiles with their weights, and features with what they add in favor of the prediction."""
     mosaic = getattr(model.estimator, "mosaic_", None)
     if mosaic is None:
         raise ValueError(f"{type(model.estimator).__name__} cannot be explained: it is no mosaic")

@@ -101,7 +101,7 @@ class ClusteredTasks:
 
 
 def relaxed_spectrum(tiles, trace, eta):
-    r"""Eigenvalues and eigenvectors of the M that minimises :math:`\mathrm{tr}\, W^T (\eta I + M)^{-1} W`.
+    r"""Eigenvalues and eigenvectors of the M that minimizes :math:`\mathrm{tr}\, W^T (\eta I + M)^{-1} W`.
 
     M shares its eigenvectors with :math:`W W^T`; with singular values :math:`\sigma_i` of W, its eigenvalues are
     :math:`\mathrm{clip}(\sigma_i / s - \eta, 0, 1)`, with s such that they sum to the trace.

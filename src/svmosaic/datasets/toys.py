@@ -11,7 +11,7 @@ def make_xor(n_samples=400, *, spread=0.25, random_state=None):
     ----------
     n_samples : int, default=400
     spread : float, default=0.25
-        Standard deviation of each Gaussian; their centres are at distance 1 from the origin.
+        Standard deviation of each Gaussian; their centers are at distance 1 from the origin.
     random_state : int, RandomState or None
 
     Returns

@@ -22,7 +22,7 @@ class Blend:
     def fit(cls, svm, mixture, X, sample_weight, scale):
         """Bring the two parts to a common scale on the rows X."""
         if scale == "raw":
-            # Both as normalised mixtures, as printed: exp(log_scale_) turns densities into decision values.
+            # Both as normalized mixtures, as printed: exp(log_scale_) turns densities into decision values.
             return cls(svm, mixture, svm.log_scale_)
         values = svm.decision_function(X)
         if values.ndim == 1:

@@ -35,7 +35,7 @@ _WIDE = 1e6
 
 @dataclass(frozen=True)
 class _KernelClassifier:
-    """Kernels around centres, after an optional linear map; subclasses say what the coefficients mean."""
+    """Kernels around centers, after an optional linear map; subclasses say what the coefficients mean."""
 
     classes_: np.ndarray
     centers: np.ndarray
@@ -131,7 +131,7 @@ class ConvertedMixture(_KernelClassifier):
     r"""A Gaussian mixture that decides as an SVM does.
 
     Class k has the score :math:`S_k(x) = \sum_i c_{ik} \exp(-\gamma_i \lVert T x - T \mu_i \rVert^2) + \beta_k`
-    with c and :math:`\beta` not negative. Divided by exp(`log_scale_`) it is a mixture with the normalised `weights_`
+    with c and :math:`\beta` not negative. Divided by exp(`log_scale_`) it is a mixture with the normalized `weights_`
     plus a constant.
 
     Attributes
@@ -174,7 +174,7 @@ class ConvertedMixture(_KernelClassifier):
 
     @property
     def log_scale_(self):
-        """log Z: the scores are exp(log_scale_) times a normalised mixture."""
+        """log Z: the scores are exp(log_scale_) times a normalized mixture."""
         return float(logsumexp(self._log_masses()))
 
     def _log_masses(self):
@@ -219,10 +219,10 @@ def svm_to_mixture(svm, *, bias="class", max_densities=None, X=None, random_stat
         over either; a `ConvertedSVM`; or anything with `classes_`, `support_vectors_`, `dual_coef_` (one line for two
         classes, else one a class), `intercept_` and `gamma_`. A multiclass `SVC` votes one-vs-one and has no such form.
     bias : {"class", "both", "wide"}, default="class"
-        "class": the bias is a constant given to the class of its sign, outside of the normalised weights. "both": as
+        "class": the bias is a constant given to the class of its sign, outside of the normalized weights. "both": as
         printed in the paper's equations 2 and 5, the bias is added to both classes, where it cancels: the decisions
         are those of an SVM without bias. "wide": the paper's density with very high variance, given to the class of
-        the sign; decisions hardly change, but it takes nearly all of the normalised weight.
+        the sign; decisions hardly change, but it takes nearly all of the normalized weight.
     max_densities : int or None, default=None
         Reduce the densities to at most this many: prediction gets cheaper by as much, and is no longer exact. The
         means are found by k-means on the support vectors and moved to bring the function close to the SVM's, and the

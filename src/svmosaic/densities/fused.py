@@ -64,7 +64,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         among 0, 0.1, ..., 1. The better part alone is taken unless a blend beats it by half a standard error.
     scale : {"median", "raw"}, default="median"
         "median": :math:`\rho` makes the training medians of the two parts' leads equal, a lead being the difference
-        between a row's best and second-best class score. "raw": both parts as normalised mixtures, as printed in the
+        between a row's best and second-best class score. "raw": both parts as normalized mixtures, as printed in the
         paper. They then differ by many orders of magnitude, and `weight` does next to nothing.
     max_densities : int or None, default=None
         Largest number of densities that the SVM is reduced to, see `svm_to_mixture`; what it costs is in `reduction_`.
@@ -110,7 +110,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Rows that the mixture takes for unlabelled (see its `unlabelled`) help to fit it and are hidden from the SVM.
+    Rows that the mixture takes for unlabeled (see its `unlabelled`) help to fit it and are hidden from the SVM.
 
     References
     ----------
@@ -348,7 +348,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class _Data:
-    """Labelled rows, and apart from them the unlabelled ones."""
+    """Labelled rows, and apart from them the unlabeled ones."""
 
     X: np.ndarray
     y: np.ndarray
@@ -358,7 +358,7 @@ class _Data:
     weight_unlabelled: np.ndarray
 
     def fit_mixture(self, mixture, rows):
-        """Fit the mixture on some of the labelled rows and all unlabelled ones."""
+        """Fit the mixture on some of the labeled rows and all unlabeled ones."""
         return mixture.fit(
             np.concatenate([self.X[rows], self.X_unlabelled]),
             np.concatenate([self.y[rows], self.y_unlabelled]),

@@ -26,17 +26,17 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
 
     .. math:: p(k) \, p(x | k) = p(k) \sum_i p(i | k) \, \mathcal N(x; \mu_{ki}, \Sigma_{ki})
 
-    predicts the class k for which this is largest. EM maximises the joint log-likelihood
+    predicts the class k for which this is largest. EM maximizes the joint log-likelihood
 
-    .. math:: \sum_{n \text{ labelled}} s_n \log p(y_n) \, p(x_n | y_n)
-              + \sum_{n \text{ unlabelled}} s_n \log \sum_k p(k) \, p(x_n | k)
+    .. math:: \sum_{n \text{ labeled}} s_n \log p(y_n) \, p(x_n | y_n)
+              + \sum_{n \text{ unlabeled}} s_n \log \sum_k p(k) \, p(x_n | k)
 
     with the sample weights s (1 if not given), over covariances bounded from below. Every class starts as one
-    Gaussian; all densities are split in two and re-estimated on the labelled rows until there are `n_densities`;
-    densities that hold too few rows are deleted; then the unlabelled rows join.
+    Gaussian; all densities are split in two and re-estimated on the labeled rows until there are `n_densities`;
+    densities that hold too few rows are deleted; then the unlabeled rows join.
 
     scikit-learn's `GaussianMixture` could re-estimate the special case of one covariance a density (or one full
-    covariance a class), all rows labelled and of equal weight; there the two agree. It takes no `sample_weight` and no
+    covariance a class), all rows labeled and of equal weight; there the two agree. It takes no `sample_weight` and no
     labels, pools no covariance over several mixtures and deletes nothing, so the EM here is our own throughout.
 
     Parameters
@@ -61,13 +61,13 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         Largest number of EM steps after each split.
     max_time : float or None, default=None
         No EM step is begun after this many seconds. The densities are those of that moment, maybe fewer than were
-        asked for and without the unlabelled rows, and a warning says so.
+        asked for and without the unlabeled rows, and a warning says so.
     priors : array-like of shape (n_classes,) or None, default=None
         The p(k), in the order of the sorted labels. None: estimated.
     unlabelled : object, default=-1
         The label of rows without one: they join the EM with all classes possible. It is taken for an ordinary class
-        where fewer than two other labels remain, so that classes -1 and 1 stay usable. None: every row is labelled.
-        Rows with string labels are all labelled unless a string is given here. To let unlabelled rows count for less,
+        where fewer than two other labels remain, so that classes -1 and 1 stay usable. None: every row is labeled.
+        Rows with string labels are all labeled unless a string is given here. To let unlabeled rows count for less,
         give them a smaller `sample_weight`.
     n_jobs : int or None, default=None
         Threads in prediction, over rows. The result does not depend on it.

@@ -4,13 +4,13 @@ Density i belongs to the class owner_i, weighs w_i = p(k) p(i|k) and has the cov
 
     pooling "all": one group; "class": one a class; "none": one a density.
 
-Maximised is the joint log-likelihood, with the sample weights s_n,
+Maximized is the joint log-likelihood, with the sample weights s_n,
 
-    sum_{n labelled}   s_n log sum_{i: owner_i = y_n} w_i N(x_n; mu_i, Sigma_i)
-  + sum_{n unlabelled} s_n log sum_i                  w_i N(x_n; mu_i, Sigma_i)
+    sum_{n labeled}   s_n log sum_{i: owner_i = y_n} w_i N(x_n; mu_i, Sigma_i)
+  + sum_{n unlabeled} s_n log sum_i                  w_i N(x_n; mu_i, Sigma_i)
 
 over covariances whose eigenvalues (in the coordinates of `fit_mixture`, where features have variance one) are at least
-`floor`. The M-step is the exact maximiser under that bound, so that no step lowers the likelihood.
+`floor`. The M-step is the exact maximizer under that bound, so that no step lowers the likelihood.
 """
 
 from collections.abc import Callable
@@ -258,7 +258,7 @@ def bounded(covariance, floor):
 
 
 def one_each(X, label, weight, n_classes, kind, pooling, floor, priors):
-    """The start: one Gaussian a class, from its labelled rows."""
+    """The start: one Gaussian a class, from its labeled rows."""
     d = X.shape[1]
     group = np.zeros(n_classes, dtype=np.intp) if pooling == "all" else np.arange(n_classes)
     unit = {"spherical": np.float64(1.0), "diag": np.ones(d), "full": np.eye(d)}[kind]
@@ -320,7 +320,7 @@ def fit_mixture(
     rng,
     watch=None,
 ):
-    """Grow a mixture a class from one Gaussian by splitting and EM; unlabelled rows join when it is grown.
+    """Grow a mixture a class from one Gaussian by splitting and EM; unlabeled rows join when it is grown.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def fit_mixture(
     growth = Growth(one_each(inner, label, weight, n_classes, kind, pooling, floor, priors))
     if watch is not None:
         growth.watch = lambda: watch(growth, lambda: growth.densities.moved(middle, scale))
-    # Splits look at the labelled rows alone: with few densities, unlabelled rows of one class are easily taken over by
+    # Splits look at the labeled rows alone: with few densities, unlabeled rows of one class are easily taken over by
     # another that is not yet fine enough, and never given back.
     known = label >= 0
     part = (inner[known], label[known], weight[known])

@@ -1,7 +1,7 @@
 """Sums of Gaussian kernels and densities over rows: the one place where densities meet rows.
 
 For prediction they are summed in the core, `KernelBank`; what EM and the reduction need, all the terms themselves, are
-blocks of one matrix product here. Neither holds a matrix of all rows against all centres.
+blocks of one matrix product here. Neither holds a matrix of all rows against all centers.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def row_blocks(n_rows, n_columns):
 
 def squared_distances(X, centers):
     """Squared Euclidean distances of shape (n_rows, n_centers) for one block of rows, float64."""
-    # Both are moved to the middle of the centres: |x|^2 - 2 x.c + |c|^2 loses digits far from the origin.
+    # Both are moved to the middle of the centers: |x|^2 - 2 x.c + |c|^2 loses digits far from the origin.
     middle = centers.mean(axis=0)
     X, centers = X - middle, centers - middle
     distances = X @ (-2.0 * centers.T)
@@ -83,7 +83,7 @@ def density_bank(centers, precision, log_weight, owner, n_classes):
 
 def _bank(centers, sharpness, log_weight, starts):
     """exp(log_weight_i - sum_f sharpness_if (x_f - centers_if)^2), as planes over z and its squares."""
-    # From the middle of the centres: the squares of rows far from the origin would lose the digits of the distances.
+    # From the middle of the centers: the squares of rows far from the origin would lose the digits of the distances.
     middle = centers.mean(axis=0)
     moved = centers - middle
     planes = np.hstack([2.0 * sharpness * moved, -sharpness])

@@ -1,4 +1,4 @@
-r"""Fewer kernels for the same function: a reduced set by clustering, least squares and descent on the centres."""
+r"""Fewer kernels for the same function: a reduced set by clustering, least squares and descent on the centers."""
 
 from dataclasses import dataclass
 
@@ -27,11 +27,11 @@ class Expansion:
 def reduce_expansion(centers, coef, intercept, gamma, n_centers, rows, random_state=None, *, max_iter=50):
     r"""An expansion with `n_centers` kernels close to the given one over `rows`.
 
-    Minimises over centres z, coefficients b and intercepts
+    Minimizes over centers z, coefficients b and intercepts
 
     .. math:: \frac1n \sum_n \lVert g(x_n) - f(x_n) \rVert^2 + \rho \lVert b \rVert^2
 
-    from a start with z the k-means centres of the given ones, each counted by the size of its coefficients. For given
+    from a start with z the k-means centers of the given ones, each counted by the size of its coefficients. For given
     z the rest is a linear least squares problem, so that the descent (L-BFGS) is over z alone.
     """
     from sklearn.cluster import KMeans  # here, since it takes a while to import
@@ -59,7 +59,7 @@ def reduce_expansion(centers, coef, intercept, gamma, n_centers, rows, random_st
 
 
 def fit_coefficients(z, rows, target, gamma, ridge):
-    """Kernel columns, ridge solution (the intercept last, hardly penalised) and residuals for the centres z."""
+    """Kernel columns, ridge solution (the intercept last, hardly penalised) and residuals for the centers z."""
     kernel = np.exp(-gamma * squared_distances(rows, z))
     design = np.column_stack([kernel, np.ones(len(rows))])
     penalty = penalty_of(len(z), ridge)
@@ -73,7 +73,7 @@ def penalty_of(n_centers, ridge):
 
 
 def misfit(z, rows, target, gamma, ridge):
-    """Half the objective at the best coefficients for the centres z, and its gradient."""
+    """Half the objective at the best coefficients for the centers z, and its gradient."""
     kernel, solution, residual = fit_coefficients(z, rows, target, gamma, ridge)
     value = 0.5 * np.mean((residual**2).sum(axis=1)) + 0.5 * (penalty_of(len(z), ridge) @ solution**2).sum()
     # The inner problem is solved exactly, so this is the gradient with the coefficients held.

@@ -12,7 +12,7 @@ from svmosaic.gates import principal_components
 from svmosaic.heads import head_of, home_tiles
 from svmosaic.interpretation.subject import mosaic_of
 
-# Okabe and Ito's colours, which readers of all kinds of colour vision can tell apart; black is for lines and text.
+# Okabe and Ito's colors, which readers of all kinds of color vision can tell apart; black is for lines and text.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 # Rows that principal components of a picture are computed from.
 PROJECTION_SAMPLE = 5000

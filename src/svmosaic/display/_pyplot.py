@@ -1,9 +1,9 @@
-"""Late import of matplotlib, and colours."""
+"""Late import of matplotlib, and colors."""
 
 from svmosaic.display._fitted import PALETTE
 
 MARKERS = "osD^vPX*"
-# How dark the colours of a second and third round through the palette are.
+# How dark the colors of a second and third round through the palette are.
 _SHADES = (1.0, 0.55, 1.45)
 
 
@@ -17,7 +17,7 @@ def pyplot(name):
 
 
 def class_colours(n_classes) -> list[str]:
-    """As many colours: Okabe and Ito's eight, then darker and lighter shades of them."""
+    """As many colors: Okabe and Ito's eight, then darker and lighter shades of them."""
     colours = []
     for k in range(n_classes):
         base = PALETTE[k % len(PALETTE)]

@@ -55,7 +55,7 @@ class ConvergenceDisplay:
         Parameters
         ----------
         estimator : fitted model with a history, or pipeline that ends in one
-            Mixtures by EM (`objective_` of each iteration, and the live experts), or learnt gates (`loss_curve_`, and
+            Mixtures by EM (`objective_` of each iteration, and the live experts), or learned gates (`loss_curve_`, and
             the held-out accuracy with `early_stopping`). Of a `MosaicClassifier`, its `best_estimator_`.
         ax : matplotlib Axes, optional
         **options
@@ -115,7 +115,7 @@ class ConvergenceDisplay:
         ax.grid(alpha=0.25)
         if self.second is not None:
             right = self.right_ax_ = ax.twinx()
-            # A dashed line and another marker: told apart without colour too.
+            # A dashed line and another marker: told apart without color too.
             self.lines_ += right.plot(
                 steps[: len(self.second)], self.second, color=orange, marker=marker and "s", markersize=4,
                 linestyle="--", label=self.second_name,

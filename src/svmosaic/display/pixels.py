@@ -45,7 +45,7 @@ class PixelMapDisplay:
     predicted : ndarray of shape (n_rows, n_columns)
         Classes.
     truth : ndarray of the same shape, optional
-        Classes; anything that is not in `classes` is unlabelled.
+        Classes; anything that is not in `classes` is unlabeled.
     classes : array-like
     class_names : list of str
 
@@ -78,7 +78,7 @@ class PixelMapDisplay:
         X : array-like of shape (n_rows * n_columns, n_bands)
             The pixels, row by row.
         y : array-like of shape (n_rows * n_columns,), optional
-            Their classes; anything that the estimator does not know is unlabelled.
+            Their classes; anything that the estimator does not know is unlabeled.
         shape : (n_rows, n_columns)
         class_names : list of str, optional
             In the order of `classes_`.

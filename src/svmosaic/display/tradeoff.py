@@ -4,7 +4,7 @@ import numpy as np
 
 from svmosaic.display._pyplot import pyplot
 
-# Okabe and Ito's blue and vermilion, which readers of all kinds of colour vision can tell apart; the shapes differ too.
+# Okabe and Ito's blue and vermilion, which readers of all kinds of color vision can tell apart; the shapes differ too.
 _OURS = {"color": "#0072B2", "marker": "o"}
 _OTHERS = {"color": "#D55E00", "marker": "s"}
 _FRONT = "#444444"

@@ -3,7 +3,7 @@
 `svmosaic reproduce --images` takes a folder with one subfolder of pictures a class (Caltech-101 unpacked is one), or a
 file .npz of features, with arrays X and y. The features of pictures are histograms of gradients over a
 spatial pyramid, after Bosch, Zisserman and Munoz (CIVR 2007), whose PHOW histograms the paper used; the paper's other
-features (colour, self-similarity) are not computed.
+features (color, self-similarity) are not computed.
 """
 
 from functools import cache

@@ -46,7 +46,7 @@ def region(title, score, X, y, *, tile=None, stars=None, rings=None, shades=Fals
     tile : array, optional
         The tile that each point belongs to most.
     stars, rings : array of shape (n, 2), optional
-        Anchors or centres; support vectors.
+        Anchors or centers; support vectors.
     """
     low, high = X.min(axis=0), X.max(axis=0)
     low, high = low - MARGIN * (high - low), high + MARGIN * (high - low)

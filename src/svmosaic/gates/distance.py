@@ -1,4 +1,4 @@
-"""Gates by distance to centres: the nearest cell, and local codes over the nearest anchors."""
+"""Gates by distance to centers: the nearest cell, and local codes over the nearest anchors."""
 
 from dataclasses import dataclass
 
@@ -11,19 +11,19 @@ CODINGS = ("nearest", "inverse", "softmax", "llc", "lle")
 
 @dataclass(frozen=True, eq=False)
 class DistanceGate(PackedGate):
-    r"""Tiles and weights of a row by its distances to centres.
+    r"""Tiles and weights of a row by its distances to centers.
 
-    The `width` nearest centres are chosen (of equals, the first) and weighed by the coding:
+    The `width` nearest centers are chosen (of equals, the first) and weighed by the coding:
 
     - "nearest": all the weight to the nearest (width 1);
     - "inverse": :math:`1 / \lVert x - c_j \rVert`;
     - "softmax": :math:`\exp(-\text{scale} \lVert x - c_j \rVert^2 + \text{log\_prior}_j)`;
-    - "llc" (locality-constrained linear coding): the weights, summing to one, that minimise
+    - "llc" (locality-constrained linear coding): the weights, summing to one, that minimize
       :math:`\lVert x - \sum_j w_j c_j \rVert^2 + \text{scale}\, D^2 \sum_j (\ell_j w_j)^2` with
       :math:`\ell_j = \exp((d_j - d_{\max}) / d_{\max})`, the distances :math:`d_j` and their mean square :math:`D^2`;
     - "lle" (reconstruction weights of locally linear embedding): the same with :math:`\ell_j = 1`.
 
-    Weights are normalised to sum to one, then multiplied by `factor` where given.
+    Weights are normalized to sum to one, then multiplied by `factor` where given.
 
     Attributes
     ----------

@@ -39,9 +39,9 @@ class GaussianGate(PackedGate):
 
     @classmethod
     def from_shares(cls, rows, shares, *, floor, covariance) -> "GaussianGate":
-        r"""The weighted M-step: maximises :math:`\sum_{ij} s_i q_{ij} \log \pi_j N(x_i; \mu_j, \Sigma_j)`.
+        r"""The weighted M-step: maximizes :math:`\sum_{ij} s_i q_{ij} \log \pi_j N(x_i; \mu_j, \Sigma_j)`.
 
-        Among covariances with no eigenvalue below the floor the maximiser is the weighted covariance with its
+        Among covariances with no eigenvalue below the floor the maximizer is the weighted covariance with its
         eigenvalues lifted to the floor, so the step is exact and EM's objective rises.
         """
         return cls.from_moments(moments(rows, shares), shares.mass, floor=floor, covariance=covariance)

@@ -21,7 +21,7 @@ class HierarchicalGate(SoftmaxTree):
         branching : sequence of int
             Children of each node, level by level. Fewer are used where a cell has fewer distinct rows.
         tau : float, optional
-            The scale of all levels. None: 2 / D on each level, D the mean squared distance to the cell's centre.
+            The scale of all levels. None: 2 / D on each level, D the mean squared distance to the cell's center.
         rng : RandomState
         inside : bool
         **placement

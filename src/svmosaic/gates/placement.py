@@ -1,4 +1,4 @@
-"""Where to put the centres of the tiles."""
+"""Where to put the centers of the tiles."""
 
 import warnings
 
@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 from threadpoolctl import threadpool_limits
 
-# Rows that k-means++ seeds from, at least, and a centre.
+# Rows that k-means++ seeds from, at least, and a center.
 SEEDS, SEEDS_PER_CENTER = 4096, 32
 
 
@@ -17,7 +17,7 @@ def place_centers(
     X, n_centers, *, source="kmeans", label=None, sample_weight=None, rows_per_center=256, max_iter=10, rng,
     name="clusterer",
 ):  # fmt: skip
-    """Centres of the cells of X, sorted, without duplicates.
+    """Centers of the cells of X, sorted, without duplicates.
 
     Parameters
     ----------
@@ -26,16 +26,16 @@ def place_centers(
         How many, at most: never more than there are distinct rows.
     source : {"kmeans", "class", "random"}, array or clusterer
         "kmeans": k-means on a sample of the rows with a few Lloyd steps: cheap beside k-means to convergence on all
-        rows. "class": the same within each class, with centres shared out by class size (where there are fewer centres
+        rows. "class": the same within each class, with centers shared out by class size (where there are fewer centers
         than classes, "kmeans"). "random": rows of X.
-        An array of shape (n, n_features): these centres. An estimator with `cluster_centers_`: its centres,
+        An array of shape (n, n_features): these centers. An estimator with `cluster_centers_`: its centers,
         as they were fitted. Any other clusterer: a clone of it is fitted to X, and its `cluster_centers_` (or else the
         means of its `labels_`) are taken.
     label : ndarray of int, for source="class"
     sample_weight : ndarray, optional
         Weighs the rows in k-means.
     rows_per_center : int or None
-        Size of the sample, times the number of centres; None for all rows.
+        Size of the sample, times the number of centers; None for all rows.
     max_iter : int
         Lloyd steps.
     rng : RandomState
@@ -84,7 +84,7 @@ def _checked(centers, X, name):
 
 
 def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng):
-    """Centres of k-means over at most `rows_per_center` rows a centre."""
+    """Centers of k-means over at most `rows_per_center` rows a center."""
     n_rows = X.shape[0]
     if rows_per_center is not None and n_rows > rows_per_center * n_centers:
         chosen = np.sort(rng.choice(n_rows, rows_per_center * n_centers, replace=False))
@@ -104,7 +104,7 @@ def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng):
         init = init.toarray() if sparse.issparse(init) else init
     model = KMeans(n_centers, init=init, n_init=1, max_iter=max_iter, random_state=rng)
     with warnings.catch_warnings(), one_thread():
-        # Few Lloyd steps are meant to stop early, and fewer distinct rows than centres are dealt with by the caller.
+        # Few Lloyd steps are meant to stop early, and fewer distinct rows than centers are dealt with by the caller.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, sample_weight=sample_weight).cluster_centers_
 
@@ -122,11 +122,11 @@ def _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_it
 
 
 def class_shares(counts, n_centers):
-    """How many of the centres each class gets, from the sizes of the classes; None where there are too few."""
+    """How many of the centers each class gets, from the sizes of the classes; None where there are too few."""
     present = np.flatnonzero(counts)
     if n_centers < len(present):
         return None
-    # One centre a class at least; the rest by the size of the classes (largest remainders).
+    # One center a class at least; the rest by the size of the classes (largest remainders).
     quota = counts[present] * (n_centers - len(present)) / counts.sum()
     shares = np.zeros(len(counts), dtype=int)
     shares[present] = 1 + np.floor(quota).astype(int)

@@ -33,7 +33,7 @@ class SoftmaxTree(PackedGate):
     prior : ndarray of shape (n_nodes,)
         The coefficients xi; they sum to 1 among siblings.
     parent : ndarray of int32, shape (n_nodes,)
-        -1 at the top. Parents come before their children, and siblings are neighbours.
+        -1 at the top. Parents come before their children, and siblings are neighbors.
     inside : bool
     """
 
@@ -110,7 +110,7 @@ class SoftmaxTree(PackedGate):
 
         Mixing coefficients by eq. 20, which removes nodes that answer for no more than `nu` (their last sibling
         stays), then `max_iter` steps of L-BFGS on the centroids, from where they are. The new coefficients are kept
-        only where the gate's part of the objective improves with them: eq. 20 maximises it for the printed form, not
+        only where the gate's part of the objective improves with them: eq. 20 maximizes it for the printed form, not
         with the coefficients inside the softmax.
         """
         mass = self._mass_of_nodes(shares.mass)
@@ -190,14 +190,14 @@ def among_siblings(value, parent):
 
 
 def scale_of(X, centers, weight):
-    """The default scale tau = 2 / D, with D the mean squared distance of the rows to their nearest centre."""
+    """The default scale tau = 2 / D, with D the mean squared distance of the rows to their nearest center."""
     nearest = DistanceGate(centers).code(X)[0][:, 0]
     mean = within_variance(X, centers[nearest] if len(centers) > 1 else centers, weight)
     return 2.0 / mean if mean > 0 else 1.0
 
 
 def within_variance(X, centers, weight) -> float:
-    """Weighted mean of |x_i - centers_i|^2 (one centre a row, or one for all), without a copy of all rows."""
+    """Weighted mean of |x_i - centers_i|^2 (one center a row, or one for all), without a copy of all rows."""
     total = 0.0
     for first in range(0, X.shape[0], 4096):
         batch = slice(first, first + 4096)

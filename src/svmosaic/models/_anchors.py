@@ -12,7 +12,7 @@ from svmosaic.models._composed_fit import solve_outputs
 
 CODINGS = ("softmax", "inverse", "llc", "lle", "soft")
 CODE_SPACES = ("input", "features")
-# exp(-SHARPNESS d^2 / D^2), D the median distance to the farthest neighbour that is coded.
+# exp(-SHARPNESS d^2 / D^2), D the median distance to the farthest neighbor that is coded.
 SHARPNESS = 4.0
 # Rows that the scale of the codes is found from.
 SCALE_ROWS = 2000

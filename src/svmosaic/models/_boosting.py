@@ -67,7 +67,7 @@ class Rounds:
         if chance or perfect:
             return "chance" if chance else "perfect"
         before = self.weight
-        # The largest weight grows by no more than it is normalised by, so nothing overflows.
+        # The largest weight grows by no more than it is normalized by, so nothing overflows.
         grown = np.where(wrong, before, before * np.exp(-weight))
         self.weight = grown / grown.sum()
         # Duals scaled with their bounds are feasible, and near where the last SVM stopped.

@@ -80,7 +80,7 @@ def effective_number(mass) -> float:
 
 
 class EM:
-    r"""Maximises :math:`\sum_i s_i \log \sum_j g_j(x_i) \exp(-\rho\,\text{hinge}_{ij}) - \text{penalty}(W)`.
+    r"""Maximizes :math:`\sum_i s_i \log \sum_j g_j(x_i) \exp(-\rho\,\text{hinge}_{ij}) - \text{penalty}(W)`.
 
     E-step: responsibilities, in the core. M-step: the gate's own, then the experts'. Either part raises the same lower
     bound of the objective or leaves it, so the objective never falls, except by leaving out small responsibilities or

@@ -26,7 +26,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
     r"""AdaBoost (SAMME) of linear SVMs, with early stop.
 
     Round m fits a linear SVM to the rows weighted by :math:`D_m`, which starts as the sample weights :math:`s` and
-    always sums to what they do. For two classes it minimises over w (bias included)
+    always sums to what they do. For two classes it minimizes over w (bias included)
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i D_m(i) \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle)
 

@@ -29,7 +29,7 @@ class _SingleTile:
 class LinearSVC(_SingleTile, ComposedClassifier):
     r"""Linear support vector classifier with a certificate.
 
-    For two classes, minimises over w (bias included)
+    For two classes, minimizes over w (bias included)
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle)
 

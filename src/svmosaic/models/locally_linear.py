@@ -16,7 +16,7 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
 
     .. math:: H(x) = \sum_v \gamma_v(x) (\langle w_v, \Phi(x) \rangle + b_v)
 
-    and its tiles minimise (one against the rest for more than two classes, all on the same codes)
+    and its tiles minimize (one against the rest for more than two classes, all on the same codes)
 
     .. math:: \tfrac12 \sum_v \lVert (w_v, b_v / \beta) \rVert^2 + C \sum_i s_i \, \text{loss}(y_i H(x_i)) .
 
@@ -24,7 +24,7 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
     :math:`C = 1 / (\lambda n)`, except that the paper leaves the biases free: :math:`\beta`, the `intercept_scaling`,
     large comes as close as one likes. :math:`\Phi` is the `feature_map`, the identity if not given.
 
-    Standardise the features first (or scale the rows to unit norm, for images and counts): codes are by Euclidean
+    Standardize the features first (or scale the rows to unit norm, for images and counts): codes are by Euclidean
     distance.
 
     Parameters
@@ -43,7 +43,7 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
         "llc" and "lle" the ridge, as a share of the mean squared distance; None for 1e-4 and 1e-3.
     anchors : {"class", "kmeans", "random"}, array or clusterer, default="class"
         "kmeans": k-means on a sample of the rows. "class": the same within each class. "random": rows. An array or
-        anything fitted with `cluster_centers_`: these anchors, which may so come from unlabelled data. Another
+        anything fitted with `cluster_centers_`: these anchors, which may so come from unlabeled data. Another
         clusterer: a clone of it is fitted.
     C : float, default=10.0
         Weight of the losses.

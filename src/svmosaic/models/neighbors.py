@@ -31,12 +31,12 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
 
     `fit` only keeps the rows. To predict x, the k training rows N(x) nearest to it are looked up. If they are of one
     class, that is the answer. Otherwise it is the sign of :math:`\langle w, (x, \beta) \rangle` (for more than two
-    classes among them the largest of several, one against the rest) where w minimises
+    classes among them the largest of several, one against the rest) where w minimizes
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_{i \in N(x)} s_i \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle) .
 
-    There is no fixed set of tiles: w changes with every change of the neighbours, and there are far more sets of
-    neighbours than rows. So this model alone has no `mosaic_` that could be scored, exported or drawn; it keeps the
+    There is no fixed set of tiles: w changes with every change of the neighbors, and there are far more sets of
+    neighbors than rows. So this model alone has no `mosaic_` that could be scored, exported or drawn; it keeps the
     training rows, and a prediction costs a search and a training. It is the method that locally linear SVMs were
     proposed to replace, and is here to be compared with.
 
@@ -59,10 +59,10 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
     intercept_scaling : float, default=1.0
         The constant :math:`\beta` appended to each row for the bias, which is penalised like the other weights.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies C for each class; "balanced" by the classes of the training set, not of the neighbours.
+        Multiplies C for each class; "balanced" by the classes of the training set, not of the neighbors.
     calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities. Fitted to the scores of the training rows, each by
-        neighbours in the other four of five folds, which makes `fit` cost what predicting all training rows does. None:
+        neighbors in the other four of five folds, which makes `fit` cost what predicting all training rows does. None:
         no `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over queries. The result does not depend on it.
@@ -82,9 +82,9 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
 
     Notes
     -----
-    Scores of the classes present among the neighbours are those of the SVMs, or 1 where they are of one class; absent
+    Scores of the classes present among the neighbors are those of the SVMs, or 1 where they are of one class; absent
     classes are put one below the lowest of these, and at most at -1. A row of weight k is not k copies of it:
-    copies would take the places of other neighbours. Only rows of weight zero are left out of the search.
+    copies would take the places of other neighbors. Only rows of weight zero are left out of the search.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""The models over rows in partitions: one optimiser and one way to fit, whatever holds the partitions.
+"""The models over rows in partitions: one optimizer and one way to fit, whatever holds the partitions.
 
 `rounds` says what holding partitions means, `part` what is computed on one, `newton` solves the one problem of all
-models from sums over partitions, `placement` puts centres, `fit` and `mixture` are the fits. Two things hold
+models from sums over partitions, `placement` puts centers, `fit` and `mixture` are the fits. Two things hold
 partitions: chunks of a file, one after another (`chunks`), and the workers of a Dask cluster (`svmosaic.dask`).
 """
 

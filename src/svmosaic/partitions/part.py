@@ -62,7 +62,7 @@ class Part:
     tile, code : codes over the tiles, as a gate gives them
     index : ndarray of int32 or None, the row of each problem row
     cost : ndarray of float64, one a problem row
-    duals : dict of slot to ndarray, the centres of the proximal steps; zero where there is none
+    duals : dict of slot to ndarray, the centers of the proximal steps; zero where there is none
     extra : dict, what a model keeps besides
     feature_map : FeatureMap or None, what the tiles see instead of the rows
     head : Regress or None, that of values
@@ -275,7 +275,7 @@ def rows_at(part, chosen, stratum):
 
 
 def lloyd(part, gate, stratum):
-    """Sums of the rows of each cell, their weights, and the weighted squared distance to the old centres."""
+    """Sums of the rows of each cell, their weights, and the weighted squared distance to the old centers."""
     X, weight = part.X, part.weight
     if stratum is not None:
         here = np.flatnonzero(part.label == stratum)

@@ -1,4 +1,4 @@
-"""Where to put centres when no one holds all rows: the local models' sample, or Lloyd steps over all partitions."""
+"""Where to put centers when no one holds all rows: the local models' sample, or Lloyd steps over all partitions."""
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +23,7 @@ def sample(partitions, n_rows, n_sample, rng, stratum=None):
 
 
 def place(partitions, survey, n_centers, *, source, rows_per_center, max_iter, rng, name):
-    """Centres as `svmosaic.gates.place_centers` puts them: the same ones where it looks at a sample.
+    """Centers as `svmosaic.gates.place_centers` puts them: the same ones where it looks at a sample.
 
     With `rows_per_center` None, k-means++ chooses seeds from a sample, and each Lloyd step is a round over all rows, in
     which the sums of the cells travel.
@@ -72,6 +72,6 @@ def _kmeans(partitions, n_rows, n_centers, stratum, rows_per_center, max_iter, r
         if inertia >= last:
             break
         last = inertia
-        # A cell without rows keeps its centre.
+        # A cell without rows keeps its center.
         centers = np.where(mass[:, None] > 0, sums / np.where(mass > 0, mass, 1.0)[:, None], centers)
     return centers

@@ -125,7 +125,7 @@ def shortened(problem, certificate, penalised=None, n_threads: int = 1) -> Certi
 
 
 def shorten(certificate, value, slope, at_zero) -> Certificate:
-    """The certificate with its weights times the t that minimises the convex `value`, whose derivative is `slope`."""
+    """The certificate with its weights times the t that minimizes the convex `value`, whose derivative is `slope`."""
     low, high = -300.0, 0.0  # powers of ten: weights may be too long by any factor
     for _ in range(60):
         middle = 0.5 * (low + high)

@@ -260,7 +260,7 @@ def newton_steps(setting, weights, step, *, tol, max_iter, control, keep):
 def adapt_reach(reach, length, unit) -> float:
     """How near to their kinks (in margins of this unit) rows count as curved: more after short steps, less after long.
 
-    Where fewer rows are active than there are features, the Hessian knows only the regulariser in the remaining
+    Where fewer rows are active than there are features, the Hessian knows only the regularizer in the remaining
     directions, and its step runs into rows it has not counted: a very short step tells so.
     """
     if length < 0.05:

@@ -138,7 +138,7 @@ class StochasticDescent:
                 if control is not None:
                     control.check()
                     if begin > 0 and control.seconds(1.0) == 0.0:
-                        break  # out of time: what has been learnt so far counts
+                        break  # out of time: what has been learned so far counts
                 _core.sgd_steps(
                     problem.rows.core, problem.design, problem.sign, problem.threshold, reach, problem.loss.power,
                     self.options.free_bias, order, begin, min(begin + piece, problem.n_rows), self.t0, self.skip, state,
