@@ -7,6 +7,7 @@ NAMES = (
     "auto_page",
     "dask_page",
     "fusion_page",
+    "latency_page",
     "learned_page",
     "local_page",
     "mixtures_page",
