@@ -117,6 +117,8 @@ class Search(Trials):
             until = self._share_of(candidate, level, place, share, last)
             if len(self.folds) == 1:
                 candidate = self._with_effort(candidate, rung, until, last)
+            if self._is_behind(candidate, level):
+                continue
             here = rung
             if self.trials and not self._affords(candidate, rung, until):
                 self.out_of_time = True
@@ -132,6 +134,14 @@ class Search(Trials):
         fair = FAIR * self._left(share) / len(pool)
         firsts = {candidate.family: candidate for candidate in reversed(pool)}.values()
         return sorted(pool, key=lambda c: (c not in firsts, self.clock.expected(c, rung.n_rows) > fair))
+
+    def _is_behind(self, candidate, level) -> bool:
+        """Whether time is short and a candidate will not come near what others have reached, by the rung before."""
+        if self.clock.budget is None or candidate.family == "linear":
+            return False
+        same, best = same_but_effort(candidate), self._best(level)[1]
+        before = [t for t in self.trials if t.rung == level - 1 and same_but_effort(t.candidate) == same]
+        return any(self._at_most_rows(t) > FAMILY_MARGIN * best for t in before)
 
     def _share_of(self, candidate, level, place, share, last) -> float:
         """The share of the search's time by which a trial must end: later for the first of a family and for leaders."""
