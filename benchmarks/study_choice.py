@@ -30,7 +30,7 @@ from svmosaic.search.trials import rank
 
 FILE = RESULTS / "choice_study.json"
 SETS = (*(name for name in TABLES if name not in ("mammography", "wine_white")), *SMALL)
-N_SPLITS, BUDGET = 6, 8.0
+N_SPLITS = 6
 
 
 def training_rows(name):
@@ -87,9 +87,14 @@ def rules(search, pool):
     yield "greedy, unless 2 errors behind", unless_behind(judge, pool, found, 2.0)
     yield "greedy, in bags", bagged(judge, pool, rng)
     yield "greedy, in bags, unless 2 errors behind", unless_behind(judge, pool, bagged(judge, pool, rng), 2.0)
-    for n in (3, 5, 10):
+    for n in (3, 5, 8, 12):
         yield f"{n} of least loss", equal(pool, n)
+    for margin in (0.02, 0.05, 0.1):
+        near = equal(pool, min(8, sum(t.loss <= (1 + margin) * pool[0].loss for t in pool)))
+        yield f"up to 8 within {margin:.0%} of the least loss", near
+        yield f"greedy and up to 8 within {margin:.0%} of the least loss", 0.5 * (found + near)
     yield "greedy and 5 of least loss", 0.5 * (found + equal(pool, 5))
+    yield "greedy and 8 of least loss", 0.5 * (found + equal(pool, 8))
 
 
 def judged(name, split):
@@ -102,7 +107,7 @@ def judged(name, split):
     rng = np.random.RandomState(split)
     search = Search(
         X, target.classes[target.label], judge, build_classifier, folds_of(target, 0.2, rng), most_tiles=5000,
-        budget=BUDGET, seed=0, n_jobs=1, say=lambda line: None, watch=lambda search: False,
+        budget=None, seed=0, n_jobs=1, say=lambda line: None, watch=lambda search: False,
     )  # fmt: skip
     search.run()
     done = [t for t in search.trials if not t.failure]

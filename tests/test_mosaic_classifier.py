@@ -411,3 +411,13 @@ def test_models_that_learn_more_from_more_rows_come_first(monkeypatch, noisy):
         trials.Trial(Candidate(f, C=1.0), 1, 240, 1, loss=0.4 - 0.01 * (f == "trees"), score=0.8) for f in families
     ]
     assert search._survivors(1)[1].family == "trees"
+
+
+def test_a_rare_class_is_judged_by_all_its_rows(monkeypatch):
+    for name, value in {"CROSS_VALIDATED": 300, "RARE_CROSS_VALIDATED": 2000, "RARE": 50}.items():
+        monkeypatch.setattr(rungs, name, value)
+    rng, X = np.random.RandomState(0), np.zeros((1000, 1))
+    for n_rare, n_held_out in ((40, 1000), (60, 200)):
+        _, target = validate_training(LinearSVC(), X, np.arange(1000) < n_rare)
+        folds = rungs.folds_of(target, 0.2, rng)
+        assert len(np.unique(np.concatenate([held for _, held in folds]))) == n_held_out
