@@ -237,6 +237,11 @@ def svm_to_mixture(svm, *, bias="class", max_densities=None, X=None, random_stat
     -------
     ConvertedMixture
 
+    See Also
+    --------
+    mixture_to_svm : The way back.
+    FusedSVC : A blend of both.
+
     Examples
     --------
     >>> import numpy as np
@@ -297,6 +302,11 @@ def mixture_to_svm(mixture):
     Returns
     -------
     ConvertedSVM
+
+    See Also
+    --------
+    svm_to_mixture : The way back.
+    GaussianMixtureClassifier : What is converted.
     """
     if isinstance(mixture, ConvertedMixture):
         return ConvertedSVM(mixture.classes_, mixture.centers, mixture.gamma, mixture.whitening, *mixture._machine())

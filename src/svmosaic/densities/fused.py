@@ -108,6 +108,11 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
 
+    See Also
+    --------
+    GaussianMixtureClassifier : The generative part.
+    svm_to_mixture : The SVM as a mixture.
+
     Notes
     -----
     Rows that the mixture takes for unlabeled (see its `unlabelled`) help to fit it and are hidden from the SVM.

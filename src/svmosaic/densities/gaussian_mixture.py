@@ -105,6 +105,11 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     ----------
     T. Deselaers, G. Heigold and H. Ney, SVMs, Gaussian Mixtures, and their Generative/Discriminative Fusion, ICPR 2008.
 
+    See Also
+    --------
+    FusedSVC : Its fusion with an RBF SVM.
+    mixture_to_svm : The same decisions as an SVM.
+
     Examples
     --------
     >>> from svmosaic import GaussianMixtureClassifier

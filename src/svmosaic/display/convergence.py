@@ -30,6 +30,11 @@ class ConvergenceDisplay:
     figure_ : matplotlib Figure
     lines_ : list of Line2D
 
+    See Also
+    --------
+    MixtureSVC : A model with a course of EM.
+    LearnedGateSVC : A model with a loss per epoch.
+
     Examples
     --------
     >>> from svmosaic import MixtureSVC

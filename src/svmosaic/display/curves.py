@@ -40,6 +40,10 @@ class CurveDisplay:
     lines_ : list of Line2D, the effects on the whole
     ranking_ : BarContainer or None
 
+    See Also
+    --------
+    svmosaic.interpretation.effects : The curves as numbers.
+
     Examples
     --------
     >>> from svmosaic import LinearSVC

@@ -40,6 +40,10 @@ class TradeoffDisplay:
     figure_ : matplotlib Figure
     texts_ : list of matplotlib Annotation, the names
 
+    See Also
+    --------
+    svmosaic.MosaicClassifier : Has a leaderboard to draw.
+
     Examples
     --------
     >>> from svmosaic.display import TradeoffDisplay

@@ -101,7 +101,7 @@ class TableInputMixin:
 
     @property
     def feature_importances_(self):
-        """Mean absolute weight of each column over tiles and outputs, of shape (n_features_in_,).
+        """Mean absolute weight of each column over tiles and outputs, of shape ``(n_features_in_,)``.
 
         If the model was fitted to a table, the weights of all features that are made of a column are added up.
         """

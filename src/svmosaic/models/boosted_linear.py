@@ -104,6 +104,10 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
 
+    See Also
+    --------
+    MixtureSVC : What the paper compares it with.
+
     Notes
     -----
     The first SVM is kept with weight 1 where it does no better than chance, with a warning: there is nothing to boost.

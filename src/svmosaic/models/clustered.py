@@ -82,6 +82,11 @@ class KMeansSVC(KMeansCells, ComposedClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
 
+    See Also
+    --------
+    ClusteredSVC : Cells that are tied to a global SVM.
+    KMeansSVR : The same for values.
+
     Examples
     --------
     >>> from svmosaic import KMeansSVC
@@ -177,6 +182,12 @@ class ClusteredSVC(ClusteredCells, ComposedClassifier):
     References
     ----------
     Q. Gu and J. Han, Clustered Support Vector Machines, AISTATS 2013.
+
+    See Also
+    --------
+    KMeansSVC : Cells that know nothing of each other.
+    ClusteredSVR : The same for values.
+    LocallyLinearSVC : Soft regions instead of cells.
 
     Examples
     --------

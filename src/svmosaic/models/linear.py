@@ -93,6 +93,12 @@ class LinearSVC(_SingleTile, ComposedClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
 
+    See Also
+    --------
+    LinearSVR : The same for values.
+    ClusteredSVC : One SVM per cell.
+    LocallyLinearSVC : Tiles blended between anchors.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -169,6 +175,11 @@ class LinearSVR(_SingleTile, ComposedRegressor):
         In units of y: ``predict(X)`` is ``X @ coef_.T + intercept_`` without `pieces`.
     intercept_ : float or ndarray of shape (n_targets,)
     {_values.ATTRIBUTES}
+    See Also
+    --------
+    LinearSVC : The same for classes.
+    LocallyLinearSVR : Tiles blended between anchors.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes

@@ -88,6 +88,10 @@ class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
     ----------
     K. Yu, T. Zhang and Y. Gong, Nonlinear Learning using Local Coordinate Coding, NIPS 2009.
 
+    See Also
+    --------
+    LocallyLinearSVC : Codes that blend tiles.
+
     Examples
     --------
     >>> from svmosaic import LocalCodingSVC

@@ -137,6 +137,12 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
     ----------
     L. Ladicky and P. H. S. Torr, Locally Linear Support Vector Machines, ICML 2011.
 
+    See Also
+    --------
+    LocallyLinearSVR : The same for values.
+    LearnedGateSVC : Anchors that are learned with the tiles.
+    LocalCodingSVC : A linear SVM on the codes alone.
+
     Examples
     --------
     >>> from svmosaic import LocallyLinearSVC

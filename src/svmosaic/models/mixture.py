@@ -79,6 +79,12 @@ class MixtureSVC(SoftmaxMixture):
     Z. Fu, A. Robles-Kelly and J. Zhou, Mixing Linear SVMs for Nonlinear Classification, IEEE Transactions on Neural
     Networks 21 (12), 2010.
 
+    See Also
+    --------
+    HierarchicalMixtureSVC : A tree of gates.
+    MultiTaskMixtureSVC : Gaussian gates, and experts that form groups.
+    svmosaic.display.ConvergenceDisplay : The course of EM.
+
     Examples
     --------
     >>> from svmosaic import MixtureSVC

@@ -80,6 +80,10 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
 
+    See Also
+    --------
+    LocallyLinearSVC : Tiles that are fitted once instead of per query.
+
     Notes
     -----
     Scores of the classes present among the neighbors are those of the SVMs, or 1 where they are of one class; absent
