@@ -174,7 +174,7 @@ class ConvertedMixture(_KernelClassifier):
 
     @property
     def log_scale_(self):
-        """log Z: the scores are exp(log_scale_) times a normalized mixture."""
+        """log Z: the scores are ``exp(log_scale_)`` times a normalized mixture."""
         return float(logsumexp(self._log_masses()))
 
     def _log_masses(self):
