@@ -18,9 +18,9 @@ def tables(report):
     yield (
         f"{machine['processor']}, load {machine['load']}, one thread, Python {machine['python']}, processor time, best "
         "of five. Settings are those of `benchmarks/bench_predict.py`, chosen so that it ends soon, not tuned; "
-        "`FusedSVC` has a fixed weight. All models were trained on the same rows. `predict` validates its rows as scikit-learn "
-        "asks; compiled is our `predictor()`, and LightGBM's own booster. Batches go through the compiled form if "
-        f"there is one. The bound is arithmetic: multiply-adds at {rates['macs'] / 1e9:.0f} G/s or bytes at "
+        "`FusedSVC` has a fixed weight. All models were trained on the same rows. `predict` validates its rows as "
+        "scikit-learn asks; compiled is our `predictor()`, and LightGBM's own booster. Batches go through the compiled "
+        f"form if there is one. The bound is arithmetic: multiply-adds at {rates['macs'] / 1e9:.0f} G/s or bytes at "
         f"{rates['bytes'] / 1e9:.0f} GB/s, as measured in the same run."
     )
     for name, records in report["cost"].items():
@@ -74,7 +74,8 @@ def like_with_like(name, records):
     yield (
         f"One row of {name}, in microseconds. Compiled: {_range(tiled, 'row_us', 1)} for our models of tiles, "
         f"{compiled}. `predict`: {_range(tiled, 'estimator_row_us', 0)} for ours, "
-        f"{by['scikit-learn LinearSVC']['row_us']:.0f} for scikit-learn's `LinearSVC`, {by['scikit-learn SVC']['row_us']:.0f} for its `SVC`."
+        f"{by['scikit-learn LinearSVC']['row_us']:.0f} for scikit-learn's `LinearSVC`, "
+        f"{by['scikit-learn SVC']['row_us']:.0f} for its `SVC`."
     )
 
 

@@ -18,7 +18,7 @@ X, y = make_banana(2000, noise=0.18, random_state=0)
 local = ClusteredSVC(8, loss="squared_hinge", random_state=0).fit(X, y)
 
 # %%
-with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
+with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs="ERROR") as client:
     rows, labels = da.from_array(X, chunks=(500, -1)), da.from_array(y, chunks=500)
     model = dask.ClusteredSVC(8, loss="squared_hinge", random_state=0, client=client).fit(rows, labels).to_local()
 print(f"objectives: {local.objective_[0]:.6f} in memory, {model.objective_[0]:.6f} in four partitions")

@@ -217,7 +217,7 @@ def svm_to_mixture(svm, *, bias="class", max_densities=None, X=None, random_stat
     svm : fitted classifier
         scikit-learn's `SVC` or `NuSVC` with the RBF kernel and two classes; `OneVsRestClassifier` of such; a search
         over either; a `ConvertedSVM`; or anything with `classes_`, `support_vectors_`, `dual_coef_` (one line for two
-        classes, else one a class), `intercept_` and `gamma_`. A multiclass `SVC` votes one-vs-one and has no such form.
+        classes, else one per class), `intercept_` and `gamma_`. A multiclass `SVC` votes one-vs-one: no such form.
     bias : {"class", "both", "wide"}, default="class"
         "class": the bias is a constant given to the class of its sign, outside of the normalized weights. "both": as
         printed in the paper's equations 2 and 5, the bias is added to both classes, where it cancels: the decisions

@@ -58,7 +58,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         `svm_to_mixture` can read once fitted. None: an `SVC` with C and gamma chosen by cross-validation from 25 pairs.
     mixture : GaussianMixtureClassifier or None, default=None
         None: diagonal covariances pooled over all densities; their number is chosen from `densities` where `weight` is
-        "auto", else one a class.
+        "auto", else one per class.
     weight : float in [0, 1] or "auto", default="auto"
         Of the SVM: 1 is the SVM alone and 0 the mixture alone, exactly. "auto": chosen by cross-validated accuracy
         among 0, 0.1, ..., 1. The better part alone is taken unless a blend beats it by half a standard error.

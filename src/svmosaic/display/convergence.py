@@ -86,7 +86,7 @@ class ConvergenceDisplay:
             )  # fmt: skip
         else:
             raise TypeError(
-                f"{type(model).__name__} has no history of its fit: mixtures (experts_per_iter_) and learnt gates "
+                f"{type(model).__name__} has no history of its fit: mixtures (experts_per_iter_) and learned gates "
                 "(loss_curve_) have one; of the others look at dual_gap_"
             )
         return display.plot(ax=ax, **options)

@@ -290,7 +290,7 @@ def _name(record, most):
 
 
 def draw_panels(panels, *, cost, cost_name, score="accuracy"):
-    """One picture a set, side by side.
+    """One picture per set, side by side.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
     inner_max_iter : int, default=1000
         Largest number of epochs or steps of the solver in an iteration.
     rows_per_expert : int or None, default={rows_per_expert}
-        The k-means start looks at a sample of this many rows an expert; None for all rows.
+        The k-means start looks at a sample of this many rows per expert; None for all rows.
     kmeans_iter : int, default=10
         Lloyd steps of k-means.
     fit_intercept : bool, default=True

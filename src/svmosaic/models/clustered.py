@@ -23,7 +23,7 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
         None: k-means. A fitted clusterer: its `cluster_centers_`. Another: a clone of it is fitted, and its
         `cluster_centers_` or the means of its `labels_` are the centres. An array: these centres.
     rows_per_cluster : int or None, default=256
-        k-means looks at a sample of this many rows a cell; None for all rows.
+        k-means looks at a sample of this many rows per cell; None for all rows.
     kmeans_iter : int, default=10
         Lloyd steps of k-means.
     fit_intercept : bool, default=True

@@ -49,7 +49,7 @@ class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
     max_iter : int, default=1000
         Largest number of epochs.
     rows_per_anchor : int or None, default=256
-        k-means looks at a sample of this many rows an anchor; None for all rows.
+        k-means looks at a sample of this many rows per anchor; None for all rows.
     kmeans_iter : int, default=10
         Lloyd steps of k-means.
     intercept_scaling : float, default=1.0

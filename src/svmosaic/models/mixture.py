@@ -48,7 +48,7 @@ class SoftmaxMixture(BaseMixtureClassifier):
 
 
 class MixtureSVC(SoftmaxMixture):
-    __doc__ = rf"""Mixture of linear SVMs: a soft partition and its linear experts, learnt together by EM.
+    __doc__ = rf"""Mixture of linear SVMs: a soft partition and its linear experts, learned together by EM.
 
     Maximises over centroids v, mixing coefficients :math:`\xi` and experts w (biases included)
 
