@@ -39,7 +39,7 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
 
     Parameters
     ----------
-    estimator : LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, their regressors, or MultiTaskMixtureSVC
+    estimator : LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, TreeSVC, their regressors, or MultiTaskMixtureSVC
         Its parameters are used; it is not changed.
     source : path or array
         A Parquet file, a folder of them, a .npy file (memory-mapped), or an array, such as a `numpy.memmap`.

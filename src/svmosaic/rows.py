@@ -78,6 +78,13 @@ class Rows:
         _core.squared_norms(self.core, out)
         return out
 
+    def seen(self, sight) -> "Rows":
+        """The rows as a block sees them that does not see all: "straight" or "bias"."""
+        if sight == "bias":
+            return Rows(np.empty((self.n_rows, 0), dtype=self.dtype), self.bias)
+        pieces = getattr(self.X, "pieces", None)
+        return self if pieces is None else Rows(pieces.straight_terms(self.X.inputs), self.bias)
+
     def squared_norms_of(self, sight):
         """The same of what a block sees that does not see all: "straight" or "bias"."""
         if sight == "bias":

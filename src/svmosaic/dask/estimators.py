@@ -256,6 +256,11 @@ class MultiTaskMixtureSVC(DaskClassifier):
     pass
 
 
+@_over_dask(models.TreeSVC)
+class TreeSVC(DaskClassifier):
+    pass
+
+
 @_over_dask(models.LinearSVR)
 class LinearSVR(DaskRegressor):
     pass
@@ -273,4 +278,9 @@ class ClusteredSVR(DaskRegressor):
 
 @_over_dask(models.LocallyLinearSVR)
 class LocallyLinearSVR(DaskRegressor):
+    pass
+
+
+@_over_dask(models.TreeSVR)
+class TreeSVR(DaskRegressor):
     pass

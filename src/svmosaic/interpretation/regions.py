@@ -146,12 +146,12 @@ def words_of_tiles(model, X, n_tiles) -> dict:
     X : rows as they enter the model
     n_tiles : int
     """
-    rule, covers, pure = np.full(n_tiles, "", dtype=object), np.full(n_tiles, np.nan), np.full(n_tiles, np.nan)
+    rule, covers, pure = [""] * n_tiles, np.full(n_tiles, np.nan), np.full(n_tiles, np.nan)
     subject = sampled(model, X)
     regions = find_regions(subject)
     for (tile,), found in zip(regions.tiles, regions.rules, strict=True):
         rule[tile], covers[tile], pure[tile] = subject.text_of(found), found.covers, found.pure
-    return {"rule": rule, "covers": covers, "pure": pure}
+    return {"rule": np.array(rule), "covers": covers, "pure": pure}
 
 
 def strongest(importance, names, top=3) -> str:
