@@ -50,6 +50,8 @@ class ProbabilityMixin:
             )
         return head_of(self).probabilities(in_columns(scores))
 
+    _predict_proba.__name__ = "predict_proba"  # by which scikit-learn's scorers know what they have called
+
     def _check_calibration(self):
         if getattr(self, "calibration", None) is not None:
             check_choice("calibration", self.calibration, self._calibrations)
