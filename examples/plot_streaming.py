@@ -12,6 +12,7 @@ from svmosaic import LocallyLinearSVC
 from svmosaic.datasets import make_two_spirals
 
 X_test, y_test = make_two_spirals(2000, random_state=99)
+X_test /= 10  # near unit variance, as gates want
 models = {
     "LocallyLinearSVC": LocallyLinearSVC(60, n_neighbors=4, C=1.0, stream_length=20_000, random_state=0),
     "SGDClassifier": SGDClassifier(random_state=0),
@@ -24,7 +25,7 @@ for batch in range(40):
     X, y = make_two_spirals(500, random_state=batch)
     seen.append(500 * (batch + 1))
     for name, model in models.items():
-        accuracy[name].append(model.partial_fit(X, y, classes=[0, 1]).score(X_test, y_test))
+        accuracy[name].append(model.partial_fit(X / 10, y, classes=[0, 1]).score(X_test, y_test))
 
 # %%
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")

@@ -117,11 +117,10 @@ def test_public_classes_and_functions_refer_to_others():
     assert not silent
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("sphinx_copybutton") is None, reason="needs the extra docs")
 def test_the_site_is_built_without_a_warning(tmp_path):
-    """Without its examples, which take a minute: `python -m sphinx -W docs build/docs` runs them too."""
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-D", "plot_gallery=0"]
-    run = subprocess.run(
-        [*command, str(DOCS), str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
-    )
+    """Its examples run, its links lead somewhere, and it needs no network."""
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q"]
+    run = subprocess.run([*command, str(DOCS), str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
