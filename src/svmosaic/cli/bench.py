@@ -1,4 +1,4 @@
-"""`svmosaic bench`: our models beside what one might pick instead, in one run."""
+"""`svmosaic bench`: our models compared with others, in one run."""
 
 import json
 import sys

@@ -48,7 +48,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     with f the decision values of an RBF SVM (one-vs-rest for more than two classes), which are those of a Gaussian
     mixture (`svm_to_mixture`), p the densities of a `GaussianMixtureClassifier`, w the `weight` of the SVM and
     :math:`\rho` a factor that brings both to one scale. For two classes the decision value is the difference of the two
-    scores. An insurance rather than an improvement: beside a well-tuned SVM the mixture adds nothing beyond noise, but
+    scores. An insurance rather than an improvement: next to a well-tuned SVM the mixture adds nothing beyond noise, but
     it limits the damage of a bad one, and the other way round.
 
     Parameters

@@ -119,7 +119,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     >>> bool(model.score(X, y) > 0.98)
     True
     >>> few = y.copy()
-    >>> few[20:] = -1  # all other rows are unlabelled
+    >>> few[20:] = -1  # all other rows are unlabeled
     >>> model = GaussianMixtureClassifier(n_densities=2, random_state=0).fit(X, few)
     >>> bool(model.score(X, y) > 0.98)
     True

@@ -30,7 +30,7 @@ class CurveDisplay:
         All features, those not drawn too, in the order of the ranking.
     all_spread : ndarray
     output_name : str
-        The class that a positive effect speaks for.
+        The class that a positive effect stands for.
 
     Attributes
     ----------

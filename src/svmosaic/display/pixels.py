@@ -40,7 +40,7 @@ def pixel_map(estimator, X, shape):
 
 
 class PixelMapDisplay:
-    """A map of predicted classes, beside the true ones where they are known.
+    """A map of predicted classes, next to the true ones if they are known.
 
     Make one with `PixelMapDisplay.from_estimator` or `PixelMapDisplay.from_predictions`.
 

@@ -44,7 +44,7 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A few rows: the result has a number for each row, tile that spoke, output and feature.
+            A few rows: the result has a number for each row, tile that answered, output and feature.
 
         Returns
         -------

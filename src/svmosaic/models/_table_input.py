@@ -135,7 +135,7 @@ class TableInputMixin:
         Parameters
         ----------
         X : frame, array-like or sparse matrix of shape (n_samples, n_features)
-            A few rows: the result has a number for each row, tile that spoke, output and column.
+            A few rows: the result has a number for each row, tile that answered, output and column.
 
         Returns
         -------

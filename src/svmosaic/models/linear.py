@@ -34,7 +34,7 @@ class LinearSVC(_SingleTile, ComposedClassifier):
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle)
 
     with the loss max(0, 1 - m) or its square, the sample weights s (1 if not given) and :math:`\beta` the
-    `intercept_scaling`. The bias is penalised like the other weights; a larger :math:`\beta` penalises it less. More
+    `intercept_scaling`. The bias is penalized like the other weights; a larger :math:`\beta` penalizes it less. More
     classes are taken one against the rest. The objective is that of scikit-learn's `LinearSVC`.
 
     Parameters

@@ -19,7 +19,7 @@ class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
 
     .. math:: H(x) = \langle b, \gamma(x) \rangle
 
-    and b minimises (one against the rest for more than two classes, all on the same codes)
+    and b minimizes (one against the rest for more than two classes, all on the same codes)
 
     .. math:: \tfrac12 \lVert b / \beta \rVert^2 + C \sum_i s_i \, \text{{loss}}(y_i H(x_i)) .
 

@@ -14,7 +14,7 @@ GATE_PARAMETERS = """C : float, default=1.0
         Weight of the losses against the squared norm of the experts' weights.
     tau : "scale" or float, default="scale"
         The scale of the gate: the larger, the sharper. "scale": 2 / D, with D the mean squared distance of the rows to
-        their k-means centres, which makes the model independent of the units of X. A number: the same everywhere.
+        their k-means centers, which makes the model independent of the units of X. A number: the same everywhere.
     nu : "scale" or float, default="scale"
         Experts that answer for no more than this many rows (this much sample weight) are removed, and the others'
         coefficients lowered by it: a knob for the size of the model. "scale": 0.2 % of the rows. 0 keeps all.

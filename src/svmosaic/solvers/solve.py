@@ -60,7 +60,7 @@ def solve(
         Duals to start from.
     sgd : SgdOptions, optional
     control : Control, optional
-        Limits the time, and is told of the progress.
+        Limits the time, and gets reports of the progress.
     """
     control = control or Control()
     # Tiles that share nothing are problems of their own: (place in the list, rows there, problem, duals).
