@@ -109,6 +109,12 @@ def describe_regions(model, X, max_regions=12) -> Table:
         One line per region, largest first: tiles, rows, rule, covers, pure, and the columns whose contributions vary
         most within the region.
 
+    See Also
+    --------
+    effects : What each column does.
+    importances : Which columns matter.
+    svmosaic.display.write_report : All on one page.
+
     Examples
     --------
     >>> from svmosaic import ClusteredSVC

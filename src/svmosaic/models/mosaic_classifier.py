@@ -101,6 +101,12 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had names
 
+    See Also
+    --------
+    MosaicRegressor : The same for values.
+    TreeSVC : Regions that are rules, without a search.
+    svmosaic.display.write_report : A page about the fitted model.
+
     Examples
     --------
     >>> from svmosaic import MosaicClassifier

@@ -92,6 +92,11 @@ class MosaicRegressor(IntervalMixin, SearchMixin, TableInputMixin, CallbackSuppo
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had names
 
+    See Also
+    --------
+    MosaicClassifier : The same for classes.
+    svmosaic.models.intervals.fit_intervals : Intervals for any regressor.
+
     Examples
     --------
     >>> import numpy as np

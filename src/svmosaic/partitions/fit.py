@@ -157,7 +157,7 @@ def _survey(estimator, partitions) -> Survey:
     require_two_classes(estimator, classes, classes)
     factor = np.ones(len(classes))
     if estimator.class_weight is not None:
-        # One row a class, which weighs as much as the class, has the same sums.
+        # One row per class, which weighs as much as the class, has the same sums.
         factor = _class_weights(estimator.class_weight, classes, classes, weights)
         counts = counts * (factor > 0)
     present = np.flatnonzero(counts.sum(axis=0))
