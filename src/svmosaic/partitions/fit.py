@@ -234,7 +234,7 @@ class PartitionedRows:
     def sample(self, n_rows, rng):
         return sample(self.partitions, self.n_rows, n_rows, rng)[0]
 
-    def used(self, gate):
+    def used(self, gate, n_jobs=None):
         return self.partitions.total(cells_used, gate, self.partitions.n_threads) > 0
 
     def encode(self, gate, options):
