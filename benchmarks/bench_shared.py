@@ -1,6 +1,6 @@
 """Do predictions from many threads add up, and do fits side by side keep to the cores?
 
-Predictions: rows a second of 1, 2, 4 and 16 threads that share one model, through the estimator and through its
+Predictions: rows per second of 1, 2, 4 and 16 threads that share one model, through the estimator and through its
 compiled predictor, in batches and row by row. The core lets go of the interpreter's lock while it scores a batch; one
 row takes microseconds, less than handing the lock over and back would, and is scored under it.
 
@@ -80,7 +80,7 @@ def measure_predictions(n, seconds):
 
 
 def throughput(predict, X, wanted, batch, n_threads, seconds, way):
-    """Rows a second, and processor seconds a second, of `n_threads`; answers are compared with a single thread's."""
+    """Rows a second, and processor seconds per second, of `n_threads`; answers are compared with a single thread's."""
     rows, wrong = [0] * n_threads, []
     barrier = threading.Barrier(n_threads + 1)
     starts = range(0, len(X) - batch + 1, batch)

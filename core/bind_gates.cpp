@@ -84,7 +84,7 @@ void bind_softmax(nb::module_& m, const char* name) {
               Vector<const int32_t> leaf, bool inside) {
              const int64_t n_nodes = plane.shape(0), d = plane.shape(1), n_leaves = leaf.shape(0);
              require_tree(n_nodes, offset, log_prior, parent, leaf);
-             require_length(origin.shape(0), d, "origin must have one entry a feature");
+             require_length(origin.shape(0), d, "origin must have one entry per feature");
              new (self) SoftmaxGate<T>(plane.data(), offset.data(), origin.data(), log_prior.data(), parent.data(),
                                        leaf.data(), n_nodes, n_leaves, d, inside);
            },
@@ -102,8 +102,8 @@ void bind_gaussian(nb::module_& m, const char* name) {
              const Covariance kind = covariance_of(covariance);
              require(n >= 1, "at least one Gaussian is needed");
              require_length(factors.shape(0), n * (kind == Covariance::full ? d * d : kind == Covariance::diag ? d : 1),
-                            "factors must have a matrix, a vector or a number a tile");
-             require_length(log_weight.shape(0), n, "log_weight must have one entry a tile");
+                            "factors must have a matrix, a vector or a number per tile");
+             require_length(log_weight.shape(0), n, "log_weight must have one entry per tile");
              new (self) GaussianGate<T>(kind, means.data(), factors.data(), log_weight.data(), n, d);
            },
            nb::arg("covariance"), nb::arg("means"), nb::arg("factors"), nb::arg("log_weight"),

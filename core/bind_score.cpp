@@ -94,7 +94,7 @@ void bind_precision(nb::module_& m, const char* name) {
       .def(
           "score_row",
           [](Scorer<T>& self, nb::ndarray<const T, nb::ndim<1>, nb::device::cpu> row, Vector<double> out) {
-            require_length(out.shape(0), self.tiles.n_outputs, "out must have one entry an output");
+            require_length(out.shape(0), self.tiles.n_outputs, "out must have one entry per output");
             self.on_row(row, [&](const std::vector<double>& scores) {
               std::copy(scores.begin(), scores.end(), out.data());
               return 0;
@@ -122,7 +122,7 @@ void bind_precision(nb::module_& m, const char* name) {
              std::optional<Matrix<const double>> weight, Matrix<double> out, int n_threads) {
             const Tiles<T>& tiles = self.tiles;
             const int64_t n = rows.n_rows(), width = tile.shape(1);
-            require_length(tile.shape(0), n, "tile must have one line a row");
+            require_length(tile.shape(0), n, "tile must have one line per row");
             if (weight)
               require(static_cast<int64_t>(weight->shape(0)) == n && static_cast<int64_t>(weight->shape(1)) == width,
                       "tile and weight must have the same shape");

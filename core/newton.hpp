@@ -1,5 +1,5 @@
 // Kernels of the second-order solver: the dual point reached by a step, the slope along a direction,
-// and one curvature matrix a tile.
+// and one curvature matrix per tile.
 //
 // In a proximal step around the duals `center`, with step size sigma_r = scale * c_r, a row of the loss with p = 1 answers
 // to its margin with

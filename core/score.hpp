@@ -62,7 +62,7 @@ struct Tiles {
   std::vector<double> constant;  // [tile][output]: what a tile adds that sees nothing
   std::vector<T> intercept;      // [seeing tile][output]
   Panels<T> all;                 // every (seeing tile, output) in one matrix, if some rows may need it
-  // For tile by tile, one of the two: a matrix a tile; plain [seeing tile][output][feature].
+  // For tile by tile, one of the two: a matrix per tile; plain [seeing tile][output][feature].
   std::vector<Panels<T>> panels;
   std::vector<T> coef;
   std::optional<Curves<T>> curves;  // if there are none, tiles are linear in the rows
@@ -115,7 +115,7 @@ struct Tiles {
     }
   }
 
-  // Multiply-adds of whole vectors a row, with what finding a pair and adding up a dot product cost beside
+  // Multiply-adds of whole vectors per row, with what finding a pair and adding up a dot product cost beside
   // them, measured on a server of 2023.
   static constexpr double kPair = 12, kDot = 12;
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from test_regression import bent_plane
 
-from svmosaic import ClusteredSVR, KMeansSVR, LinearSVR, LocallyLinearSVR, TreeSVR, outofcore
+from svmosaic import ClusteredSVR, KMeansSVR, LinearSVR, LocallyLinearSVR, MosaicRegressor, outofcore
 from svmosaic.losses import REGRESSION_LOSSES
 from svmosaic.partitions.chunks import InMemory
 from svmosaic.partitions.fit import fit
@@ -61,8 +61,8 @@ def test_what_cannot_be_fitted_is_said():
     y[50] = np.nan
     with pytest.raises(ValueError, match=r"rows 30 to 59: y contains NaN or infinity: leave the rows"):
         outofcore.fit(LinearSVR(), X, y, chunk_rows=30)
-    with pytest.raises(TypeError, match=r"TreeSVR cannot be fitted over partitions; these can: .*LinearSVR"):
-        outofcore.fit(TreeSVR(), X, np.nan_to_num(y))
+    with pytest.raises(TypeError, match=r"MosaicRegressor cannot be fitted over partitions; these can: .*LinearSVR"):
+        outofcore.fit(MosaicRegressor(), X, np.nan_to_num(y))
     with pytest.raises(ValueError, match="several quantiles are for y of one dimension"):
         outofcore.fit(LinearSVR(loss="quantile", quantile=(0.1, 0.9)), X, X[:, :2])
     with pytest.raises(ValueError, match="is zero for every row"):

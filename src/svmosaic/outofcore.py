@@ -39,7 +39,7 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
 
     Parameters
     ----------
-    estimator : LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, their regressors, or MultiTaskMixtureSVC
+    estimator : LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, TreeSVC, their regressors, or MultiTaskMixtureSVC
         Its parameters are used; it is not changed.
     source : path or array
         A Parquet file, a folder of them, a .npy file (memory-mapped), or an array, such as a `numpy.memmap`.
@@ -52,8 +52,8 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
     chunk_rows : int, optional
         Rows at a time; None for 64 MB of float32. A row group of a Parquet file is never cut.
     scratch : path, optional
-        Where a temporary folder is made for labels, codes and duals: some 30 bytes a row, 8 more an output with the
-        hinge, 12 more a neighbor of local codes. None for the system's.
+        Where a temporary folder is made for labels, codes and duals: some 30 bytes per row, 8 more per output with the
+        hinge, 12 more per neighbor of local codes. None for the system's.
 
     Returns
     -------

@@ -13,7 +13,7 @@ WORK_A_CALL = 1e9
 
 
 def row_blocks(n_rows: int, work: float) -> list[slice]:
-    """Slices of the rows that the core may take at once, for so many multiplications a row."""
+    """Slices of the rows that the core may take at once, for so many multiplications per row."""
     size = max(1, int(WORK_A_CALL / max(1.0, work)))
     return [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
 
@@ -77,6 +77,13 @@ class Rows:
         out = np.empty(self.n_rows)
         _core.squared_norms(self.core, out)
         return out
+
+    def seen(self, sight) -> "Rows":
+        """The rows as a block sees them that does not see all: "straight" or "bias"."""
+        if sight == "bias":
+            return Rows(np.empty((self.n_rows, 0), dtype=self.dtype), self.bias)
+        pieces = getattr(self.X, "pieces", None)
+        return self if pieces is None else Rows(pieces.straight_terms(self.X.inputs), self.bias)
 
     def squared_norms_of(self, sight):
         """The same of what a block sees that does not see all: "straight" or "bias"."""

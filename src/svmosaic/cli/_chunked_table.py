@@ -276,5 +276,5 @@ def check_model(kind, options):
     if kind is not MosaicClassifier and kind not in SUPPORTED:
         raise ValueError(
             f"{options.data} does not fit in memory, and --model {options.model} is only fitted in memory; "
-            "--model auto, linear, kmeans, clustered, local and multitask read it in chunks, or raise --memory"
+            "--model auto, linear, kmeans, clustered, local, tree and multitask read it in chunks, or raise --memory"
         )

@@ -32,6 +32,8 @@ from svmosaic.dask.estimators import (
     LocallyLinearSVC,
     LocallyLinearSVR,
     MultiTaskMixtureSVC,
+    TreeSVC,
+    TreeSVR,
 )
 from svmosaic.dask.workers import WorkerLostError
 
@@ -45,5 +47,7 @@ __all__ = [
     "LocallyLinearSVC",
     "LocallyLinearSVR",
     "MultiTaskMixtureSVC",
+    "TreeSVC",
+    "TreeSVR",
     "WorkerLostError",
 ]

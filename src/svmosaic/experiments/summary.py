@@ -1,4 +1,4 @@
-"""From the store to numbers: what a table says, beside what the paper printed."""
+"""From the store to numbers: what a table says, next to what the paper printed."""
 
 from dataclasses import dataclass
 

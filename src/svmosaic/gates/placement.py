@@ -30,7 +30,7 @@ def place_centers(
     n_centers : int
         How many, at most: never more than there are distinct rows.
     source : {"kmeans", "class", "random"}, array or clusterer
-        "kmeans": k-means on a sample of the rows with a few Lloyd steps: cheap beside k-means to convergence on all
+        "kmeans": k-means on a sample of the rows with a few Lloyd steps: cheap next to k-means to convergence on all
         rows. "class": the same within each class, with centers shared out by class size (where there are fewer centers
         than classes, "kmeans"). "random": rows of X.
         An array of shape (n, n_features): these centers. An estimator with `cluster_centers_`: its centers,

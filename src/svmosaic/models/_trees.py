@@ -104,14 +104,16 @@ class TreesMixin:
         for tree in given:
             if not hasattr(tree, "tree_"):
                 raise ValueError(
-                    f"trees must be a fitted tree or forest of scikit-learn, or a sequence of trees, got {tree!r}"
+                    f"trees must be a fitted tree or forest of scikit-learn, or a sequence of trees, got {tree!r}; if "
+                    "the model is cloned, as in a search or by outofcore.fit, sklearn.frozen.FrozenEstimator keeps "
+                    "them fitted"
                 )
             if tree.n_features_in_ != n_features:
                 raise ValueError(f"trees were fitted to {tree.n_features_in_} features, but X has {n_features}")
         return [tree for tree in given if tree.tree_.node_count > 1]
 
     def _options(self):
-        return replace(super()._options(), sight=Sight(1, TILES[self.tiles]))
+        return replace(super()._options(), sight=Sight(1, TILES[self.tiles], self.n_features_in_))
 
     def _check_parameters(self):
         super()._check_parameters()

@@ -39,7 +39,7 @@ class TreeSVC(TreesMixin, ComposedClassifier):
     min_rows_per_leaf : int, default=20
         Rows that a leaf must hold when a tree is grown. Small leaves overfit.
     trees : None, fitted tree or forest of scikit-learn, or sequence of fitted trees, default=None
-        Trees to use instead of growing some.
+        Trees to use instead of growing some. A model that is cloned, as by a search, needs them in a `FrozenEstimator`.
     solver : {"auto", "dual"}, default="auto"
         Dual coordinate descent.
     tol : float, default=1e-3
@@ -80,6 +80,12 @@ class TreeSVC(TreesMixin, ComposedClassifier):
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had names
+
+    See Also
+    --------
+    TreeSVR : The same for values.
+    ClusteredSVC : Regions by distance instead of rules.
+    svmosaic.interpretation.describe_regions : Rules for the regions of any model.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class TreeSVR(TreesMixin, ComposedRegressor):
     {_values.loss_parameters("squared_epsilon_insensitive")}min_rows_per_leaf : int, default=20
         Rows that a leaf must hold when a tree is grown. Small leaves overfit.
     trees : None, fitted tree or forest of scikit-learn, or sequence of fitted trees, default=None
-        Trees to use instead of growing some.
+        Trees to use instead of growing some. A model that is cloned, as by a search, needs them in a `FrozenEstimator`.
     solver : {{"auto", "dual"}}, default="auto"
         Dual coordinate descent.
     {_values.TOL.replace("@TOL@", "1e-3")}max_iter : int, default=1000
@@ -54,6 +54,11 @@ class TreeSVR(TreesMixin, ComposedRegressor):
         One line per leaf: tree, tile, rule, rows, mean and spread of y, mean absolute error, and the number that it
         adds.
     {_values.ATTRIBUTES}
+    See Also
+    --------
+    TreeSVC : The same for classes.
+    ClusteredSVR : Regions by distance instead of rules.
+
     Examples
     --------
     >>> import numpy as np

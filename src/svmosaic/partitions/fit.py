@@ -19,6 +19,8 @@ from svmosaic.models import (
     LocallyLinearSVC,
     LocallyLinearSVR,
     MultiTaskMixtureSVC,
+    TreeSVC,
+    TreeSVR,
 )
 from svmosaic.models._composed_fit import Solved
 from svmosaic.models._progress import Progress
@@ -49,6 +51,8 @@ NEEDS: dict[type, dict] = {
     KMeansSVR: {"coupling": None},
     ClusteredSVR: {},
     LocallyLinearSVR: {"feature_map": None, "penalize_intercept": True},
+    TreeSVC: {},
+    TreeSVR: {},
     MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
 }
 SUPPORTED = tuple(NEEDS)
@@ -153,7 +157,7 @@ def _survey(estimator, partitions) -> Survey:
     require_two_classes(estimator, classes, classes)
     factor = np.ones(len(classes))
     if estimator.class_weight is not None:
-        # One row a class, which weighs as much as the class, has the same sums.
+        # One row per class, which weighs as much as the class, has the same sums.
         factor = _class_weights(estimator.class_weight, classes, classes, weights)
         counts = counts * (factor > 0)
     present = np.flatnonzero(counts.sum(axis=0))
@@ -234,6 +238,10 @@ class PartitionedRows:
     def sample(self, n_rows, rng):
         return sample(self.partitions, self.n_rows, n_rows, rng)[0]
 
+    def labeled_sample(self, n_rows, rng):
+        X, weight, truth = sample(self.partitions, self.n_rows, n_rows, rng)
+        return X, truth, weight
+
     def used(self, gate, n_jobs=None):
         return self.partitions.total(cells_used, gate, self.partitions.n_threads) > 0
 
@@ -279,8 +287,10 @@ class PartitionedRows:
 
     def _jobs(self, coupling, options):
         n_outputs = self.target.n_outputs
+        sight = None if self.one_tile else options.sight  # a single tile sees all
         return [
-            Job(c, c, n_outputs, coupling, options.loss, parameters=options.parameters_of(c)) for c in range(n_outputs)
+            Job(c, c, n_outputs, coupling, options.loss, parameters=options.parameters_of(c), sight=sight)
+            for c in range(n_outputs)
         ]
 
     def _solve(self, jobs, options, progress):

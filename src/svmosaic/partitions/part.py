@@ -15,7 +15,7 @@ from svmosaic.heads import signs_of
 from svmosaic.losses import Loss
 from svmosaic.packing import without_duplicates
 from svmosaic.rows import Rows
-from svmosaic.solvers import Problem
+from svmosaic.solvers import Problem, Sight
 from svmosaic.solvers.problem import at
 from svmosaic.solvers.share import Share
 
@@ -61,7 +61,7 @@ class Part:
     kept : ndarray of int or None, the rows of the source that have weight
     tile, code : codes over the tiles, as a gate gives them
     index : ndarray of int32 or None, the row of each problem row
-    cost : ndarray of float64, one a problem row
+    cost : ndarray of float64, one per problem row
     duals : dict of slot to ndarray, the centers of the proximal steps; zero where there is none
     extra : dict, what a model keeps besides
     feature_map : FeatureMap or None, what the tiles see instead of the rows
@@ -112,7 +112,7 @@ class Part:
 
     def problem(self, job) -> Problem:
         """The share of this partition in the problem of a job."""
-        key = job.coupling.own, job.coupling.shared.tobytes()
+        key = job.coupling.own, job.coupling.shared.tobytes(), job.sight
         cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
         target = job.loss.rows(self._wanted(job), cost, **job.parameters)
         if key not in self.built:
@@ -121,7 +121,7 @@ class Part:
             index = self.index if target.index is None else target.index
             codes = (self.tile, self.code) if target.index is None else (self.tile[index], at(self.code, index))
             unused = np.ones(len(target.sign), dtype=np.int8)
-            self.built[key] = Problem(rows, *codes, job.coupling, unused, target.cost, job.loss, index)
+            self.built[key] = Problem(rows, *codes, job.coupling, unused, target.cost, job.loss, index, sight=job.sight)
         return self.built[key].with_target(target.sign, target.cost, target.threshold)
 
     def _wanted(self, job):
@@ -331,7 +331,10 @@ def held_out_scores(part, mosaics, share, n_threads):
 
 @dataclass(frozen=True)
 class Job:
-    """Which problem is meant: an output under a coupling, perhaps without a fold of rows; `slot` names its duals."""
+    """Which problem is meant: an output under a coupling, perhaps without a fold of rows; `slot` names its duals.
+
+    `sight` says what the blocks see, if some see less than whole rows.
+    """
 
     slot: int
     output: int
@@ -340,6 +343,7 @@ class Job:
     loss: Loss
     fold: int | None = None
     parameters: dict = field(default_factory=dict)
+    sight: Sight | None = None
 
 
 def answer(part, questions, n_threads):

@@ -45,7 +45,7 @@ def solve_partitions(
     last: dict = {}
     runs = []
     for k, job in enumerate(jobs):
-        setting = Setting(job, job.coupling, job.loss, n_features, one_tile, travels=True)
+        setting = Setting(job, job.coupling, job.loss, n_features, one_tile, travels=True, sight=job.sight)
         runs.append(
             newton_steps(
                 setting, np.zeros(setting.shape) if start is None else start[k], FIRST_STEPS[start is not None],

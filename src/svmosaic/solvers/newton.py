@@ -13,7 +13,7 @@ point method, and any dual point is a start, which an interior point method cann
 The Hessian, for tiles :math:`W_k = \text{own}\,V_k + \sum_s U_{ks} V_s`, is an arrow: one (d+1) x (d+1) block
 per tile and a border of shared blocks, eliminated by its Schur complement. If rows belong to several tiles, which
 then must not share anything, there is a block for each pair of tiles, and one dense system. If these matrices are too
-large to travel, conjugate gradients take products instead.
+large to travel, or some blocks see only a part of the row, conjugate gradients take products instead.
 
 The method is written once, as a generator that yields questions and is sent sums over rows (`svmosaic.solvers.share`).
 Rows in memory are one partition, whose share answers at once; `solve_partitions` carries the questions to partitions
@@ -35,8 +35,9 @@ from svmosaic.solvers.certificates import Certificate, half_square, margins, wei
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import start_duals
 from svmosaic.solvers.hessians import arrow_solve, crossed_solve, n_pairs_of
-from svmosaic.solvers.problem import Problem
+from svmosaic.solvers.problem import Problem, Sight
 from svmosaic.solvers.share import Evaluate, Matrices, Move, Product, Share, Slopes, Unit, threshold_sums
+from svmosaic.solvers.sighted import sighted_form, sighted_solve
 from svmosaic.solvers.solution import Solution
 
 # First proximal step in units of the costs and of the typical threshold: at V = 0 the response of a row of that
@@ -87,6 +88,8 @@ class Setting:
         Whether each row belongs to one tile, so that the Hessian is an arrow.
     travels : bool
         Whether questions travel to partitions elsewhere; else one share in memory answers and remembers.
+    sight : Sight, optional
+        What the blocks see, if some see less than whole rows; tiles then share nothing.
     """
 
     job: Any
@@ -95,6 +98,7 @@ class Setting:
     n_features: int
     one_tile: bool
     travels: bool
+    sight: Sight | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -105,6 +109,8 @@ class Setting:
     def form(self) -> str | None:
         """The whole Hessian if it is small enough, else the tiles' own matrices, else nothing."""
         n_tiles, largest = self.coupling.n_tiles, LARGEST_HESSIAN if self.travels else np.inf
+        if self.sight is not None:
+            return sighted_form(self.sight, n_tiles, self.n_features, largest)
         if not self.one_tile and self.coupling.n_shared == 0 and n_pairs_of(n_tiles) * self.shape[1] ** 2 <= largest:
             return "pairs"
         return "tiles" if n_tiles * self.shape[1] ** 2 <= largest else None
@@ -127,7 +133,9 @@ def _solve_in_memory(problem, alpha, *, tol, max_iter, n_threads, control) -> So
     options = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads, "control": control}
     weights, margin, center, step = _start(problem, alpha, **options)
     share = Share(problem, center, n_threads, known=(weights, margin), check=control.check)
-    setting = Setting(None, problem.coupling, problem.loss, problem.rows.n_features, problem.one_tile_a_row, False)
+    setting = Setting(
+        None, problem.coupling, problem.loss, problem.rows.n_features, problem.one_tile_a_row, False, problem.sight
+    )
     kept = np.empty(problem.n_rows)
     steps = newton_steps(
         setting, weights, step, tol=tol, max_iter=max_iter, control=control,
@@ -233,7 +241,7 @@ def newton_steps(setting, weights, step, *, tol, max_iter, control, keep):
             matrices = yield Matrices(job, form)
         if form == "pairs":
             direction = crossed_solve(matrices, coupling, residual)
-        elif form == "tiles" and setting.one_tile:
+        elif form == "tiles" and setting.one_tile and setting.sight is None:
             direction = arrow_solve(matrices, coupling, residual)
         else:
             direction = yield from _conjugate(setting, weights, step, reach, residual, matrices if form else None)
@@ -315,8 +323,10 @@ def line_search(along, square, ask, tol, travels):
 def _conjugate(setting, weights, step, reach, residual, hessians):
     """The Newton direction by conjugate gradients, preconditioned by the tiles' own matrices if there are any."""
 
+    solve = arrow_solve if setting.sight is None else sighted_solve
+
     def precondition(r):
-        return r if hessians is None else -arrow_solve(hessians, setting.coupling, r)
+        return r if hessians is None else -solve(hessians, setting.coupling, r)
 
     direction = np.zeros_like(residual)
     rest = -residual

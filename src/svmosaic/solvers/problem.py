@@ -22,10 +22,18 @@ class Sight:
     rest : {"straight", "bias"}
         What the others see: the straight terms of piecewise-linear features (of other rows: all), and the bias; or the
         bias alone. Their other weights stay zero.
+    n_straight : int
+        How many straight terms there are.
     """
 
     n_full: int
     rest: str
+    n_straight: int
+
+    @property
+    def n_seen(self) -> int:
+        """Features that the other blocks see, the first ones."""
+        return 0 if self.rest == "bias" else self.n_straight
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from svmosaic import _core
 from svmosaic.solvers.certificates import margins, weights_of
 from svmosaic.solvers.hessians import crossed_hessians, tile_hessians
+from svmosaic.solvers.sighted import sighted_hessians
 
 
 def threshold_sums(problem):
@@ -54,8 +55,9 @@ class Evaluate:
     weights : ndarray of shape (n_blocks, n_features + 1)
     step : float, the size of the proximal step in units of the costs
     reach : float, how near to its kink a row counts as curved
-    form : {"tiles", "pairs", None}
-        The curvature: one matrix per tile, one per pair of tiles, or left out.
+    form : {"tiles", "pairs", "diagonals", None}
+        The curvature: one matrix per tile, one per pair of tiles, or left out; "diagonals": only those of blocks that
+        see less than whole rows.
     along : (ndarray, ndarray, float) or None
         Weights, direction and length of which these weights are the sum, for a share that remembers.
     anew : bool
@@ -188,6 +190,8 @@ class Share:
         """The curvature as one matrix per tile, or per pair of tiles; something to add up if there is none."""
         if form is None:
             return np.zeros(1)
+        if self.problem.sight is not None:
+            return sighted_hessians(self.problem, self.curvature, self.n_threads, form)
         if form == "tiles":
             return tile_hessians(self.problem, self.curvature, self.n_threads)
         return crossed_hessians(self.problem, self.curvature, self.n_threads, self.check)

@@ -26,7 +26,7 @@ _READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.4, 70.0, 0.035, 0.1, 3e5
 # What a pair of tiles of a row adds to that: it is sorted by pair, and the row unpacked once more.
 _PAIR = 400.0
 # Bytes that the Hessian of rows of one tile may take; unknowns of the dense system where rows touch several, which is
-# solved in a second at most: so long nobody is heard.
+# solved in a second at most, in which an interrupt has to wait.
 _LARGEST_HESSIAN, _LARGEST_SYSTEM = 1e9, 3000
 # By the power of the loss: Newton's method ends on a piecewise quadratic objective in a few steps; a piecewise linear
 # loss takes several of them for each proximal step.
@@ -62,7 +62,7 @@ def solve(
         Duals to start from.
     sgd : SgdOptions, optional
     control : Control, optional
-        Limits the time, and is told of the progress.
+        Limits the time, and gets reports of the progress.
     """
     control = control or Control()
     # Tiles that share nothing are problems of their own: (place in the list, rows there, problem, duals).
