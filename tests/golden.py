@@ -299,7 +299,8 @@ MODELS = {
     "KMeansSVR": (KMeansSVR(4, **EXACT), VALUES),
     "ClusteredSVR": (ClusteredSVR(4, **EXACT), VALUES),
     "LocallyLinearSVR": (LocallyLinearSVR(**LOCAL, **EXACT), VALUES),
-    "LocallyLinearSVR-sgd": (LocallyLinearSVR(solver="sgd", tol=1e-3, max_iter=10, random_state=0, **LOCAL), ("values",)),
+    "LocallyLinearSVR-sgd": (
+        LocallyLinearSVR(solver="sgd", tol=1e-3, max_iter=10, random_state=0, **LOCAL), ("values",)),
     "LearnedGateSVR": (LearnedGateSVR(**LEARNED), VALUES),
     "LearnedGateSVR-polish": (
         LearnedGateSVR(loss="epsilon_insensitive", polish=True, tol=1e-10, **LEARNED), ("values",)),
