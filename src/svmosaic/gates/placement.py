@@ -16,6 +16,8 @@ from svmosaic.rows import Rows
 
 # Rows that k-means++ seeds from, at least, and a center.
 SEEDS, SEEDS_PER_CENTER = 4096, 32
+# Lloyd steps end when the squares of all moves add up to no more than this share of the variance of the centers.
+KMEANS_TOL = 1e-4
 
 
 def place_centers(
@@ -117,7 +119,7 @@ def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng, 
 
 
 def _lloyd(X, centers, sample_weight, max_iter, n_jobs):
-    """Lloyd steps until no row changes its cell, or `max_iter`; a cell without rows keeps its center.
+    """Lloyd steps until cells or centers hardly change, or `max_iter`; a cell without rows keeps its center.
 
     Scikit-learn's add up in an order that depends on the threads. Here each step is a pass of the core, which does not.
     """
@@ -134,7 +136,9 @@ def _lloyd(X, centers, sample_weight, max_iter, n_jobs):
             rows.core, _core.Design(rows.core, cell, None, None, len(centers)), positive, weight, sums, n_threads
         )
         mass = sums[:, -1:]
-        centers = np.where(mass > 0, sums[:, :-1] / np.where(mass > 0, mass, 1.0), centers)
+        last, centers = centers, np.where(mass > 0, sums[:, :-1] / np.where(mass > 0, mass, 1.0), centers)
+        if np.square(centers - last).sum() <= KMEANS_TOL * centers.var(axis=0).mean():
+            break
     return centers
 
 
