@@ -13,6 +13,7 @@ from svmosaic.datasets import make_banana
 from svmosaic.learner import devices
 from svmosaic.learner.gate_learner import LOSSES
 from svmosaic.learner.loop import CoreEngine, Plan, mosaic_of
+from svmosaic.learner.stream import StreamEngine
 
 jax = pytest.importorskip("jax")
 from svmosaic.learner import jax_loop  # noqa: E402
@@ -163,3 +164,21 @@ def test_what_is_missing_is_named(monkeypatch):
     with pytest.raises(ImportError, match=r"pip install 'svmosaic\[jax\]'"):
         devices.find_device("gpu")
     assert devices.find_device("auto") is None
+
+
+def test_a_stream_takes_the_same_steps_on_a_device(monkeypatch):
+    monkeypatch.setattr("svmosaic.learner.stream.BUFFER_CHUNKS", 1)
+    X, target, weight = (part[: 4 * 12 * BATCH] for part in problem(1, "squared_hinge"))  # buffers of one size
+    plan, rates, found = Plan(1, BATCH, 0.03), np.linspace(0.03, 0.01, 48), []
+
+    def read(chunks):
+        return ((X[k::4], target[k::4], weight[k::4]) for k in chunks)
+
+    for device in (None, CPU):
+        engine = StreamEngine(learner_of(True, 1, dtype=np.float32), read, 4, len(X), plan, device)
+        loss, n_met = engine.epoch(engine.order(np.random.RandomState(0)), rates)
+        engine.finish()
+        found.append((loss, engine.learner))
+        assert n_met == len(X)
+    assert_allclose(found[1][0], found[0][0], rtol=1e-4)
+    assert_allclose(found[1][1].tiles, found[0][1].tiles, atol=1e-4)

@@ -35,12 +35,15 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
     """Fit to rows on disk, to the objective and the certified gap of the ordinary `fit`.
 
     Every round of the optimizer reads all rows once, chunk by chunk; see `docs/dask.md` for how many there are. For
-    `LocallyLinearSVC`, which needs the most, `partial_fit` reads them once.
+    `LocallyLinearSVC`, which needs the most, `partial_fit` reads them once. `LearnedGateSVC` and its regressor, which
+    have no certificate, read them once per epoch, in chunks of random order whose rows are shuffled four chunks at a
+    time.
 
     Parameters
     ----------
-    estimator : LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, TreeSVC, their regressors, or MultiTaskMixtureSVC
-        Its parameters are used; it is not changed.
+    estimator : estimator
+        LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, TreeSVC, LearnedGateSVC, their regressors, or
+        MultiTaskMixtureSVC. Its parameters are used; it is not changed.
     source : path or array
         A Parquet file, a folder of them, a .npy file (memory-mapped), or an array, such as a `numpy.memmap`.
     label : str or array

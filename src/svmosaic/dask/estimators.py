@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic import models
+from svmosaic._validation import check_real
 from svmosaic.dask.workers import Workers, aligned, raw_parts
 from svmosaic.heads import head_of
 from svmosaic.partitions import fit
@@ -40,6 +41,32 @@ _DOC = """{name} over Dask collections.
         What traveled: the function, the bytes sent to each worker and the bytes each partition returned.
     """
 
+_LEARNED_DOC = """{name} over Dask collections.
+
+    Each partition has a learner of its own, which takes steps on its rows; every `steps_between_averages` steps their
+    parameters are averaged, weighted by the rows met, and all go on from the mean. The result depends on the
+    partitions, not on which worker holds them. About one partition per worker is best: more of them make fewer steps of
+    an epoch. Rows should be spread over the partitions at random. The gate is placed, and the best epoch found, by
+    samples that are fetched. `polish` and `warm_start` are refused; `device` is that of the workers.
+
+    Parameters
+    ----------
+    steps_between_averages : int, default=16
+        The fewer, the closer to a fit in memory, and the more often parameters travel.
+    client : distributed.Client or None, default=None
+        None: the current one.
+    **parameters
+        Those of `svmosaic.{name}`; `batch_size` is that of each partition, by default the ordinary one divided by the
+        number of partitions, but at least 32.
+
+    Attributes
+    ----------
+    local_ : svmosaic.{name}
+        The fitted ordinary estimator. Its attributes are also found here.
+    rounds_ : list of Round
+        What travelled: the function, the bytes sent to each worker and the bytes each partition returned.
+    """
+
 
 class DaskModel(BaseEstimator):
     """What all of them share."""
@@ -60,8 +87,10 @@ class DaskModel(BaseEstimator):
         -------
         self
         """
+        check_real("steps_between_averages", getattr(self, "steps_between_averages", 1), at_least=1, integer=True)
         client = self._client()
         workers = Workers(client, raw_parts(client, X, y, sample_weight))
+        workers.steps_between_averages = getattr(self, "steps_between_averages", None)
         self.local_ = fit(self._local_estimator(), workers)
         self.rounds_ = workers.rounds
         return self
@@ -87,7 +116,8 @@ class DaskModel(BaseEstimator):
             ) from error
 
     def _local_estimator(self):
-        return self._local(**{name: value for name, value in self.get_params(deep=False).items() if name != "client"})
+        known = inspect.signature(self._local).parameters
+        return self._local(**{name: value for name, value in self.get_params(deep=False).items() if name in known})
 
     def _apply(self, X, method, width, dtype):
         model = dask.delayed(self.local_)
@@ -208,13 +238,16 @@ def _frame(values, index, columns):
     return pd.Series(values, index=index) if values.ndim == 1 else pd.DataFrame(values, index=index, columns=columns)
 
 
-def _over_dask(local):
-    """Give a class the parameters of the ordinary estimator, in its order, and a client."""
+def _over_dask(local, doc=_DOC, **more):
+    """Give a class the parameters of the ordinary estimator, in its order, more with these defaults, and a client."""
 
     def decorate(cls):
         signature = inspect.signature(local.__init__)
-        client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
-        signature = signature.replace(parameters=[*signature.parameters.values(), client])
+        added = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, default in {**more, "client": None}.items()
+        ]
+        signature = signature.replace(parameters=[*signature.parameters.values(), *added])
 
         def __init__(self, *args, **kwargs):
             bound = signature.bind(self, *args, **kwargs)
@@ -225,7 +258,7 @@ def _over_dask(local):
         __init__.__signature__ = signature
         cls.__init__ = __init__
         cls._local = local
-        cls.__doc__ = _DOC.format(name=local.__name__)
+        cls.__doc__ = doc.format(name=local.__name__)
         return cls
 
     return decorate
@@ -253,6 +286,16 @@ class LocallyLinearSVC(DaskClassifier):
 
 @_over_dask(models.MultiTaskMixtureSVC)
 class MultiTaskMixtureSVC(DaskClassifier):
+    pass
+
+
+@_over_dask(models.LearnedGateSVC, _LEARNED_DOC, steps_between_averages=16)
+class LearnedGateSVC(DaskClassifier):
+    pass
+
+
+@_over_dask(models.LearnedGateSVR, _LEARNED_DOC, steps_between_averages=16)
+class LearnedGateSVR(DaskRegressor):
     pass
 
 

@@ -24,6 +24,7 @@ from svmosaic.learner.jax_step import (
     shares,
     take_step,
 )
+from svmosaic.learner.schedule import MemoryOrder
 
 # Share of the free memory of the device that rows and their scores may take while predicting.
 MEMORY_SHARE = 0.25
@@ -45,7 +46,7 @@ def _epoch(settings, state, steps, X, target, weight, curves):
     return jax.lax.scan(body, state, steps)
 
 
-class JaxEngine:
+class JaxEngine(MemoryOrder):
     """Epochs of a learner on a device, with the interface of `CoreEngine`.
 
     Parameters

@@ -8,7 +8,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from svmosaic.gates import CurvedGate, DistanceGate, ProjectedGate, SeveralGates
-from svmosaic.learner.schedule import one_cycle
+from svmosaic.learner.schedule import MemoryOrder, one_cycle
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows
 
@@ -46,7 +46,7 @@ class Plan:
     n_jobs: int | None = None
 
 
-class CoreEngine:
+class CoreEngine(MemoryOrder):
     """Epochs of a learner in the core; learner/jax_loop.py has those on an accelerator.
 
     Parameters
@@ -61,9 +61,13 @@ class CoreEngine:
 
     def __init__(self, learner, X, target, weight, plan):
         self.learner, self.plan = learner, plan
-        tile_rows = X if learner.pieces is None else learner.pieces.rows(X)[1]
+        self.set_rows(X, target, weight)
+
+    def set_rows(self, X, target, weight):
+        """Other rows to learn from."""
+        tile_rows = X if self.learner.pieces is None else self.learner.pieces.rows(X)[1]
         self.rows, self.weight = Rows(tile_rows), np.ascontiguousarray(weight, dtype=np.float64)
-        self.target = np.ascontiguousarray(target, dtype=learner.tiles.dtype)
+        self.target = np.ascontiguousarray(target, dtype=self.learner.tiles.dtype)
 
     def epoch(self, order, rates, deadline=np.inf) -> tuple[float, int]:
         """Sum of the losses on the way, and the number of rows that were met before the deadline."""
@@ -92,7 +96,7 @@ def learn(
 
     Parameters
     ----------
-    engine : CoreEngine or JaxEngine
+    engine : CoreEngine, or another with the same methods
     plan : Plan
     rng : RandomState
         Of the order of the rows.
@@ -104,18 +108,17 @@ def learn(
         Is given the trace; returns whether to stop.
     """
     trace = Trace()
-    n_rows = len(engine.weight)
-    n_batches = -(-n_rows // plan.batch_size)
+    n_batches = engine.n_batches
     n_steps = n_batches * plan.epochs
     best, kept = -np.inf, None
     for epoch in range(plan.epochs):
-        order = rng.permutation(n_rows).astype(np.int32)
+        order = engine.order(rng)
         rates = one_cycle(plan.learning_rate, n_steps, slice(epoch * n_batches, (epoch + 1) * n_batches))
         loss, n_met = engine.epoch(order, rates, np.inf if deadline is None else deadline)
         if n_met == 0:
             trace.stop_reason = "max_time"
             break
-        trace.losses.append(mean_loss(loss, engine.weight[order[:n_met]]))
+        trace.losses.append(mean_loss(loss, engine.weight_met(order, n_met)))
         if not (np.isfinite(trace.losses[-1]) and engine.is_finite):
             raise diverged(epoch + 1, plan.learning_rate)
         if validate is not None and plan.patience is not None:
@@ -124,7 +127,7 @@ def learn(
                 engine.finish()
                 best, trace.best_epoch, kept = trace.validation_scores[-1], epoch, engine.learner.copy()
         stop = after_epoch is not None and after_epoch(trace)
-        if n_met < n_rows:
+        if n_met < engine.n_rows:
             trace.stop_reason = "max_time"
         elif stop:
             trace.stop_reason = "callback"

@@ -28,7 +28,11 @@ class FitRowsMixin:
         if rows.feature_names is not None:
             self.feature_names_in_ = np.array(rows.feature_names, dtype=object)
         rng = check_random_state(self.random_state)
-        if self._pieces is not None:
-            rows.bend(self._pieces, rng)
+        self._bend(rows, rng)
         self._fit_rows(rows, rng, progress)
         return self
+
+    def _bend(self, rows, rng):
+        """Give the tiles curves, if they are to have some."""
+        if self._pieces is not None:
+            rows.bend(self._pieces, rng)

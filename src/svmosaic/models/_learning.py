@@ -12,12 +12,15 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from svmosaic._validation import check_choice, check_real, warn_if_far
 from svmosaic.couplings import Coupling
+from svmosaic.heads import head_of
 from svmosaic.learner import defaults
 from svmosaic.learner.devices import DEVICES, MANY_ROWS, device_scores, engine_of, find_device
 from svmosaic.learner.gate_learner import GateLearner
 from svmosaic.learner.loop import Plan, diverged, learn, mean_loss, mosaic_of
 from svmosaic.models._all_or_nothing import all_or_nothing
+from svmosaic.models._fit_rows import FitRowsMixin
 from svmosaic.models._gate_start import start_gates
+from svmosaic.models._learning_rows import MemoryLearningRows, single_precision
 from svmosaic.models._progress import Progress
 from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 
@@ -27,7 +30,7 @@ POLISH_EPOCHS = 1000
 MOST_DISTANCE = 25.0
 
 
-class LearningMixin(CallbackSupportMixin):
+class LearningMixin(CallbackSupportMixin, FitRowsMixin):
     """Gate and tiles by gradient; what they are to predict, and how that is judged, is up to subclasses.
 
     These say what the rows are fitted to (`_validated`), what the held-out part is (`_hold_out`) and how scores of it
@@ -57,45 +60,70 @@ class LearningMixin(CallbackSupportMixin):
         rows, target = self._validated(X, y, sample_weight)
         if self.pieces is None:
             warn_if_far(self, rows, MOST_DISTANCE)
-        rows = _single_precision(rows)
+        rows = MemoryLearningRows(single_precision(rows), target)
         rng = check_random_state(self.random_state)
         fitting = Progress(self, self.max_time, X, y, sample_weight)
-        n_held_out = max(1, round(self.validation_fraction * rows.shape[0]))
-        stops = defaults.stops_early(n_held_out) if self.early_stopping == "auto" else bool(self.early_stopping)
-        needs_held_out = self._needs_held_out()
-        refits = defaults.refits(rows.shape[0]) if self.refit == "auto" else bool(self.refit)
-        refits = refits and stops and not needs_held_out
-        with fitting.called_back(self.max_iter * (1 + refits)):
-            train, held = (rows, target), None
-            if stops or needs_held_out:
-                train, held = self._hold_out(rows, target, n_held_out, rng)
-            before = getattr(self, "_learner", None)
-            learner, trace = self._run(*train, held if stops else None, self.max_iter, rng, fitting)
-            self.loss_curve_, self.validation_scores_ = trace.losses, trace.validation_scores
-            self.n_iter_, self.stop_reason_ = len(trace.losses), trace.stop_reason
-            self.best_iter_ = trace.best_epoch + 1 if stops else self.n_iter_
-            if refits and trace.stop_reason in ("max_iter", "early_stopping"):
-                self._learner = before  # a warm start begins where the first run did
-                learner, last = self._run(rows, target, None, self.best_iter_, rng, fitting)
-                self.n_iter_ += len(last.losses)
-                if last.stop_reason != "max_iter":
-                    self.stop_reason_ = last.stop_reason
-            self._warn_if_late()
-            self._keep(learner, target)
-            if self.polish:
-                self._polish(learner, *train, *held, rng)
-            vars(self).update(self._complete_head(held, target).attributes)
-            self.region_counts_ = self._count_regions(rows, target.truth, self.mosaic_.gate.code(rows, self.n_jobs))
+        with fitting.called_back(self.max_iter * (1 + self._refits(rows.n_rows))):
+            self._learn(rows, rng, fitting)
         return self
 
-    def _run(self, X, target, held, max_iter, rng, fitting):
+    def _bend(self, rows, rng):
+        """Nothing: curves are a part of the start."""
+
+    def _fit_rows(self, rows, rng, progress):
+        """The same from rows in partitions."""
+        rows = rows.for_learning()
+        if self.pieces is None:
+            warn_if_far(self, rows.start(rng)[0], MOST_DISTANCE)
+        self._learn(rows, rng, progress)
+
+    def _n_held_out(self, n_rows) -> int:
+        return max(1, round(self.validation_fraction * n_rows))
+
+    def _stops(self, n_rows) -> bool:
+        """Whether to stop early."""
+        if self.early_stopping == "auto":
+            return defaults.stops_early(self._n_held_out(n_rows))
+        return bool(self.early_stopping)
+
+    def _refits(self, n_rows) -> bool:
+        """Whether to learn once more from all rows."""
+        refits = defaults.refits(n_rows) if self.refit == "auto" else bool(self.refit)
+        return refits and self._stops(n_rows) and not self._needs_held_out()
+
+    def _learn(self, rows, rng, fitting):
+        """From rows to the fitted attributes."""
+        stops, target = self._stops(rows.n_rows), rows.target
+        train, held = rows, None
+        if stops or self._needs_held_out():
+            train, held = rows.hold_out(self._n_held_out(rows.n_rows), self._hold_out, rng)
+        before = getattr(self, "_learner", None)
+        learner, trace = self._run(train, held if stops else None, self.max_iter, rng, fitting)
+        self.loss_curve_, self.validation_scores_ = trace.losses, trace.validation_scores
+        self.n_iter_, self.stop_reason_ = len(trace.losses), trace.stop_reason
+        self.best_iter_ = trace.best_epoch + 1 if stops else self.n_iter_
+        if self._refits(rows.n_rows) and trace.stop_reason in ("max_iter", "early_stopping"):
+            self._learner = before  # a warm start begins where the first run did
+            learner, last = self._run(rows, None, self.best_iter_, rng, fitting)
+            self.n_iter_ += len(last.losses)
+            if last.stop_reason != "max_iter":
+                self.stop_reason_ = last.stop_reason
+        self._warn_if_late()
+        self._keep(learner, target)
+        if self.polish:
+            self._polish(learner, train.X, train.target, *held, rng)
+        vars(self).update(self._complete_head(held, target).attributes)
+        self.region_counts_ = rows.region_counts(self.mosaic_, head_of(self), self.n_jobs)
+
+    def _run(self, rows, held, max_iter, rng, fitting):
         """Learn from the start; with a held-out part, stop early. Returns the learner and the trace."""
-        learner = self._start(X, target, rng)
+        target = rows.target
+        learner = self._start(*rows.start(rng), rng)
         plan = Plan(
-            max_iter, self._batch_size(X.shape[0]), self.learning_rate, self.n_iter_no_change if held else None,
-            bool(self.learn_gate), self.n_jobs,
+            max_iter, self._batch_size(rows.n_rows, rows.n_replicas), self.learning_rate,
+            self.n_iter_no_change if held else None, bool(self.learn_gate), self.n_jobs,
         )  # fmt: skip
-        engine = engine_of(learner, X, target.learned, target.weight, plan, find_device(self.device))
+        engine = rows.engine(learner, plan, self.device)
 
         def after_epoch(trace):
             if self.verbose:
@@ -116,8 +144,10 @@ class LearningMixin(CallbackSupportMixin):
             validate=held and (lambda: self._judge(engine.scores(held[0]), held[1])),
         )  # fmt: skip
 
-    def _batch_size(self, n_rows):
-        return min(n_rows, defaults.default_batch_size(n_rows) if self.batch_size is None else self.batch_size)
+    def _batch_size(self, n_rows, n_replicas=1):
+        """Rows per step, of each learner if several take steps at the same time."""
+        by_default = max(defaults.SMALLEST_BATCH, defaults.default_batch_size(n_rows) // n_replicas)
+        return min(n_rows, by_default if self.batch_size is None else self.batch_size)
 
     def _warn_if_late(self):
         if self.stop_reason_ == "max_time":
@@ -151,7 +181,7 @@ class LearningMixin(CallbackSupportMixin):
 
     def _take_batch(self, X, target, first):
         """One pass over a validated batch of a stream, in minibatches at a constant learning rate."""
-        X = _single_precision(X)
+        X = single_precision(X)
         rng = check_random_state(self.random_state)
         learner = self._start(X, target, rng) if first else self._learner
         order = rng.permutation(X.shape[0]).astype(np.int32)
@@ -247,11 +277,3 @@ def _over_all_features(projection, pieces):
     """A projection of the straight terms (None: the identity) as one of all features of pieces, hats at zero."""
     projection = np.eye(pieces.n_inputs, dtype=np.float32) if projection is None else projection
     return np.hstack([projection, np.zeros((len(projection), len(pieces.knot)), dtype=projection.dtype)])
-
-
-def _single_precision(X):
-    with np.errstate(over="ignore"):
-        X = X.astype(np.float32, copy=False)
-    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
-        raise ValueError("X has values too large for float32: scale the features")
-    return X

@@ -50,17 +50,25 @@ class Chunks(Partitions):
         self._log(function, args, None)
         self._pending.append((function, args, each))
 
+    def stream(self, function, *args, order):
+        if self._pending:  # by all chunks, of which the caller may not want all
+            for _ in self._parts():
+                pass
+        self._log(function, args, None)
+        return (function(part, *args) for part in self._parts(order))
+
     def keep(self, places):
         self._chunks = [self._chunks[k] for k in places]
 
-    def _parts(self):
+    def _parts(self, order=None):
         pending, self._pending = self._pending, []
+        order = range(self.n_parts) if order is None else order
         with ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(self._read, self._chunks[0]) if self._chunks else None
-            for k, chunk in enumerate(self._chunks):
-                part = ahead.result()
-                if k + 1 < len(self._chunks):
-                    ahead = reader.submit(self._read, self._chunks[k + 1])
+            ahead = reader.submit(self._read, self._chunks[order[0]]) if len(order) else None
+            for at, k in enumerate(order):
+                chunk, part = self._chunks[k], ahead.result()
+                if at + 1 < len(order):
+                    ahead = reader.submit(self._read, self._chunks[order[at + 1]])
                 for function, args, each in pending:
                     part = function(part, *_own(each, k), *args)
                 if pending:
@@ -105,6 +113,9 @@ class InMemory(Partitions):
         for other in found[1:]:
             value = add(value, other)
         return value
+
+    def stream(self, function, *args, order):
+        return (function(self.parts[k], *args) for k in order)
 
     def advance(self, function, *args, each=None):
         self.parts = [function(part, *_own(each, k), *args) for k, part in enumerate(self.parts)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.base import is_regressor
 
-from svmosaic._validation import NO_WEIGHT, Target, _class_weights, repeated, require_two_classes
+from svmosaic._validation import NO_WEIGHT, Target, ValueTarget, _class_weights, repeated, require_two_classes
 from svmosaic.calibration import N_FOLDS, fit_calibration, require_rows
 from svmosaic.heads import Classify, Regress
 from svmosaic.maps.pieces import SAMPLE, Pieces
@@ -14,6 +14,8 @@ from svmosaic.models import (
     ClusteredSVR,
     KMeansSVC,
     KMeansSVR,
+    LearnedGateSVC,
+    LearnedGateSVR,
     LinearSVC,
     LinearSVR,
     LocallyLinearSVC,
@@ -24,6 +26,7 @@ from svmosaic.models import (
 )
 from svmosaic.models._composed_fit import Solved
 from svmosaic.models._progress import Progress
+from svmosaic.partitions.learning import PartitionedLearningRows
 from svmosaic.partitions.mixture import PartitionedEMRows
 from svmosaic.partitions.part import (
     Job,
@@ -53,6 +56,8 @@ NEEDS: dict[type, dict] = {
     LocallyLinearSVR: {"feature_map": None, "penalize_intercept": True},
     TreeSVC: {},
     TreeSVR: {},
+    LearnedGateSVC: {"polish": False, "warm_start": False},
+    LearnedGateSVR: {"polish": False, "warm_start": False},
     MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
 }
 SUPPORTED = tuple(NEEDS)
@@ -84,6 +89,10 @@ class Survey:
         """Weights without those of the classes."""
         return weight / self.class_factor[label]
 
+    def target_of(self, label, weight) -> Target:
+        """The target of some of the rows."""
+        return Target(self.classes, label, weight, self.sample_weight(weight, label))
+
 
 @dataclass(frozen=True)
 class ValueSurvey:
@@ -101,6 +110,10 @@ class ValueSurvey:
 
     def sample_weight(self, weight, label):
         return weight
+
+    def target_of(self, label, weight) -> ValueTarget:
+        """The target of some of the rows."""
+        return ValueTarget(self.head, label, weight)
 
 
 def fit(estimator, partitions):
@@ -127,7 +140,7 @@ def _check_supported(estimator):
     if not isinstance(estimator, SUPPORTED):
         names = ", ".join(cls.__name__ for cls in SUPPORTED)
         raise TypeError(f"{name} cannot be fitted over partitions; these can: {names}")
-    if estimator.solver not in ("auto", "newton"):
+    if getattr(estimator, "solver", "auto") not in ("auto", "newton"):
         raise ValueError(
             f"over partitions {name} is solved by Newton's method: solver must be 'auto', got {estimator.solver!r}"
         )
@@ -280,10 +293,13 @@ class PartitionedRows:
         order = np.argsort(rows)
         X, weight, label = take(self.partitions, rows[order])
         back = np.argsort(order)
-        return X[back], Target(self.target.classes, label[back], weight[back])
+        return X[back], self.target.target_of(label[back], weight[back])
 
     def for_em(self, **options):
         return PartitionedEMRows(self, **options)
+
+    def for_learning(self):
+        return PartitionedLearningRows(self)
 
     def _jobs(self, coupling, options):
         n_outputs = self.target.n_outputs

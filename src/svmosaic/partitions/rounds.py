@@ -35,9 +35,13 @@ class Partitions(ABC):
         What has traveled so far.
     n_threads : int
         Threads of the core on one partition.
+    steps_between_averages : int or None
+        How learned gates learn: None, from rows that come to this process (`stream`); else on the partitions, each
+        with a learner of its own, and so many steps of them between two averages.
     """
 
     n_threads: int = 1
+    steps_between_averages: int | None = None
 
     def __init__(self):
         self.rounds = []
@@ -58,6 +62,10 @@ class Partitions(ABC):
     @abstractmethod
     def advance(self, function, *args, each=None):
         """Put what the function returns in the place of the partition, at the latest in the next round."""
+
+    def stream(self, function, *args, order):
+        """What the function returns, of the partitions at these places, one after another as they are asked for."""
+        raise NotImplementedError
 
     @abstractmethod
     def keep(self, places):

@@ -1,0 +1,56 @@
+"""What a fit of learned gates asks of its rows, answered for rows in memory.
+
+`svmosaic.partitions.learning.PartitionedLearningRows` answers the same for rows in partitions.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from svmosaic.explain import count_regions
+from svmosaic.learner.devices import engine_of, find_device
+
+
+@dataclass(frozen=True)
+class MemoryLearningRows:
+    """Rows in memory, in single precision, and what they are to be learned as."""
+
+    X: Any
+    target: Any
+
+    # How many learners take steps at the same time.
+    n_replicas = 1
+
+    @property
+    def n_rows(self) -> int:
+        return self.X.shape[0]
+
+    def start(self, rng):
+        """Rows and their target, by which the gate is placed: all of them."""
+        return self.X, self.target
+
+    def hold_out(self, n_held_out, split, rng):
+        """The rows to train on, and those held out with their target, as `split` cuts them."""
+        train, held = split(self.X, self.target, n_held_out, rng)
+        return MemoryLearningRows(*train), held
+
+    def engine(self, learner, plan, device):
+        """What takes the steps; see `svmosaic.learner.loop.CoreEngine`."""
+        return engine_of(learner, self.X, self.target.learned, self.target.weight, plan, find_device(device))
+
+    def region_counts(self, mosaic, head, n_jobs):
+        """Sums for `regions_`: one pass of scoring."""
+        codes = mosaic.gate.code(self.X, n_jobs)
+        found = head.found(mosaic.score_codes(self.X, *codes, n_jobs))
+        return count_regions(mosaic, head, codes, self.target.truth, found, self.X)
+
+
+def single_precision(X):
+    """Rows as float32; ValueError where they are too large for it."""
+    with np.errstate(over="ignore"):
+        X = X.astype(np.float32, copy=False)
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+        raise ValueError("X has values too large for float32: scale the features")
+    return X
