@@ -138,6 +138,6 @@ def overview(experiments, store) -> str:
         return ""
     ahead = [lead for lead in leads if lead > 0]
     return (
-        f"In {len(ahead)} of the {len(leads)} comparisons below, a kernel SVM that is tuned in the same way is ahead of "
-        f"the paper's own method, by {np.median(ahead) if ahead else 0:.2f} points in the median of these."
+        f"In {len(ahead)} of the {len(leads)} comparisons below, a kernel SVM that is tuned in the same way is ahead "
+        f"of the paper's own method, by {np.median(ahead) if ahead else 0:.2f} points in the median of these."
     )
