@@ -1,4 +1,4 @@
-"""Put the stored results of bench_threads.py and of tools/fuzz into docs/trust.md.
+"""Put the stored results of bench_shared.py and of tools/fuzz into docs/trust.md.
 
 python benchmarks/trust_page.py
 """
@@ -54,7 +54,7 @@ def fuzz(_, counts):
     )
 
 
-PAGE = Page("trust.md", ("threads", "fuzz"), {"threads": threads, "fuzz": fuzz})
+PAGE = Page("trust.md", ("shared", "fuzz"), {"threads": threads, "fuzz": fuzz})
 
 if __name__ == "__main__":
     PAGE.write()

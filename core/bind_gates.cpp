@@ -49,7 +49,7 @@ void bind_base(nb::module_& m, const char* name) {
                     "tile must have shape (n_rows, width)");
             require(static_cast<int64_t>(weight.shape(0)) == n && static_cast<int64_t>(weight.shape(1)) == gate.width,
                     "weight must have shape (n_rows, width)");
-            with_rows<T>(rows, gate.n_features,
+            with_rows<T>(rows, gate.n_features, gate.cost(),
                          [&](const auto& x) { code_all(gate, x, tile.data(), weight.data(), n_threads); });
           },
           nb::arg("rows"), nb::arg("tile").noconvert(), nb::arg("weight").noconvert(), nb::arg("n_threads") = 1);
@@ -114,7 +114,8 @@ void bind_gaussian(nb::module_& m, const char* name) {
             require(static_cast<int64_t>(out.shape(0)) == rows.n_rows() &&
                         static_cast<int64_t>(out.shape(1)) == gate.n_tiles,
                     "out must have shape (n_rows, n_tiles)");
-            with_rows<T>(rows, gate.n_features, [&](const auto& x) { log_joint_all(gate, x, out.data(), n_threads); });
+            with_rows<T>(rows, gate.n_features, gate.cost(),
+                         [&](const auto& x) { log_joint_all(gate, x, out.data(), n_threads); });
           },
           nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
           "out[i, j] = log_weight_j - |F_j^T (x_i - mu_j)|^2 / 2");

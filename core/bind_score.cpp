@@ -86,7 +86,7 @@ void bind_precision(nb::module_& m, const char* name) {
             require(static_cast<int64_t>(out.shape(0)) == rows.n_rows() &&
                         static_cast<int64_t>(out.shape(1)) == tiles.n_outputs,
                     "out must have shape (n_rows, n_outputs)");
-            with_rows<T>(rows, tiles.n_inputs(),
+            with_rows<T>(rows, tiles.n_inputs(), self.gate->cost() + tiles.cost(self.gate->width),
                          [&](const auto& x) { score_all(*self.gate, tiles, x, out.data(), n_threads); });
           },
           nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
@@ -130,7 +130,7 @@ void bind_precision(nb::module_& m, const char* name) {
               require(tile.data()[i] >= 0 && tile.data()[i] < tiles.n_tiles, "a tile is out of range");
             require(static_cast<int64_t>(out.shape(0)) == n && static_cast<int64_t>(out.shape(1)) == tiles.n_outputs,
                     "out must have shape (n_rows, n_outputs)");
-            with_rows<T>(rows, tiles.n_inputs(), [&](const auto& x) {
+            with_rows<T>(rows, tiles.n_inputs(), tiles.cost(width), [&](const auto& x) {
               score_all(tiles, x, tile.data(), weight ? weight->data() : nullptr, width, out.data(), n_threads);
             });
           },

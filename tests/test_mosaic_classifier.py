@@ -366,6 +366,7 @@ def test_a_blend_that_would_be_too_large_is_cut(noisy, monkeypatch):
 
 def test_a_last_fit_without_time_keeps_the_model_that_was_judged(monkeypatch, noisy):
     monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
+    monkeypatch.setattr(rungs, "RARE", 0)
     monkeypatch.setattr(choice, "SAFETY", 1e9)
     X, y = noisy
     model = MosaicClassifier(2.0, blend=False, families=("linear", "local"), random_state=0).fit(X, y)
@@ -376,6 +377,7 @@ def test_a_last_fit_without_time_keeps_the_model_that_was_judged(monkeypatch, no
 
 def test_models_that_take_too_much_memory_are_let_go(monkeypatch, noisy):
     monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
+    monkeypatch.setattr(rungs, "RARE", 0)
     kept = MosaicClassifier(**QUICK).fit(*noisy)
     monkeypatch.setattr(trials, "MOST_BYTES", 0)
     again = MosaicClassifier(**QUICK).fit(*noisy)  # chosen parts are fitted anew
@@ -397,13 +399,14 @@ def test_a_last_rung_without_time_leaves_the_rungs_below(monkeypatch):
 
 def test_models_that_learn_more_from_more_rows_come_first(monkeypatch, noisy):
     monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
+    monkeypatch.setattr(rungs, "RARE", 0)
     X, target = validate_training(LinearSVC(), *noisy)
     judge = ClassJudge(X, target, "accuracy")
     search = climb.Search(
         X, noisy[1], judge, None, rungs.folds_of(target, 0.2, np.random.RandomState(0)), most_tiles=100, budget=None,
         seed=0, n_jobs=1, say=print, watch=print,
     )  # fmt: skip
-    families = ["linear", "clustered", "trees", "local", "learned"]
+    families = ["linear", "clustered", "local", "trees", "learned"]
     search.trials = [trials.Trial(Candidate(f, C=1.0), 0, 60, 1, loss=0.4, score=0.8) for f in families]
     assert [c.family for c in search._survivors(0)][1:] == families[:0:-1]  # after the baseline
     # Two rungs tell what the family's usual slope did not.
@@ -411,3 +414,13 @@ def test_models_that_learn_more_from_more_rows_come_first(monkeypatch, noisy):
         trials.Trial(Candidate(f, C=1.0), 1, 240, 1, loss=0.4 - 0.01 * (f == "trees"), score=0.8) for f in families
     ]
     assert search._survivors(1)[1].family == "trees"
+
+
+def test_a_rare_class_is_judged_by_all_its_rows(monkeypatch):
+    for name, value in {"CROSS_VALIDATED": 300, "RARE_CROSS_VALIDATED": 2000, "RARE": 50}.items():
+        monkeypatch.setattr(rungs, name, value)
+    rng, X = np.random.RandomState(0), np.zeros((1000, 1))
+    for n_rare, n_held_out in ((40, 1000), (60, 200)):
+        _, target = validate_training(LinearSVC(), X, np.arange(1000) < n_rare)
+        folds = rungs.folds_of(target, 0.2, rng)
+        assert len(np.unique(np.concatenate([held for _, held in folds]))) == n_held_out

@@ -242,7 +242,7 @@ class PartitionedRows:
         X, weight, truth = sample(self.partitions, self.n_rows, n_rows, rng)
         return X, truth, weight
 
-    def used(self, gate):
+    def used(self, gate, n_jobs=None):
         return self.partitions.total(cells_used, gate, self.partitions.n_threads) > 0
 
     def encode(self, gate, options):

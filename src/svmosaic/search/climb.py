@@ -38,7 +38,7 @@ DEAR = 0.04
 # Candidates that take more than this factor of an equal part of a rung's time come after the others.
 FAIR = 2.0
 # Usual slope of the loss against the rows, both as logarithms (benchmarks/study_search.py --slopes).
-LEARNING = {"linear": 0.03, "clustered": 0.06, "local": 0.2, "trees": 0.18, "learned": 0.3}
+LEARNING = {"linear": 0.04, "clustered": 0.11, "local": 0.24, "trees": 0.3, "learned": 0.41}
 # Share of the budget that must be left for a leader to learn on.
 WORTH_LEARNING = 0.15
 # Share of the budget that the linear baseline may take to be tried before others on higher rungs.
