@@ -76,8 +76,8 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False
-# Pages link to files of the repository, which are not pages; docstrings taken over from scikit-learn link to its site.
-suppress_warnings = ["config.cache", "myst.xref_missing", "ref.term", "ref.ref"]
+# Docstrings taken over from scikit-learn refer to terms and sections of its site.
+suppress_warnings = ["config.cache", "ref.term", "ref.ref"]
 
 # Examples called plot_* are run and their pictures shown; the others, which take minutes or real data, are listed.
 sphinx_gallery_conf = {

@@ -48,11 +48,24 @@ def test_blocks_run(name, tmp_path, monkeypatch):
     run_blocks(name)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_links_lead_somewhere(name):
-    text = re.sub(r"```.*?```", "", (DOCS / name).read_text(), flags=re.S)
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-        assert "://" in target or (DOCS / target).exists(), f"{name} links to {target}"
+def prose(path):
+    return re.sub(r"```.*?```", "", path.read_text(), flags=re.S)
+
+
+def anchors(path):
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#{1,4} (.+)$", prose(path), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", prose(path)):
+        if "://" in target:
+            continue
+        page = path.parent / target if target else path
+        assert page.exists(), f"{path.name} links to {target}"
+        assert not anchor or anchor in anchors(page), f"{path.name} links to {target}#{anchor}"
 
 
 @pytest.mark.parametrize(("page", "test"), ELSEWHERE.items())
