@@ -422,19 +422,22 @@ void score_row(const Gate<T>* gate, const Tiles<T>& tiles, const T* data, RowScr
 // ---- all rows, in parallel over pieces --------------------------------------------------------------
 
 // Call block(begin, n, scratch) over [0, n_rows) in blocks of at most `block_rows`, with one scratch a piece.
-// Rows are scored one by one as far as their bits go, so pieces may be cut by the number of threads: whole for one.
+// Blocks are cut by the number of rows and never by that of threads: a compiler may round the last rows of a block
+// otherwise than those before. Where rows are few, blocks are small, so that there is one for many threads.
 template <class MakeScratch, class Block>
 void for_blocks(int64_t n_rows, int64_t cost, int64_t block_rows, int n_threads, const MakeScratch& make_scratch,
                 const Block& block) {
+  const int64_t size = std::min(block_rows, std::max<int64_t>(96, n_rows / 64));
+  const int64_t n_blocks = (n_rows + size - 1) / size;
   // A thread has four pieces or more, so that starting it pays.
   const int64_t n_workers = std::min<int64_t>(n_threads, pieces_of(n_rows, cost) / 4);
-  const int64_t n_pieces = n_workers <= 1 ? 1 : std::min(4 * n_workers, n_rows / 96 + 1);
+  const int64_t n_pieces = n_workers <= 1 ? 1 : std::min(4 * n_workers, n_blocks);
   parallel_for(n_pieces, static_cast<int>(n_workers), [&](int64_t t) {
-    const Piece piece(n_rows, n_pieces, t);
+    const Piece piece(n_blocks, n_pieces, t);
     if (piece.begin == piece.end) return;
-    auto scratch = make_scratch(std::min(block_rows, piece.end - piece.begin));
-    for (int64_t begin = piece.begin; begin < piece.end; begin += block_rows)
-      block(begin, std::min(block_rows, piece.end - begin), scratch);
+    auto scratch = make_scratch(std::min(size, n_rows));
+    for (int64_t b = piece.begin; b < piece.end; ++b)
+      block(b * size, std::min(size, n_rows - b * size), scratch);
   });
 }
 
