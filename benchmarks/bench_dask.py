@@ -6,7 +6,7 @@ Three parts:
               all 522,911 training rows, the mixture 20,000), three ways to partition the rows, one of them with a
               single class a partition
     traffic   bytes that travel in a round, for more rows and for more tiles
-    disk      fit and predict from Parquet files of 5, 10 and 20 million rows x 50 features: rows a second, peak memory
+    disk      fit and predict from Parquet files of 5, 10 and 20 million rows x 50 features: rows/s, peak memory
 
     python benchmarks/bench_dask.py            all of it; writes benchmarks/results/dask.json
     python benchmarks/bench_dask.py --quick    small sizes, nothing is written; without data sets, generated ones

@@ -179,7 +179,7 @@ def flipped(y, share, seed):
 
 
 def semi_supervised(name, n_splits):
-    """5 % of the labels (at least two a class): errors without and with the unlabeled rows."""
+    """5 % of the labels (at least two per class): errors without and with the unlabeled rows."""
     out = {}
     for kind in ("diag", "spherical", "full"):
         rows = []

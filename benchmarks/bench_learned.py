@@ -30,7 +30,7 @@ from svmosaic.datasets import Dataset, load
 # Rows that an RBF SVC is trained on, and tuned on, at most: it would not finish in ten minutes on more.
 SVC_ROWS, TUNING_ROWS = 20_000, 3000
 GRID = {"C": (1.0, 10.0, 100.0), "gamma": (0.25, 1.0, 4.0)}  # gamma as a multiple of scikit-learn's "scale"
-# Rows whose prediction is timed, for models that need more than a few microseconds a row.
+# Rows whose prediction is timed, for models that need more than a few microseconds per row.
 TIMED_ROWS = 2000
 # Seconds on the wall that the solver of fixed regions may take; records tell what gap it had reached by then.
 FIXED_SECONDS = 100

@@ -83,7 +83,7 @@ def rows(X, y, sizes, n_experts):
     """Seconds of ten EM iterations against the number of rows."""
     model = MixtureSVC(n_experts, C=C, nu=0.0, tol=0.0, max_iter=10, random_state=0)
     table = []
-    print(f"{'rows':>8}{'seconds':>10}{'processor':>11}{'us a row and iteration':>25}")
+    print(f"{'rows':>8}{'seconds':>10}{'processor':>11}{'us per row and iteration':>25}")
     for n in sizes:
         chosen = np.random.RandomState(0).permutation(len(y))[:n]
         _, seconds, processor = timed(model, X[chosen], y[chosen])

@@ -1,7 +1,7 @@
 """What does a prediction cost, one row at a time and in batches, and how good are the probabilities?
 
 Every estimator of the library and its peers, trained on the same rows. Times are processor time, the best of several
-repeats on one thread, in microseconds a row.
+repeats on one thread, in microseconds per row.
 Beside each of our models stands the arithmetic lower bound: its multiply-adds at the machine's measured rate of a
 matrix product, or its bytes at the measured rate of reading memory, whichever takes longer.
 
@@ -125,7 +125,7 @@ def quick_sets():
 
 
 def our_models(n_tiles, n_features):
-    wide = n_features > 200  # a full covariance a tile would have more numbers than there are rows
+    wide = n_features > 200  # a full covariance per tile would have more numbers than there are rows
     models = {
         "LinearSVC": LinearSVC(tol=1e-3, random_state=0),
         "KMeansSVC": KMeansSVC(n_tiles, tol=1e-2, random_state=0),
@@ -141,7 +141,7 @@ def our_models(n_tiles, n_features):
         "GaussianMixtureClassifier": GaussianMixtureClassifier(4, random_state=0),
         "NeighborsSVC": NeighborsSVC(50, tol=1e-2, random_state=0),
     }
-    if not wide:  # one kernel machine a class takes minutes to train on images
+    if not wide:  # one kernel machine per class takes minutes to train on images
         models["FusedSVC"] = FusedSVC(sklearn.svm.SVC(C=10), weight=0.5, random_state=0)
     return models
 
@@ -300,7 +300,7 @@ def our_record(title, model, X, y, rates, quick):
     mosaic = getattr(model, "mosaic_", None)
     compiled = hasattr(model, "predictor")
     predict = model.predictor() if compiled else model.predict
-    # The lazy one solves an SVM a row.
+    # The lazy one solves an SVM per row.
     X, y = (X[:200], y[:200]) if isinstance(model, NeighborsSVC) else (X, y)
     rows = [x if compiled else x[None] for x in X[:50]]
     at_least = 0.002 if quick else 0.05
@@ -455,7 +455,7 @@ def measure_probabilities(name, data, quick):
 
 
 def machine_rates(seconds):
-    """Multiply-adds a second of a float32 matrix product, and bytes a second of reading memory, on one thread."""
+    """Multiply-adds a second of a float32 matrix product, and bytes per second of reading memory, on one thread."""
     A = np.ones((1024, 1024), dtype=np.float32)
     big = np.ones(32 * 2**20, dtype=np.float32)
     macs = 1024**3 / best_seconds(lambda: A @ A, at_least=seconds / 5)

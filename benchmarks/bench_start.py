@@ -2,10 +2,10 @@
 
 Each command runs in processes of its own, in turn with the others, and the fastest run counts, in processor seconds
 and on the wall. `import svmosaic` imports the estimators only when they are asked for, so the same is measured with an
-estimator.
+estimator. A file of a predictor is opened and answers one row.
 
 Asserted: `import svmosaic` takes no more than 1.15 times the processor time of `import sklearn.svm`. The goal is the
-same with an estimator, and for `svmosaic --help` an answer within one second.
+same with an estimator, for `svmosaic --help` an answer within one second, and for the predictor within 0.3 seconds.
 
     python benchmarks/bench_start.py            15 runs of each; writes benchmarks/results/start.json
     python benchmarks/bench_start.py --quick    3 runs of each
@@ -14,6 +14,8 @@ same with an estimator, and for `svmosaic --help` an answer within one second.
 import argparse
 import os
 import sys
+import tempfile
+from pathlib import Path
 from time import perf_counter
 
 from common import print_table, write_results
@@ -30,6 +32,7 @@ COMMANDS = {
         "import sys; sys.argv = ['svmosaic', 'predict', '--help']; from svmosaic.cli import main; main()"
     ),
 }
+PREDICTOR = "svmosaic.load of a predictor, and one row"
 REFERENCE, LIMIT = "import sklearn.svm", 1.15
 
 
@@ -45,16 +48,29 @@ def measure(code):
     return usage.ru_utime + usage.ru_stime, perf_counter() - start
 
 
+def with_predictor(folder) -> dict:
+    """All commands; that of the predictor opens a file in the folder."""
+    from svmosaic import LocallyLinearSVC
+    from svmosaic.datasets import make_xor
+
+    path = Path(folder) / "xor.predictor"
+    LocallyLinearSVC(10, random_state=0).fit(*make_xor(random_state=0)).save_predictor(path)
+    code = f"import numpy, svmosaic; svmosaic.load({str(path)!r})(numpy.zeros(2))"
+    return {**COMMANDS, PREDICTOR: code}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    for code in COMMANDS.values():
-        measure(code)  # compiled modules and file caches
-    runs = {name: [] for name in COMMANDS}
-    for _ in range(3 if quick else 15):
-        for name, code in COMMANDS.items():
-            runs[name].append(measure(code))
+    with tempfile.TemporaryDirectory() as folder:
+        commands = with_predictor(folder)
+        for code in commands.values():
+            measure(code)  # compiled modules and file caches
+        runs = {name: [] for name in commands}
+        for _ in range(3 if quick else 15):
+            for name, code in commands.items():
+                runs[name].append(measure(code))
     records = [
         {"command": name, "processor_seconds": round(min(cpu), 4), "seconds": round(min(wall), 4)}
         for name, each in runs.items()
@@ -68,6 +84,7 @@ def main():
         ),
         "import_limit": LIMIT,
         "help_seconds": next(r["seconds"] for r in records if r["command"] == "svmosaic --help"),
+        "predictor_seconds": next(r["seconds"] for r in records if r["command"] == PREDICTOR),
         "help_ratio_to_import_sklearn": round(processor["svmosaic --help"] / processor["import sklearn"], 3),
     }
     print_table(

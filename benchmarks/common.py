@@ -116,13 +116,14 @@ def _memory(field):
     raise OSError(f"no {field} in /proc/self/status")
 
 
-def write_results(name, part, records, summary, on=None):
+def write_results(name, part, records, summary, on=None, path=None):
     """Put the records and the summary of one part into results/<name>.json, in place of what an earlier run put there.
 
-    One record a line; each part says on what machine it was run: this one, unless `on` names another.
+    One record a line; each part says on what machine it was run: this one, unless `on` names another. `path` is another
+    file to put them into.
     """
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
+    path = RESULTS / f"{name}.json" if path is None else Path(path)
+    path.parent.mkdir(exist_ok=True)
     parts = json.loads(path.read_text()) if path.exists() else {}
     parts[part] = {"machine": on or machine(), "summary": summary, "records": records}
     pieces = []

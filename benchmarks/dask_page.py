@@ -58,7 +58,7 @@ def traffic(records):
 
 
 def disk(records):
-    columns = ("rows", "on disk", "passes", "fit", "rows/s a pass", "predict", "rows/s", "peak memory", "accuracy")
+    columns = ("rows", "on disk", "passes", "fit", "rows/s per pass", "predict", "rows/s", "peak memory", "accuracy")
     yield table(columns, [
         [
             f"{r['rows'] // 10**6} million", f"{r['megabytes_on_disk']:,} MB", r["passes"], f"{r['fit_seconds']:.0f} s",

@@ -35,14 +35,14 @@ def paper_tables(results):
     return f"""## Tables 2 and 3
 
 Test errors in per cent, mean ± standard deviation over {results["splits"]["tables"]} random 80/20 splits; in brackets the
-paper's figures, from one split each. Fused at w = 0.5 with one and with 32 densities a class. C and gamma are chosen from
+paper's figures, from one split each. Fused at w = 0.5 with one and with 32 densities per class. C and gamma are chosen from
 25 pairs by three-fold cross-validation on the training part; covariances are diagonal and pooled.
 
 {table(head, rows)}
 
 The paper's figures are one draw from distributions of this width, so most differences mean nothing; vehicle's SVM error
 of {PAPER["vehicle"]["svm"]} is a fault of the paper. No fused column beats its SVM by more than a fraction of the standard deviation,
-and a fixed weight can hurt: with one Gaussian a class, vehicle's mixture is so bad that half of it takes the error from
+and a fixed weight can hurt: with one Gaussian per class, vehicle's mixture is so bad that half of it takes the error from
 {found["vehicle"]["errors"]["svm"]["mean"]:.1f} to {found["vehicle"]["errors"]["fused1"]["mean"]:.1f}.
 
 Not in the paper: the share of support vectors, w = 0.5 with 32 densities on the raw scale (it follows the mixture or the
@@ -69,7 +69,7 @@ def insurance(results):
     return f"""## Where fusion earns its keep
 
 An SVM with a kernel that is too narrow, and SVMs trained with 20 % of the labels flipped (d features). The mixture is the
-one that `weight="auto"` chose (1, 2, 4 or 8 densities a class), {results["splits"]["insurance"]} splits, test labels clean.
+one that `weight="auto"` chose (1, 2, 4 or 8 densities per class), {results["splits"]["insurance"]} splits, test labels clean.
 
 {table(head, rows)}
 
@@ -95,7 +95,7 @@ def semi(results):
     head = ["", "covariance", "labelled rows only", "all rows", "all rows, unlabelled weigh 0.1", "every label known"]
     return f"""## Five per cent of the labels
 
-Errors of one density a class, 5 % of the training labels known (at least two a class), {results["splits"]["semi"]} splits
+Errors of one density per class, 5 % of the training labels known (at least two per class), {results["splits"]["semi"]} splits
 (satimage has one official split: only the choice of the labelled rows varies).
 
 {table(head, rows)}

@@ -32,7 +32,7 @@ def speed(machine, found):
 
 
 def linear(found):
-    lines = ["Ten iterations on more and more rows:", "", "| rows | processor seconds | µs a row and iteration |"]
+    lines = ["Ten iterations on more and more rows:", "", "| rows | processor seconds | µs per row and iteration |"]
     lines += ["|---|---|---|"]
     for line in found["table"]:
         cost = 1e5 * line["processor_seconds"] / line["rows"]

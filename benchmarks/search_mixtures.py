@@ -15,8 +15,8 @@ Rows are scaled to unit norm, as in the papers' protocol; satimage is standardiz
 3. the same with groups, on the same splits: groups are taken if the mean is higher.
 
 The setting is trained on all training rows with three seeds (`--seeds`) and tested. `--no-test` prints what would be
-chosen and does not look at the test rows. One JSON line a set goes to benchmarks/results/mixtures_accuracy.json, which
-the slow tests read.
+chosen and does not look at the test rows. One JSON line per set goes to
+benchmarks/results/mixtures_accuracy.json, which the slow tests read.
 """
 
 import argparse

@@ -43,7 +43,7 @@ def speed(report):
         shown = task
     yield table(["data", "loss", *SOLVERS], rows)
     yield '(">": the rung was ended by its time limit before it came near enough.) ' + ratios(report, last)
-    yield "The clustered SVM beside the linear one on MNIST odd/even, the whole fit with k-means:"
+    yield "The clustered SVM compared with the linear one on MNIST odd/even, the whole fit with k-means:"
     yield table(
         ["model", "test accuracy", "fit seconds"],
         [

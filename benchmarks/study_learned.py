@@ -26,22 +26,33 @@ from svmosaic.datasets.loader import data_folder
 SETS = ("letter", "satimage", "ijcnn1", "pendigits", "svmguide1", "usps", "adult")
 LARGEST, SEEDS = 4000, 2
 ONE = {"n_tiles": 100, "n_neighbors": 8}
+FOUR = {"n_gates": 4, "n_tiles": 32, "n_neighbors": 4}
 EIGHT = {"n_gates": 8, "n_tiles": 16, "n_neighbors": 4}
 SETTINGS = {
     "one gate, 40 epochs": ONE | {"early_stopping": False},
     "one gate, early stopping": ONE,
     "one gate, early stopping, no refit": ONE | {"refit": False},
-    "four gates, early stopping": {"n_gates": 4, "n_tiles": 32, "n_neighbors": 4},
+    "one gate, decay 0.1": ONE | {"weight_decay": 0.1},
+    "one gate, decay 1": ONE | {"weight_decay": 1.0},
+    "four gates, early stopping": FOUR,
+    "four gates, decay 0.1": FOUR | {"weight_decay": 0.1},
+    "four gates, decay 1": FOUR | {"weight_decay": 1.0},
+    "four gates, log-loss, decay 1": FOUR | {"loss": "log_loss", "weight_decay": 1.0},
     "eight gates, 40 epochs": EIGHT | {"early_stopping": False},
     "eight gates, early stopping": EIGHT,
     "eight gates, patience 20": EIGHT | {"n_iter_no_change": 20},
     "eight gates, decay 0.1": EIGHT | {"weight_decay": 0.1},
+    "eight gates, decay 1": EIGHT | {"weight_decay": 1.0},
     "eight gates, dropout 0.1": EIGHT | {"dropout": 0.1},
     "eight gates, decay 0.1, dropout 0.1": EIGHT | {"weight_decay": 0.1, "dropout": 0.1},
     "eight gates, decay 0.1, dropout 0.1, rate 0.01": EIGHT
     | {"weight_decay": 0.1, "dropout": 0.1, "learning_rate": 0.01},
     "eight gates, log-loss": EIGHT | {"loss": "log_loss"},
     "eight gates, log-loss, decay 0.1, dropout 0.1": EIGHT | {"loss": "log_loss", "weight_decay": 0.1, "dropout": 0.1},
+    "eight gates, log-loss, decay 1": EIGHT | {"loss": "log_loss", "weight_decay": 1.0},
+    "eight gates, pieces, log-loss, decay 0.1, dropout 0.2": EIGHT
+    | {"pieces": 16, "loss": "log_loss", "weight_decay": 0.1, "dropout": 0.2},
+    "eight gates, pieces, log-loss, decay 1": EIGHT | {"pieces": 16, "loss": "log_loss", "weight_decay": 1.0},
 }
 
 

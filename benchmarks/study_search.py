@@ -8,6 +8,10 @@ with a penalty for its seconds.
     python benchmarks/study_search.py                      # the grid; adds to results/search_study.json set by set
     python benchmarks/study_search.py --sets heart,vehicle # some sets
     python benchmarks/study_search.py --portfolio 24       # print the order that follows from what is stored
+    python benchmarks/study_search.py --slopes             # how losses fall with the rows; results/search_slopes.json
+
+The slopes are those of the log of the held-out loss against the log of the rows, from 2000 to 16,000 training rows, of
+the first candidates for large sets; their medians by family are the search's first guess of what more rows will give.
 """
 
 import argparse
@@ -21,12 +25,15 @@ from common import RESULTS
 from svmosaic._validation import validate_training
 from svmosaic.models._families import build_classifier
 from svmosaic.models.linear import LinearSVC
-from svmosaic.search.candidates import Candidate
+from svmosaic.search.candidates import Candidate, seeds
 from svmosaic.search.climb import Search
 from svmosaic.search.judge import ClassJudge
 from svmosaic.search.rungs import Rung, folds_of
 
 FILE = RESULTS / "search_study.json"
+SLOPES_FILE = RESULTS / "search_slopes.json"
+# Sets with rows enough, few and many of them for the slopes, and the rows for which candidates are made.
+LARGE_SETS, FEW, MANY, MADE_FOR, N_FIRST = ("adult", "ijcnn1", "letter", "skin", "covtype"), 2000, 16_000, 400_000, 10
 MOST_ROWS, PARTS, MOST_SECONDS = 1500, 3, 2.5
 SETS = (*TABLES, "adult", *PAPERS)
 
@@ -66,8 +73,8 @@ def grid():
         yield replace(trees, gates=gates, tiles=tiles, C=C, linear_leaves=True)
 
 
-def training_rows(name):
-    """At most MOST_ROWS training rows, as a matrix."""
+def training_rows(name, most=MOST_ROWS):
+    """At most so many training rows, as a matrix."""
     if name in TABLES or name == "adult":
         train, test = adult() if name == "adult" else table_split(name, 0)
         X, y = one_hot(train, test)[0], train.y
@@ -75,20 +82,23 @@ def training_rows(name):
         X, y, _, _ = paper_split(name, 0)
     counts = dict(zip(*np.unique(y, return_counts=True), strict=True))
     kept = np.array([counts[label] >= 5 for label in y])
-    return part(np.asarray(X, dtype=np.float64)[kept], y[kept], MOST_ROWS)
+    return part(np.asarray(X, dtype=np.float64)[kept], y[kept], most)
+
+
+def search_over(X, y, held_out):
+    """A search that has not begun, with this share of the rows in a held-out part."""
+    X, target = validate_training(LinearSVC(), X, y)
+    return Search(
+        X, target.classes[target.label], ClassJudge(X, target, "accuracy"), build_classifier,
+        folds_of(target, held_out, np.random.RandomState(0)), most_tiles=10**6, budget=None, seed=0, n_jobs=1,
+        say=lambda line: None, watch=lambda search: False,
+    )  # fmt: skip
 
 
 def measure(name):
     """A line per candidate."""
-    X, y = training_rows(name)
-    X, target = validate_training(LinearSVC(), X, y)
-    judge = ClassJudge(X, target, "accuracy")
-    folds = folds_of(target, 1 / PARTS, np.random.RandomState(0))
-    search = Search(
-        X, target.classes[target.label], judge, build_classifier, folds, most_tiles=10**6, budget=1e6, seed=0, n_jobs=1,
-        say=lambda line: None, watch=lambda search: False,
-    )  # fmt: skip
-    rung = Rung(min(len(train) for train, _ in folds), PARTS, 1.0)
+    search = search_over(*training_rows(name), 1 / PARTS)
+    rung = Rung(min(len(train) for train, _ in search.folds), PARTS, 1.0)
     for candidate in grid():
         fitted = search._fitting(candidate, rung.n_rows) if candidate.scaling in search.scalings else None
         if fitted is None or search.clock.expected(fitted, rung.n_rows) > MOST_SECONDS:
@@ -100,6 +110,23 @@ def measure(name):
                 "set": name, "candidate": repr(candidate), "loss": round(trial.loss, 5), "score": round(trial.score, 5),
                 "seconds": round(trial.seconds, 3),
             }  # fmt: skip
+
+
+def slopes(name):
+    """A line per candidate: its losses on few and on many rows, and how they fall."""
+    search = search_over(*training_rows(name, MANY * 5 // 4), 0.2)
+    many = min(MANY, len(search.folds[0][0]))
+    first = filter(None, (search._fitting(c, FEW) for c in seeds(search.usual, MADE_FOR)))
+    for candidate in list(dict.fromkeys(first))[:N_FIRST]:
+        losses = []
+        for level, n_rows in enumerate((FEW, many)):
+            search._attempt(candidate, level, Rung(n_rows, 1, 1.0))
+            losses.append(search.trials[-1].loss)
+        slope = np.log(losses[0] / losses[1]) / np.log(many / FEW)
+        yield {
+            "set": name, "family": candidate.family, "candidate": repr(candidate), "rows": [FEW, many],
+            "losses": np.round(losses, 5).tolist(), "slope": round(float(slope), 4),
+        }  # fmt: skip
 
 
 def portfolio(records, n, penalty=0.002):
@@ -122,11 +149,24 @@ def portfolio(records, n, penalty=0.002):
         share[chosen], seconds[chosen] = 2.0, np.inf
 
 
+def write(file, records):
+    file.write_text("[\n" + ",\n".join(json.dumps(r) for r in records) + "\n]\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", help="names with commas between")
     parser.add_argument("--portfolio", type=int, metavar="N", help="print the first N of the portfolio, and end")
+    parser.add_argument("--slopes", action="store_true", help="how losses fall with the rows, and end")
     options = parser.parse_args()
+    if options.slopes:
+        records = []
+        for name in options.sets.split(",") if options.sets else LARGE_SETS:
+            records += slopes(name)
+            write(SLOPES_FILE, records)
+        for family in dict.fromkeys(r["family"] for r in records):
+            print(family, round(float(np.median([r["slope"] for r in records if r["family"] == family])), 3))
+        return
     records = json.loads(FILE.read_text()) if FILE.exists() else []
     if options.portfolio:
         for name, share, seconds in portfolio(records, options.portfolio):
@@ -135,7 +175,7 @@ def main():
     for name in options.sets.split(",") if options.sets else SETS:
         found = list(measure(name))
         records = [r for r in records if r["set"] != name] + found
-        FILE.write_text("[\n" + ",\n".join(json.dumps(r) for r in records) + "\n]\n")
+        write(FILE, records)
         best = min(found, key=lambda r: r["loss"])
         print(f"{name}: {len(found)} candidates, {sum(r['seconds'] for r in found):.0f} s, best {best}", flush=True)
 

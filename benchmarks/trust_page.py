@@ -1,4 +1,4 @@
-"""Put the stored results of bench_threads.py and of tools/fuzz into docs/trust.md.
+"""Put the stored results of bench_shared.py and of tools/fuzz into docs/trust.md.
 
 python benchmarks/trust_page.py
 """
@@ -13,7 +13,7 @@ def threads(report, _):
     machine = part["machine"]
     yield (
         f"{machine['processor']}, {machine['cores']} cores, {machine['date']}. **Predictions** of threads that share "
-        "one model: thousands of rows a second in all, and in brackets how many times those of one thread."
+        "one model: thousands of rows per second in all, and in brackets how many times those of one thread."
     )
     found = {}
     for r in part["records"]:
@@ -24,7 +24,7 @@ def threads(report, _):
         [[f"`{model}`", way, *(speed(by_count.get(n)) for n in counts)] for (model, way), by_count in found.items()],
     )
     yield (
-        "**Fits side by side** under joblib: seconds for all of them, processor seconds a second on the wall (which "
+        "**Fits side by side** under joblib: seconds for all of them, processor seconds per second on the wall (which "
         "should not exceed the cores), and the most threads that a process had more than before."
     )
     yield table(
@@ -54,7 +54,7 @@ def fuzz(_, counts):
     )
 
 
-PAGE = Page("trust.md", ("threads", "fuzz"), {"threads": threads, "fuzz": fuzz})
+PAGE = Page("trust.md", ("shared", "fuzz"), {"threads": threads, "fuzz": fuzz})
 
 if __name__ == "__main__":
     PAGE.write()

@@ -56,11 +56,16 @@ struct RowsHandle {
   }
 };
 
-// A function of the rows whose precision is T; other rows are refused.
+// Multiplications that take less time than handing the interpreter's lock to another thread and back: some tens of
+// microseconds. So short a call keeps it.
+constexpr int64_t kShortCall = 1 << 19;
+
+// A function of the rows whose precision is T; other rows are refused. `work`: multiplications per row.
 template <class T, class Function>
-void with_rows(const RowsHandle& rows, int64_t n_features, Function&& function) {
+void with_rows(const RowsHandle& rows, int64_t n_features, int64_t work, Function&& function) {
   require(rows.n_features() == n_features, "the rows have another number of features");
-  nb::gil_scoped_release release;
+  std::optional<nb::gil_scoped_release> release;
+  if (rows.n_rows() * work > kShortCall) release.emplace();
   rows.visit_plain([&](const auto& x) {
     if constexpr (std::is_same_v<typename std::decay_t<decltype(x)>::value_type, T>)
       function(x);
@@ -153,6 +158,7 @@ inline void check_curves(int64_t n_columns, const Vector<const double>& scale, c
 }
 
 // One function per binding file, called by the module.
+void bind_pool(nb::module_& m);
 void bind_rows(nb::module_& m);
 void bind_pieces(nb::module_& m);
 void bind_descent(nb::module_& m);

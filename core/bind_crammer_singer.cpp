@@ -12,10 +12,10 @@ std::tuple<int64_t, double> descend(const RowsHandle& rows, const DesignHandle& 
                                     double target, int64_t max_epochs, double max_seconds) {
   const int64_t n = d.design.n_rows, n_classes = alpha.shape(1);
   check_design(rows, d);
-  require_length(y.shape(0), n, "y must have one entry a row");
-  require_length(cost.shape(0), n, "cost must have one entry a row");
-  require_length(curvature.shape(0), n, "curvature must have one entry a row");
-  require_length(alpha.shape(0), n, "alpha must have one line a row");
+  require_length(y.shape(0), n, "y must have one entry per row");
+  require_length(cost.shape(0), n, "cost must have one entry per row");
+  require_length(curvature.shape(0), n, "curvature must have one entry per row");
+  require_length(alpha.shape(0), n, "alpha must have one line per row");
   require_length(random.shape(0), 4, "the random state is four words");
   require(n_classes >= 2, "at least two classes are needed");
   require(static_cast<int64_t>(v.shape(0)) == n_classes && static_cast<int64_t>(v.shape(1)) == d.design.n_blocks &&

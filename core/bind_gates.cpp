@@ -49,7 +49,7 @@ void bind_base(nb::module_& m, const char* name) {
                     "tile must have shape (n_rows, width)");
             require(static_cast<int64_t>(weight.shape(0)) == n && static_cast<int64_t>(weight.shape(1)) == gate.width,
                     "weight must have shape (n_rows, width)");
-            with_rows<T>(rows, gate.n_features,
+            with_rows<T>(rows, gate.n_features, gate.cost(),
                          [&](const auto& x) { code_all(gate, x, tile.data(), weight.data(), n_threads); });
           },
           nb::arg("rows"), nb::arg("tile").noconvert(), nb::arg("weight").noconvert(), nb::arg("n_threads") = 1);
@@ -84,7 +84,7 @@ void bind_softmax(nb::module_& m, const char* name) {
               Vector<const int32_t> leaf, bool inside) {
              const int64_t n_nodes = plane.shape(0), d = plane.shape(1), n_leaves = leaf.shape(0);
              require_tree(n_nodes, offset, log_prior, parent, leaf);
-             require_length(origin.shape(0), d, "origin must have one entry a feature");
+             require_length(origin.shape(0), d, "origin must have one entry per feature");
              new (self) SoftmaxGate<T>(plane.data(), offset.data(), origin.data(), log_prior.data(), parent.data(),
                                        leaf.data(), n_nodes, n_leaves, d, inside);
            },
@@ -102,8 +102,8 @@ void bind_gaussian(nb::module_& m, const char* name) {
              const Covariance kind = covariance_of(covariance);
              require(n >= 1, "at least one Gaussian is needed");
              require_length(factors.shape(0), n * (kind == Covariance::full ? d * d : kind == Covariance::diag ? d : 1),
-                            "factors must have a matrix, a vector or a number a tile");
-             require_length(log_weight.shape(0), n, "log_weight must have one entry a tile");
+                            "factors must have a matrix, a vector or a number per tile");
+             require_length(log_weight.shape(0), n, "log_weight must have one entry per tile");
              new (self) GaussianGate<T>(kind, means.data(), factors.data(), log_weight.data(), n, d);
            },
            nb::arg("covariance"), nb::arg("means"), nb::arg("factors"), nb::arg("log_weight"),
@@ -114,7 +114,8 @@ void bind_gaussian(nb::module_& m, const char* name) {
             require(static_cast<int64_t>(out.shape(0)) == rows.n_rows() &&
                         static_cast<int64_t>(out.shape(1)) == gate.n_tiles,
                     "out must have shape (n_rows, n_tiles)");
-            with_rows<T>(rows, gate.n_features, [&](const auto& x) { log_joint_all(gate, x, out.data(), n_threads); });
+            with_rows<T>(rows, gate.n_features, gate.cost(),
+                         [&](const auto& x) { log_joint_all(gate, x, out.data(), n_threads); });
           },
           nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
           "out[i, j] = log_weight_j - |F_j^T (x_i - mu_j)|^2 / 2");

@@ -75,7 +75,7 @@ void bind_mixture(nb::module_& m) {
                 "tiles must have shape (n_experts, n_outputs, n_features + 1)");
         require(static_cast<int64_t>(y.shape(0)) == n && static_cast<int64_t>(y.shape(1)) == n_outputs,
                 "y must have shape (n_rows, n_outputs)");
-        require_length(log_likelihood.shape(0), n, "log_likelihood must have one entry a row");
+        require_length(log_likelihood.shape(0), n, "log_likelihood must have one entry per row");
         const double bias = rows.visit([](const auto& x) { return x.bias; });
         const Experts experts{Planes(tiles.data(), n_experts * n_outputs, rows.n_features(), bias), n_experts,
                               n_outputs, label_weight};
@@ -93,7 +93,7 @@ void bind_mixture(nb::module_& m) {
       },
       nb::arg("rows"), nb::arg("gate").none(), nb::arg("given").none(), nb::arg("tiles"), nb::arg("y"),
       nb::arg("label_weight"), nb::arg("drop"), nb::arg("log_likelihood"), nb::arg("n_threads") = 1,
-      "Responsibilities of at least `drop`, as (pairs a row, expert, q); fills the rows' log likelihoods.");
+      "Responsibilities of at least `drop`, as (pairs per row, expert, q); fills the rows' log likelihoods.");
 
   m.def(
       "gate_slope",
@@ -101,14 +101,14 @@ void bind_mixture(nb::module_& m) {
          Vector<const double> q, Vector<const double> weight, Matrix<double> slope, int n_threads) {
         check_tree(rows, gate);
         const int64_t n = rows.n_rows(), n_pairs = expert.shape(0);
-        require_length(offsets.shape(0), n + 1, "offsets must have one entry a row, and one more");
+        require_length(offsets.shape(0), n + 1, "offsets must have one entry per row, and one more");
         require(offsets.data()[0] == 0 && offsets.data()[n] == n_pairs, "offsets must run from 0 to the number of pairs");
         for (int64_t i = 0; i < n; ++i)
           require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
         for (int64_t p = 0; p < n_pairs; ++p)
           require(expert.data()[p] >= 0 && expert.data()[p] < gate.tree.n_leaves, "an expert is out of range");
         require_length(q.shape(0), n_pairs, "q must have one entry a pair");
-        require_length(weight.shape(0), n, "weight must have one entry a row");
+        require_length(weight.shape(0), n, "weight must have one entry per row");
         require(static_cast<int64_t>(slope.shape(0)) == gate.tree.n_nodes &&
                     static_cast<int64_t>(slope.shape(1)) == rows.n_features() + 1,
                 "slope must have shape (n_nodes, n_features + 1)");

@@ -11,7 +11,7 @@ void bind_neighbors(nb::module_& m) {
          Vector<const double> cost, Vector<const double> norm, int64_t n_classes, int power, double tol,
          int64_t max_epochs, Vector<const uint64_t> seed, Matrix<double> out, int n_threads) {
         const int64_t n = rows.n_rows(), n_queries = queries.n_rows(), k = index.shape(1);
-        require_length(index.shape(0), n_queries, "index must have one line a query");
+        require_length(index.shape(0), n_queries, "index must have one line per query");
         require_length(label.shape(0), n, "label must have one entry a training row");
         require_length(cost.shape(0), n, "cost must have one entry a training row");
         require_length(norm.shape(0), n, "norm must have one entry a training row");

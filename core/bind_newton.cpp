@@ -1,5 +1,6 @@
 // Kernels of the second-order solver.
 #include "bind.hpp"
+#include "inverses.hpp"
 #include "newton.hpp"
 
 namespace svmosaic {
@@ -24,18 +25,26 @@ void bind_newton(nb::module_& m) {
   m.def(
       "respond",
       [](std::optional<Vector<const double>> center, Vector<const double> cost,
-         std::optional<Vector<const double>> threshold, Vector<const double> margin, double reach, Vector<double> alpha,
-         Vector<double> curvature, int n_threads, double scale) {
+         std::optional<Vector<const double>> threshold, Vector<double> margin, double reach, Vector<double> alpha,
+         Vector<double> curvature, int n_threads, double scale, std::optional<Vector<const double>> change,
+         double length) {
         const int64_t n = margin.shape(0);
         const Response response = make_response(center, cost, threshold, scale, n);
         require_length(alpha.shape(0), n, "alpha must have one entry per row");
         require_length(curvature.shape(0), n, "curvature must have one entry per row");
-        nb::gil_scoped_release release;
-        respond(response, n, margin.data(), reach, alpha.data(), curvature.data(), n_threads);
+        const double* moved = pointer(change, n, "change must have one entry per row");
+        ResponseSums sums;
+        {
+          nb::gil_scoped_release release;
+          sums = respond(response, n, margin.data(), moved, length, reach, alpha.data(), curvature.data(), n_threads);
+        }
+        return std::make_tuple(sums.loss, sums.dual, sums.proximal);
       },
-      nb::arg("center").none(), nb::arg("cost"), nb::arg("threshold").none(), nb::arg("margin"), nb::arg("reach"),
-      nb::arg("alpha").noconvert(), nb::arg("curvature").noconvert(), nb::arg("n_threads") = 1,
-      nb::arg("scale") = 1.0, "Duals that answer the margins in a proximal step, and where the clipping is idle.");
+      nb::arg("center").none(), nb::arg("cost"), nb::arg("threshold").none(), nb::arg("margin").noconvert(),
+      nb::arg("reach"), nb::arg("alpha").noconvert(), nb::arg("curvature").noconvert(), nb::arg("n_threads") = 1,
+      nb::arg("scale") = 1.0, nb::arg("change").none() = nb::none(), nb::arg("length") = 0.0,
+      "Duals that answer the margins, moved by length * change first, in a proximal step, and where the clipping is idle; "
+      "returns the losses, what the duals earn less what they pay, and sum_r (alpha_r - center_r)^2 / (scale * cost_r).");
 
   m.def(
       "pull",
@@ -53,20 +62,9 @@ void bind_newton(nb::module_& m) {
       "What the losses add to the slope along a direction.");
 
   m.def(
-      "proximal",
-      [](Vector<const double> center, Vector<const double> cost, Vector<const double> alpha, double scale) {
-        const int64_t n = alpha.shape(0);
-        const Response response = make_response(center, cost, std::nullopt, scale, n);
-        nb::gil_scoped_release release;
-        return proximal(response, n, alpha.data());
-      },
-      nb::arg("center"), nb::arg("cost"), nb::arg("alpha"), nb::arg("scale") = 1.0,
-      "sum_r (alpha_r - center_r)^2 / (scale * cost_r), over the rows that moved.");
-
-  m.def(
       "active_members",
       [](Vector<const double> curvature, std::optional<Vector<const int32_t>> order, Vector<const int64_t> bounds,
-         Vector<int32_t> members, Vector<int64_t> offsets) {
+         Vector<int32_t> members, Vector<int64_t> offsets, int n_threads) {
         const int64_t n = curvature.shape(0), n_tiles = static_cast<int64_t>(bounds.shape(0)) - 1;
         require_length(members.shape(0), n, "members must have room for every row");
         require(n_tiles >= 1 && bounds.data()[0] == 0 && bounds.data()[n_tiles] == n,
@@ -74,17 +72,14 @@ void bind_newton(nb::module_& m) {
         for (int64_t k = 0; k < n_tiles; ++k)
           require(bounds.data()[k] <= bounds.data()[k + 1], "bounds must not decrease");
         require_length(offsets.shape(0), n_tiles + 1, "offsets must be as long as bounds");
-        if (order) {
-          require_length(order->shape(0), n, "order must have one entry per row");
-          for (int64_t p = 0; p < n; ++p)
-            require(order->data()[p] >= 0 && order->data()[p] < n, "order is out of range");
-        }
+        if (order) require_length(order->shape(0), n, "order must have one entry per row");
         nb::gil_scoped_release release;
         return active_members(curvature.data(), order ? order->data() : nullptr, bounds.data(), n_tiles, members.data(),
-                              offsets.data());
+                              offsets.data(), n_threads);
       },
       nb::arg("curvature"), nb::arg("order").none(), nb::arg("bounds"), nb::arg("members").noconvert(),
-      nb::arg("offsets").noconvert(), "Rows with curvature, tile by tile, and where each tile's begin; their number.");
+      nb::arg("offsets").noconvert(), nb::arg("n_threads") = 1,
+      "Rows with curvature, tile by tile, and where each tile's begin; their number.");
 
   m.def(
       "tile_hessians",
@@ -96,8 +91,6 @@ void bind_newton(nb::module_& m) {
                 "offsets must run from 0 to the number of members");
         for (int64_t k = 0; k < n_tiles; ++k)
           require(offsets.data()[k] <= offsets.data()[k + 1], "offsets must not decrease");
-        for (size_t i = 0; i < members.shape(0); ++i)
-          require(members.data()[i] >= 0 && members.data()[i] < d.design.n_rows, "a member is out of range");
         require_length(weight.shape(0), d.design.n_rows, "weight must have one entry per row");
         require(static_cast<int64_t>(out.shape(0)) == n_tiles && static_cast<int64_t>(out.shape(1)) == size &&
                     static_cast<int64_t>(out.shape(2)) == size,
@@ -105,12 +98,26 @@ void bind_newton(nb::module_& m) {
         check_design(rows, d);
         nb::gil_scoped_release release;
         rows.visit([&](const auto& x) {
-          tile_hessians(x, d.design.index, members.data(), offsets.data(), n_tiles, weight.data(), out.data(),
+          tile_hessians(x, d.design, members.data(), offsets.data(), n_tiles, weight.data(), out.data(),
                         n_threads);
         });
       },
       nb::arg("rows"), nb::arg("design"), nb::arg("members"), nb::arg("offsets"), nb::arg("weight"), nb::arg("out").noconvert(),
       nb::arg("n_threads") = 1, "out[k] = sum of weight_r (x_r, bias)(x_r, bias)^T over the members of tile k.");
+
+  m.def(
+      "tile_inverses",
+      [](Array<const double, nb::ndim<3>> matrices, double scale, Array<double, nb::ndim<3>> out, int n_threads) {
+        const int64_t n_tiles = matrices.shape(0), size = matrices.shape(1);
+        require(static_cast<int64_t>(matrices.shape(2)) == size, "matrices must be square");
+        require(static_cast<int64_t>(out.shape(0)) == n_tiles && static_cast<int64_t>(out.shape(1)) == size &&
+                    static_cast<int64_t>(out.shape(2)) == size,
+                "out must have the shape of matrices");
+        nb::gil_scoped_release release;
+        tile_inverses(matrices.data(), n_tiles, size, scale, out.data(), n_threads);
+      },
+      nb::arg("matrices"), nb::arg("scale"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
+      "out[k] = (I + scale * matrices[k])^-1, NaN where that is not positive definite.");
 }
 
 }  // namespace svmosaic

@@ -40,7 +40,7 @@ DesignHandle make_design(const RowsHandle& rows, Matrix<const int32_t> block, st
     require(static_cast<int64_t>(coef->shape(0)) == n && static_cast<int64_t>(coef->shape(1)) == width,
             "coef and block must have the same shape");
   if (index) {
-    require(static_cast<int64_t>(index->shape(0)) == n, "index must have one entry a row of block");
+    require(static_cast<int64_t>(index->shape(0)) == n, "index must have one entry per row of block");
     for (int64_t i = 0; i < n; ++i)
       require(index->data()[i] >= 0 && index->data()[i] < rows.n_rows(), "a row index is out of range");
   } else {
@@ -81,8 +81,8 @@ void bind_rows(nb::module_& m) {
       "margins",
       [](const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y, Matrix<const double> v,
          Vector<double> out, int n_threads) {
-        require_length(y.shape(0), d.design.n_rows, "y must have one entry a row");
-        require_length(out.shape(0), d.design.n_rows, "out must have one entry a row");
+        require_length(y.shape(0), d.design.n_rows, "y must have one entry per row");
+        require_length(out.shape(0), d.design.n_rows, "out must have one entry per row");
         check_weights(rows, d, v);
         nb::gil_scoped_release release;
         rows.visit([&](const auto& x) { margins(x, d.design, y.data(), v.data(), out.data(), n_threads); });
@@ -94,8 +94,8 @@ void bind_rows(nb::module_& m) {
       "accumulate",
       [](const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y, Vector<const double> weight,
          Matrix<double> out, int n_threads) {
-        require_length(y.shape(0), d.design.n_rows, "y must have one entry a row");
-        require_length(weight.shape(0), d.design.n_rows, "weight must have one entry a row");
+        require_length(y.shape(0), d.design.n_rows, "y must have one entry per row");
+        require_length(weight.shape(0), d.design.n_rows, "weight must have one entry per row");
         check_weights(rows, d, out);
         nb::gil_scoped_release release;
         rows.visit([&](const auto& x) { accumulate(x, d.design, y.data(), weight.data(), out.data(), n_threads); });

@@ -86,7 +86,7 @@ void bind_precision(nb::module_& m, const char* name) {
             require(static_cast<int64_t>(out.shape(0)) == rows.n_rows() &&
                         static_cast<int64_t>(out.shape(1)) == tiles.n_outputs,
                     "out must have shape (n_rows, n_outputs)");
-            with_rows<T>(rows, tiles.n_inputs(),
+            with_rows<T>(rows, tiles.n_inputs(), self.gate->cost() + tiles.cost(self.gate->width),
                          [&](const auto& x) { score_all(*self.gate, tiles, x, out.data(), n_threads); });
           },
           nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
@@ -94,7 +94,7 @@ void bind_precision(nb::module_& m, const char* name) {
       .def(
           "score_row",
           [](Scorer<T>& self, nb::ndarray<const T, nb::ndim<1>, nb::device::cpu> row, Vector<double> out) {
-            require_length(out.shape(0), self.tiles.n_outputs, "out must have one entry an output");
+            require_length(out.shape(0), self.tiles.n_outputs, "out must have one entry per output");
             self.on_row(row, [&](const std::vector<double>& scores) {
               std::copy(scores.begin(), scores.end(), out.data());
               return 0;
@@ -122,7 +122,7 @@ void bind_precision(nb::module_& m, const char* name) {
              std::optional<Matrix<const double>> weight, Matrix<double> out, int n_threads) {
             const Tiles<T>& tiles = self.tiles;
             const int64_t n = rows.n_rows(), width = tile.shape(1);
-            require_length(tile.shape(0), n, "tile must have one line a row");
+            require_length(tile.shape(0), n, "tile must have one line per row");
             if (weight)
               require(static_cast<int64_t>(weight->shape(0)) == n && static_cast<int64_t>(weight->shape(1)) == width,
                       "tile and weight must have the same shape");
@@ -130,7 +130,7 @@ void bind_precision(nb::module_& m, const char* name) {
               require(tile.data()[i] >= 0 && tile.data()[i] < tiles.n_tiles, "a tile is out of range");
             require(static_cast<int64_t>(out.shape(0)) == n && static_cast<int64_t>(out.shape(1)) == tiles.n_outputs,
                     "out must have shape (n_rows, n_outputs)");
-            with_rows<T>(rows, tiles.n_inputs(), [&](const auto& x) {
+            with_rows<T>(rows, tiles.n_inputs(), tiles.cost(width), [&](const auto& x) {
               score_all(tiles, x, tile.data(), weight ? weight->data() : nullptr, width, out.data(), n_threads);
             });
           },

@@ -12,7 +12,7 @@
 // Those below their bound are the m with D_m = B_m + q C_m > beta; as the bounds sum to c_r,
 // beta = (sum of their D_m - q c_r) / their number: take the D_m from the largest down until the next is not above beta.
 //
-// With V tied to a, the duality gap is a sum of non-negative terms, one a row,
+// With V tied to a, the duality gap is a sum of non-negative terms, one per row,
 //   P - D = sum_r  c_r (max_m G_m - G_y) + sum_m a_rm G_m .
 // Crammer and Singer, JMLR 2002; Keerthi et al., KDD 2008.
 #pragma once

@@ -25,7 +25,7 @@ struct Gate {
   };
 
   int64_t n_tiles, n_features;
-  int64_t width;   // (tile, weight) pairs a row
+  int64_t width;   // (tile, weight) pairs per row
   bool posterior;  // the pairs are all tiles in their order, and many weights may be zero
 
   Gate(int64_t n_tiles, int64_t n_features, int64_t width, bool posterior = false)

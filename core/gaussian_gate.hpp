@@ -3,7 +3,7 @@
 //   g_j(x) = pi_j N(x; mu_j, Sigma_j) / p(x) ,     Sigma_j^-1 = F_j F_j^T ,
 //
 // from log joint_j = log pi_j + log det F_j - |F_j^T (x - mu_j)|^2 / 2, in double precision whatever that of the rows.
-// F is a matrix, a vector (the inverse standard deviations) or a number a tile.
+// F is a matrix, a vector (the inverse standard deviations) or a number per tile.
 #pragma once
 
 #include <algorithm>

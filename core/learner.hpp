@@ -30,7 +30,6 @@
 #include "panels.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
-#include "team.hpp"
 
 namespace svmosaic {
 

@@ -3,6 +3,7 @@
 
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of svmosaic: rows, block designs, dual descent, second-order kernels, scoring.";
+  svmosaic::bind_pool(m);
   svmosaic::bind_rows(m);
   svmosaic::bind_pieces(m);
   svmosaic::bind_descent(m);

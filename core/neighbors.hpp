@@ -1,6 +1,6 @@
-// Many small linear SVMs, one (or one a class) for each query, on the query's nearest training rows.
+// Many small linear SVMs, one (or one per class) for each query, on the query's nearest training rows.
 //
-// A query whose neighbors are of one class needs no SVM. Of two classes it needs one, of more one a class, against the
+// A query whose neighbors are of one class needs no SVM. Of two classes it needs one, of more one per class, against the
 // rest. Scores of the classes present are those of the SVMs; a class that is absent is put one below the lowest
 // of them, and at most at -1.
 // Every problem starts its own random numbers from the same seed: a query's answer depends neither on the
@@ -85,7 +85,7 @@ SmallReport solve_small_problem(const Rows& x, const Design& design, Loss loss, 
   return report;
 }
 
-// Scores of one query from its neighbors, training rows `index`; scores has one entry a class (one for two classes).
+// Scores of one query from its neighbors, training rows `index`; scores has one entry per class (one for two classes).
 template <class Rows>
 SmallReport score_query(const Rows& x, const Rows& queries, int64_t q, const int32_t* index, int64_t k,
                         const int32_t* label, const double* cost, const double* norm, int64_t n_classes, Loss loss,

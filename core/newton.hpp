@@ -1,5 +1,5 @@
 // Kernels of the second-order solver: the dual point reached by a step, the slope along a direction,
-// and one curvature matrix a tile.
+// and one curvature matrix per tile.
 //
 // In a proximal step around the duals `center`, with step size sigma_r = scale * c_r, a row of the loss with p = 1 answers
 // to its margin with
@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -53,42 +54,79 @@ auto visit(const Response& response, const Visit& visit) {
   return visit(Answer<false, false>{response});
 }
 
+// What the rows add to the certificate of a response: their losses, what their duals earn and pay (D(alpha) but for the
+// weights), and sum_r (alpha_r - center_r)^2 / sigma_r, twice the proximal term.
+struct ResponseSums {
+  double loss = 0, dual = 0, proximal = 0;
+};
+
+// Sums are kept apart by row modulo this, for the vector units; it fixes the order of addition.
+constexpr int kSums = 16;
+// Rows of four arrays or more count as so many values: a piece is read from a cache.
+constexpr int64_t kResponseValues = 16;
+
 // alpha_r = a_r(m_r); curvature_r = sigma_r where the clipping is idle or a margin `reach` away from idle, else 0.
 // A reach above zero counts the rows that a step would soon run into, and so shortens it where they matter.
-template <class Answer>
-SVMOSAIC_CLONES void respond_piece(const Answer& answer, const double* margin, double reach, Piece piece, double* alpha,
-                                   double* curvature) {
-  for (int64_t r = piece.begin; r < piece.end; ++r) {
-    const double sigma = answer.of.sigma(r), a = answer.free(r, margin[r]), clipped = answer.clip(r, a);
+template <bool kProximal, bool kThreshold>
+SVMOSAIC_CLONES ResponseSums respond_piece(const Answer<kProximal, kThreshold>& answer, const double* margin, double reach,
+                                           Piece piece, double* alpha, double* curvature) {
+  double loss[kSums] = {}, dual[kSums] = {}, proximal[kSums] = {};
+  const auto row = [&](int64_t r, int t) {
+    const double cost = answer.of.cost[r], sigma = answer.of.sigma(r), threshold = kThreshold ? answer.of.threshold[r] : 1;
+    const double a = answer.free(r, margin[r]), clipped = answer.clip(r, a);
+    const double slack = margin[r] < threshold ? threshold - margin[r] : 0;
+    // Where a row costs nothing its dual is zero, and stays so.
+    const double divisor = sigma > 0 ? sigma : 1;
+    if constexpr (kProximal) {
+      const double moved = clipped - answer.of.center[r];
+      loss[t] += cost * slack;
+      dual[t] += threshold * clipped;
+      proximal[t] += moved * moved / divisor;
+    } else {
+      loss[t] += cost * slack * slack;
+      dual[t] += threshold * clipped - clipped * clipped / (4 * (cost > 0 ? cost : 1));
+    }
     alpha[r] = clipped;
     curvature[r] = std::fabs(a - clipped) <= reach * sigma ? sigma : 0;
+  };
+  int64_t r = piece.begin;
+  for (; r + kSums <= piece.end; r += kSums)
+    for (int t = 0; t < kSums; ++t) row(r + t, t);
+  for (int t = 0; r < piece.end; ++r, ++t) row(r, t);
+  ResponseSums sums;
+  for (int t = 0; t < kSums; ++t) {
+    sums.loss += loss[t];
+    sums.dual += dual[t];
+    sums.proximal += proximal[t];
   }
+  return sums;
 }
 
-inline void respond(const Response& response, int64_t n, const double* margin, double reach, double* alpha,
-                    double* curvature, int n_threads) {
-  const int64_t n_pieces = pieces_of(n, 4);
+// The margins move by length * change (null: not at all) first.
+inline ResponseSums respond(const Response& response, int64_t n, double* margin, const double* change, double length,
+                            double reach, double* alpha, double* curvature, int n_threads) {
+  const int64_t n_pieces = pieces_of(n, kResponseValues);
+  std::vector<ResponseSums> partial(n_pieces);
   visit(response, [&](auto answer) {
-    parallel_for(n_pieces, n_threads,
-                 [&](int64_t t) { respond_piece(answer, margin, reach, Piece(n, n_pieces, t), alpha, curvature); });
+    parallel_for(n_pieces, n_threads, [&](int64_t t) {
+      const Piece piece(n, n_pieces, t);
+      if (change) axpy(length, change + piece.begin, margin + piece.begin, piece.end - piece.begin);
+      partial[t] = respond_piece(answer, margin, reach, piece, alpha, curvature);
+    });
   });
-}
-
-// sum_r (alpha_r - center_r)^2 / sigma_r, over rows that cost something: twice the proximal term
-inline double proximal(const Response& response, int64_t n, const double* alpha) {
-  double sum = 0;
-  for (int64_t r = 0; r < n; ++r) {
-    const double moved = alpha[r] - response.center[r];
-    if (moved != 0) sum += moved * moved / response.sigma(r);
+  ResponseSums sums;
+  for (const ResponseSums& part : partial) {
+    sums.loss += part.loss;
+    sums.dual += part.dual;
+    sums.proximal += part.proximal;
   }
-  return sum;
+  return sums;
 }
 
 template <class Answer>
 SVMOSAIC_CLONES double pull_of_piece(const Answer& answer, const double* margin, const double* change, double step,
                                      Piece piece) {
   const auto term = [&](int64_t r) { return answer.clip(r, answer.free(r, margin[r] + step * change[r])) * change[r]; };
-  constexpr int kSums = 16;  // sums of their own, for the vector units; their number fixes the order of addition
   double sums[kSums] = {};
   int64_t r = piece.begin;
   for (; r + kSums <= piece.end; r += kSums)
@@ -102,7 +140,7 @@ SVMOSAIC_CLONES double pull_of_piece(const Answer& answer, const double* margin,
 // sum_r a_r(m_r + step * change_r) * change_r: what the losses add to the slope along a direction
 inline double pull(const Response& response, int64_t n, const double* margin, const double* change, double step,
                    int n_threads) {
-  const int64_t n_pieces = pieces_of(n, 4);
+  const int64_t n_pieces = pieces_of(n, kResponseValues);
   std::vector<double> partial(n_pieces);
   visit(response, [&](auto answer) {
     parallel_for(n_pieces, n_threads, [&](int64_t t) {
@@ -116,18 +154,33 @@ inline double pull(const Response& response, int64_t n, const double* margin, co
 
 // The rows with curvature, tile by tile: `order` (null: the identity) holds the rows of tile k at [bounds[k], bounds[k+1]).
 inline int64_t active_members(const double* curvature, const int32_t* order, const int64_t* bounds, int64_t n_tiles,
-                              int32_t* members, int64_t* offsets) {
-  int64_t n = 0;
-  for (int64_t k = 0; k < n_tiles; ++k) {
-    offsets[k] = n;
-    for (int64_t p = bounds[k]; p < bounds[k + 1]; ++p) {
-      const int32_t r = order ? order[p] : static_cast<int32_t>(p);
-      members[n] = r;
-      n += curvature[r] != 0;
+                              int32_t* members, int64_t* offsets, int n_threads) {
+  const int64_t n = bounds[n_tiles], n_pieces = pieces_of(n, kResponseValues);
+  const auto row = [&](int64_t p) { return order ? order[p] : static_cast<int32_t>(p); };
+  std::vector<int64_t> begin(n_pieces + 1, 0);
+  parallel_for(n_pieces, n_threads, [&](int64_t t) {
+    const Piece piece(n, n_pieces, t);
+    int64_t count = 0;
+    for (int64_t p = piece.begin; p < piece.end; ++p) {
+      if (row(p) < 0 || row(p) >= n) throw std::invalid_argument("order is out of range");
+      count += curvature[row(p)] != 0;
     }
-  }
-  offsets[n_tiles] = n;
-  return n;
+    begin[t + 1] = count;
+  });
+  for (int64_t t = 0; t < n_pieces; ++t) begin[t + 1] += begin[t];
+  parallel_for(n_pieces, n_threads, [&](int64_t t) {
+    const Piece piece(n, n_pieces, t);
+    int64_t at = begin[t], k = std::lower_bound(bounds, bounds + n_tiles, piece.begin) - bounds;
+    for (int64_t p = piece.begin; p < piece.end; ++p) {
+      for (; k < n_tiles && bounds[k] == p; ++k) offsets[k] = at;
+      if (at == begin[t + 1]) continue;  // what follows in `members` is another piece's
+      members[at] = row(p);
+      at += curvature[row(p)] != 0;
+    }
+  });
+  // Tiles without rows at the end begin where all rows do.
+  for (int64_t k = n_tiles; k >= 0 && bounds[k] == n; --k) offsets[k] = begin[n_pieces];
+  return begin[n_pieces];
 }
 
 // ---- S += panel^T panel, lower triangle by tiles of kTileRows x kTileColumns ---------------------
@@ -190,7 +243,7 @@ inline bool scatter_update(const Rows& x, int64_t i, double weight, int64_t stri
 
 // hessians[k] = sum over the rows `members[offsets[k] .. offsets[k+1])` of weight_r (x_r, bias)(x_r, bias)^T
 template <class Rows>
-void tile_hessians(const Rows& x, const int32_t* index, const int32_t* members, const int64_t* offsets,
+void tile_hessians(const Rows& x, const Design& design, const int32_t* members, const int64_t* offsets,
                    int64_t n_tiles, const double* weight, double* hessians, int n_threads) {
   const int64_t size = x.n_features + 1, stride = padded(size);
   constexpr int64_t kPanel = 128;
@@ -202,7 +255,7 @@ void tile_hessians(const Rows& x, const int32_t* index, const int32_t* members, 
   std::vector<Chunk> chunks;
   for (int64_t k = 0; k < n_tiles; ++k) {
     const int64_t n = offsets[k + 1] - offsets[k];
-    const int64_t n_chunks = std::max<int64_t>(1, std::min<int64_t>(8, n / (8 * stride + 1024)));
+    const int64_t n_chunks = std::max<int64_t>(1, std::min<int64_t>(64, n / (8 * stride + 1024)));
     for (int64_t t = 0; t < n_chunks; ++t) {
       const Piece piece(n, n_chunks, t);
       chunks.push_back({k, offsets[k] + piece.begin, offsets[k] + piece.end});
@@ -217,7 +270,9 @@ void tile_hessians(const Rows& x, const int32_t* index, const int32_t* members, 
     for (int64_t p = chunk.begin; p < chunk.end;) {
       int64_t n = 0;
       for (; n < kPanel && p < chunk.end; ++p) {
-        const int64_t r = members[p], i = index ? index[r] : r;
+        const int64_t r = members[p];
+        if (r < 0 || r >= design.n_rows) throw std::invalid_argument("a member is out of range");
+        const int64_t i = design.row(r);
         if constexpr (!kPlain<Rows>)
           if (scatter_update(x, i, weight[r], stride, entries, partial[t].data())) continue;
         x.unpack(i, std::sqrt(weight[r]), panel.data() + n++ * stride);

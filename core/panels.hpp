@@ -27,7 +27,7 @@ struct Panels {
 
   static constexpr int64_t kVector = 64 / static_cast<int64_t>(sizeof(T));
 
-  // From M with `stride` numbers a row.
+  // From M with `stride` numbers per row.
   static Panels pack(const T* matrix, int64_t n, int64_t n_features, int64_t stride) {
     Panels p;
     p.n = n;
@@ -103,7 +103,7 @@ inline void multiply_by_panels(const T* const* x, int64_t n, const Panels<T>& pa
   }
 }
 
-// out[r] = M x_r for n dense rows given by their addresses; out has panels.padded() numbers a row.
+// out[r] = M x_r for n dense rows given by their addresses; out has panels.padded() numbers per row.
 template <class T>
 inline void multiply_dense(const T* const* x, int64_t n, const Panels<T>& panels, T* const* out) {
   if (panels.lanes == Panels<T>::kVector)

@@ -1,49 +1,195 @@
-// A loop over independent tasks on short-lived threads.
+// Loops over independent tasks on several threads.
 //
-// Threads are started for the call and joined before it returns: a few tens of microseconds, paid
-// only where there is work for them, and nothing is left running for a later fork to trip over.
-// Tasks write to places of their own and are cut by the size of the problem, never by the number of
-// threads, so the result has the same bits whatever `n_threads` is.
+// Tasks write to places of their own and are cut by the size of the problem, never by the number of threads, so the result
+// has the same bits whatever that is. A `Pool` is shared by all that work on one call: each of its threads may run
+// loops, and those that have nothing of their own to do help with the loops of the others. Seven outputs on sixteen
+// threads are seven loops at a time, with sixteen threads in them. No thread outlives the call that started it, so that
+// nothing is left running for a later fork to trip over.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace svmosaic {
 
+// Tells the processor that a thread waits in a loop.
+inline void relax() {
+#if defined(__GNUC__) && defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+class Pool {
+ public:
+  // A thread between `enter` and `leave` has work of its own; the pool serves as long as there is one.
+  void enter() { n_working_.fetch_add(1); }
+  void leave() {
+    n_working_.fetch_sub(1);
+    announce();
+  }
+
+  // task(t) for t in [0, n_tasks), on this thread and those that serve; returns when all are done.
+  template <class Task>
+  void run(int64_t n_tasks, const Task& task) {
+    if (n_tasks <= 1) {
+      for (int64_t t = 0; t < n_tasks; ++t) task(t);
+      return;
+    }
+    Loop loop{[](const void* task, int64_t t) { (*static_cast<const Task*>(task))(t); }, &task, n_tasks};
+    {
+      Guard guard(open_lock_);
+      open_.push_back(&loop);
+    }
+    announce();
+    work(loop);
+    {
+      Guard guard(open_lock_);
+      open_.erase(std::find(open_.begin(), open_.end(), &loop));
+    }
+    // Nobody can join any more; those inside are at their last tasks.
+    for (int spins = 0; loop.n_helpers.load(std::memory_order_acquire) > 0; ++spins)
+      spins < kSpins ? relax() : std::this_thread::yield();
+    if (loop.error) std::rethrow_exception(loop.error);
+  }
+
+  // Help with loops until no thread has work of its own.
+  void serve() {
+    while (true) {
+      const int64_t seen = n_announced_.load();
+      if (Loop* loop = join()) {
+        work(*loop);
+        loop->n_helpers.fetch_sub(1, std::memory_order_release);
+      } else if (n_working_.load() == 0) {
+        return;
+      } else {
+        wait(seen);
+      }
+    }
+  }
+
+  // The pool whose loops the calling thread takes part in, or null.
+  static Pool*& current() {
+    static thread_local Pool* pool = nullptr;
+    return pool;
+  }
+
+ private:
+  struct Loop {
+    void (*call)(const void*, int64_t);
+    const void* task;
+    int64_t n_tasks;
+    std::atomic<int64_t> next{0}, n_helpers{0};
+    std::atomic<bool> failed{false};
+    std::exception_ptr error{};
+
+    Loop(void (*call)(const void*, int64_t), const void* task, int64_t n_tasks)
+        : call(call), task(task), n_tasks(n_tasks) {}
+  };
+
+  // What it guards takes less time than putting a thread to sleep.
+  struct Guard {
+    std::atomic_flag& lock;
+    explicit Guard(std::atomic_flag& lock) : lock(lock) {
+      for (int spins = 0; lock.test_and_set(std::memory_order_acquire); ++spins)
+        spins < kSpins ? relax() : std::this_thread::yield();
+    }
+    ~Guard() { lock.clear(std::memory_order_release); }
+  };
+
+  // Looks out for another loop before a thread goes to sleep, some tens of microseconds: waking up takes as long.
+  static constexpr int kSpins = 1000;
+
+  static void work(Loop& loop) {
+    try {
+      for (int64_t t; (t = loop.next.fetch_add(1, std::memory_order_relaxed)) < loop.n_tasks;) loop.call(loop.task, t);
+    } catch (...) {
+      if (!loop.failed.exchange(true)) loop.error = std::current_exception();
+      loop.next.store(loop.n_tasks, std::memory_order_relaxed);
+    }
+  }
+
+  // The open loop with the fewest helpers, joined; null if no task is left anywhere.
+  Loop* join() {
+    Guard guard(open_lock_);
+    Loop* best = nullptr;
+    for (Loop* loop : open_)
+      if (loop->next.load(std::memory_order_relaxed) < loop->n_tasks && (!best || loop->n_helpers < best->n_helpers))
+        best = loop;
+    if (best) best->n_helpers.fetch_add(1, std::memory_order_relaxed);
+    return best;
+  }
+
+  void announce() {
+    n_announced_.fetch_add(1);
+    if (n_sleeping_.load() == 0) return;
+    { std::lock_guard<std::mutex> lock(mutex_); }  // whoever is about to sleep does so before the call
+    wake_.notify_all();
+  }
+
+  void wait(int64_t seen) {
+    for (int spins = 0; spins < kSpins; ++spins) {
+      if (n_announced_.load(std::memory_order_relaxed) != seen) return;
+      relax();
+    }
+    n_sleeping_.fetch_add(1);
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      wake_.wait(lock, [&] { return n_announced_.load() != seen; });
+    }
+    n_sleeping_.fetch_sub(1);
+  }
+
+  std::atomic_flag open_lock_ = ATOMIC_FLAG_INIT;
+  std::vector<Loop*> open_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<int64_t> n_working_{0}, n_sleeping_{0}, n_announced_{0};
+};
+
+// A pool for the loops of the calling thread, with threads that it starts and joins: worth it for many short loops.
+class Team {
+ public:
+  explicit Team(int n_threads) {
+    pool_.enter();
+    others_.reserve(std::max(0, n_threads - 1));
+    try {
+      for (int i = 1; i < n_threads; ++i) others_.emplace_back([this] { pool_.serve(); });
+    } catch (const std::system_error&) {
+      // No room for another thread: those that run share the tasks.
+    }
+  }
+  ~Team() {
+    pool_.leave();
+    for (auto& thread : others_) thread.join();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  template <class Task>
+  void run(int64_t n_tasks, const Task& task) {
+    pool_.run(n_tasks, task);
+  }
+
+ private:
+  Pool pool_;
+  std::vector<std::thread> others_;
+};
+
+// One loop: on the pool of the calling thread, if it is in one, else on `n_threads` threads of its own.
 template <class Task>
 void parallel_for(int64_t n_tasks, int n_threads, const Task& task) {
+  if (Pool* pool = Pool::current()) return pool->run(n_tasks, task);
   const int64_t n_workers = std::min<int64_t>(n_threads, n_tasks);
-  if (n_workers <= 1) {
-    for (int64_t t = 0; t < n_tasks; ++t) task(t);
-    return;
-  }
-  std::atomic<int64_t> next{0};
-  std::atomic<bool> failed{false};
-  std::exception_ptr error;
-  auto work = [&] {
-    try {
-      for (int64_t t; (t = next.fetch_add(1)) < n_tasks;) task(t);
-    } catch (...) {
-      if (!failed.exchange(true)) error = std::current_exception();
-      next.store(n_tasks);
-    }
-  };
-  std::vector<std::thread> others;
-  others.reserve(n_workers - 1);
-  try {
-    for (int64_t i = 1; i < n_workers; ++i) others.emplace_back(work);
-  } catch (const std::system_error&) {
-    // No room for another thread: those that run share the tasks.
-  }
-  work();
-  for (auto& thread : others) thread.join();
-  if (error) std::rethrow_exception(error);
+  if (n_workers > 1) return Team(static_cast<int>(n_workers)).run(n_tasks, task);
+  for (int64_t t = 0; t < n_tasks; ++t) task(t);
 }
 
 // [begin, end) of piece `t` when `n` items are cut into `n_pieces` of nearly equal length.

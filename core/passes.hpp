@@ -55,7 +55,7 @@ void accumulate(const Rows& x, const Design& design, const int8_t* y, const doub
   const int64_t size = design.n_blocks * (x.n_features + 1);
   // As many partial sums as keep their memory below that of the rows themselves.
   const int64_t n_pieces = std::max<int64_t>(
-      1, std::min<int64_t>({16, pieces_of(x, design), design.n_rows * design.width / (4 * design.n_blocks)}));
+      1, std::min<int64_t>({64, pieces_of(x, design), design.n_rows * design.width / (4 * design.n_blocks)}));
   std::memset(v, 0, size * sizeof(double));
   if (n_pieces == 1) return accumulate_piece(x, design, y, weight, Piece(design.n_rows, 1, 0), v);
   std::vector<double> partial(n_pieces * size, 0.0);

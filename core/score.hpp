@@ -62,7 +62,7 @@ struct Tiles {
   std::vector<double> constant;  // [tile][output]: what a tile adds that sees nothing
   std::vector<T> intercept;      // [seeing tile][output]
   Panels<T> all;                 // every (seeing tile, output) in one matrix, if some rows may need it
-  // For tile by tile, one of the two: a matrix a tile; plain [seeing tile][output][feature].
+  // For tile by tile, one of the two: a matrix per tile; plain [seeing tile][output][feature].
   std::vector<Panels<T>> panels;
   std::vector<T> coef;
   std::optional<Curves<T>> curves;  // if there are none, tiles are linear in the rows
@@ -115,7 +115,7 @@ struct Tiles {
     }
   }
 
-  // Multiply-adds of whole vectors a row, with what finding a pair and adding up a dot product cost beside
+  // Multiply-adds of whole vectors per row, with what finding a pair and adding up a dot product cost beside
   // them, measured on a server of 2023.
   static constexpr double kPair = 12, kDot = 12;
 
@@ -426,9 +426,10 @@ void score_row(const Gate<T>* gate, const Tiles<T>& tiles, const T* data, RowScr
 template <class MakeScratch, class Block>
 void for_blocks(int64_t n_rows, int64_t cost, int64_t block_rows, int n_threads, const MakeScratch& make_scratch,
                 const Block& block) {
-  const int64_t n_pieces =
-      n_threads <= 1 ? 1 : std::min({pieces_of(n_rows, cost), 4 * int64_t{n_threads}, n_rows / 96 + 1});
-  parallel_for(n_pieces, n_threads, [&](int64_t t) {
+  // A thread has four pieces or more, so that starting it pays.
+  const int64_t n_workers = std::min<int64_t>(n_threads, pieces_of(n_rows, cost) / 4);
+  const int64_t n_pieces = n_workers <= 1 ? 1 : std::min(4 * n_workers, n_rows / 96 + 1);
+  parallel_for(n_pieces, static_cast<int>(n_workers), [&](int64_t t) {
     const Piece piece(n_rows, n_pieces, t);
     if (piece.begin == piece.end) return;
     auto scratch = make_scratch(std::min(block_rows, piece.end - piece.begin));

@@ -2,7 +2,7 @@
 SVM, Gaussian mixture, and the ground between them
 ==================================================
 
-Figures 1 and 2 of Deselaers, Heigold and Ney (ICPR 2008): one Gaussian a class, three SVMs of which the first has
+Figures 1 and 2 of Deselaers, Heigold and Ney (ICPR 2008): one Gaussian per class, three SVMs of which the first has
 learned the noise, and their fusion, which smooths the boundary as the weight of the SVM falls.
 
 Needs the extra ``plot``. Run it with a folder to write the pictures to:
@@ -48,7 +48,7 @@ def figure_1(plt, X, y):
     for mean, color in zip(mixture.means_, ("tab:blue", "tab:red"), strict=True):
         axes[0].plot(*(mean + ellipse).T, color=color)
         axes[0].plot(*mean, "*", color=color, markeredgecolor="white", markersize=12)
-    axes[0].set_title("one Gaussian a class")
+    axes[0].set_title("one Gaussian per class")
     for axis, gamma in zip(axes[1:], GAMMAS, strict=True):
         svm = SVC(C=10, gamma=gamma).fit(X, y)
         shade(axis, svm, X, y)

@@ -8,7 +8,7 @@ Two spirals (20 experts) and a circle in a square (4) for `MixtureSVC`, two sine
 
     python examples/mixture_toys.py [folder]
 
-writes one PNG a toy, and prints the accuracy at each of the three iterations.
+writes one PNG per toy, and prints the accuracy at each of the three iterations.
 """
 
 import sys

@@ -227,14 +227,14 @@ ALL = ("two", "many-weights", "two-csr-weights", "many-csr-float32")
 BOTH = ("two", "many")
 VALUES = ("values", "pairs-weights", "values-csr-weights", "pairs-csr-float32")
 MODELS = {
-    "LinearSVC": (LinearSVC(random_state=0), ALL),  # with the tolerance that users get
+    "LinearSVC": (LinearSVC(tol=1e-4, random_state=0), ALL),  # a tolerance as users have it
     "LinearSVC-hinge-dual": (LinearSVC(solver="dual", **EXACT), ALL),
     "LinearSVC-hinge-newton": (LinearSVC(solver="newton", **EXACT), ALL),
     "LinearSVC-squared_hinge-dual": (LinearSVC(loss="squared_hinge", solver="dual", **EXACT), ALL),
     "LinearSVC-squared_hinge-newton": (LinearSVC(loss="squared_hinge", solver="newton", **EXACT), ALL),
-    "LinearSVC-hinge-sgd": (LinearSVC(solver="sgd", max_iter=20, random_state=0), ALL),
+    "LinearSVC-hinge-sgd": (LinearSVC(solver="sgd", tol=1e-4, max_iter=20, random_state=0), ALL),
     "LinearSVC-squared_hinge-sgd": (
-        LinearSVC(loss="squared_hinge", solver="sgd", max_iter=20, random_state=0), ("two",)),
+        LinearSVC(loss="squared_hinge", solver="sgd", tol=1e-4, max_iter=20, random_state=0), ("two",)),
     "LinearSVC-balanced": (LinearSVC(class_weight="balanced", fit_intercept=False, **EXACT), BOTH),
     "LinearSVC-temperature": (LinearSVC(calibration="temperature", **EXACT), ("two",)),
     "KMeansSVC": (KMeansSVC(4, **EXACT), ALL),
@@ -255,7 +255,7 @@ MODELS = {
     "LocallyLinearSVC-feature_map-features": (
         LocallyLinearSVC(feature_map=Nystroem(n_components=8, gamma=0.1, random_state=0), code_space="features",
                          **LOCAL, **EXACT), ("two",)),
-    "LocallyLinearSVC-sgd": (LocallyLinearSVC(solver="sgd", max_iter=10, random_state=0, **LOCAL), BOTH),
+    "LocallyLinearSVC-sgd": (LocallyLinearSVC(solver="sgd", tol=1e-3, max_iter=10, random_state=0, **LOCAL), BOTH),
     "LocallyLinearSVC-sigmoid": (LocallyLinearSVC(calibration="sigmoid", **LOCAL, **EXACT), BOTH),
     "LocalCodingSVC": (LocalCodingSVC(**LOCAL, **EXACT), ALL),
     "LocalCodingSVC-squared_hinge": (LocalCodingSVC(loss="squared_hinge", **LOCAL, **EXACT), ("two",)),
@@ -299,7 +299,8 @@ MODELS = {
     "KMeansSVR": (KMeansSVR(4, **EXACT), VALUES),
     "ClusteredSVR": (ClusteredSVR(4, **EXACT), VALUES),
     "LocallyLinearSVR": (LocallyLinearSVR(**LOCAL, **EXACT), VALUES),
-    "LocallyLinearSVR-sgd": (LocallyLinearSVR(solver="sgd", max_iter=10, random_state=0, **LOCAL), ("values",)),
+    "LocallyLinearSVR-sgd": (
+        LocallyLinearSVR(solver="sgd", tol=1e-3, max_iter=10, random_state=0, **LOCAL), ("values",)),
     "LearnedGateSVR": (LearnedGateSVR(**LEARNED), VALUES),
     "LearnedGateSVR-polish": (
         LearnedGateSVR(loss="epsilon_insensitive", polish=True, tol=1e-10, **LEARNED), ("values",)),
@@ -317,7 +318,7 @@ PARTITIONED = {
     ),
 }
 STREAMED = {
-    "LocallyLinearSVC": LocallyLinearSVC(random_state=0, **LOCAL),
+    "LocallyLinearSVC": LocallyLinearSVC(tol=1e-3, random_state=0, **LOCAL),
     "LearnedGateSVC": LearnedGateSVC(**LEARNED),
 }
 

@@ -122,7 +122,7 @@ LABELS = {
 
 @st.composite
 def targets(draw, n):
-    """Labels of any type for n rows; one row a class, a lone row of a class, or balanced."""
+    """Labels of any type for n rows; one row per class, a lone row of a class, or balanced."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_classes = draw(st.integers(2, min(4, n)))
     kind = draw(st.sampled_from(["balanced", "lone", "sorted"]))

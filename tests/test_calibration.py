@@ -9,7 +9,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import log_loss
+from sklearn.metrics import get_scorer, log_loss
+from sklearn.model_selection import TunedThresholdClassifierCV
 
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
 from svmosaic.calibration import METHODS, fit_calibration
@@ -135,3 +136,13 @@ def test_without_calibration_there_is_no_predict_proba():
         LinearSVC(calibration="platt").fit(X, y)
     with pytest.raises(ValueError, match="at least two of each class, but class '1' has 1"):
         LinearSVC(calibration="sigmoid").fit(X[:11], [0] * 10 + [1])
+
+
+def test_scorers_and_thresholds_of_scikit_learn_take_the_column_of_the_positive_class():
+    X, y = noisy_set(2)
+    base = LinearSVC(tol=1e-2, calibration="sigmoid", random_state=0).fit(X, y)
+    assert base.predict_proba.__name__ == "predict_proba"
+    found = get_scorer("neg_brier_score")(base, X, y)
+    assert found == pytest.approx(-np.mean((base.predict_proba(X)[:, 1] - y) ** 2))
+    tuned = TunedThresholdClassifierCV(base, scoring="f1", cv=3).fit(X, y)
+    assert set(tuned.predict(X)) <= {0, 1}

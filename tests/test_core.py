@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 import textwrap
+import threading
 
 import needs
 import numpy as np
@@ -266,6 +267,85 @@ def test_response_is_the_clipped_step(threshold):
     assert_array_equal(curvature, np.where(slack >= -0.5, scale * cost, 0.0))
     expected = np.clip(center + scale * cost * (slack - 0.3 * change), 0, cost) @ change
     assert_allclose(_core.pull(center, cost, threshold, margin, change, 0.3, scale=scale), expected)
+
+
+@pytest.mark.parametrize("threshold", [None, np.random.RandomState(1).uniform(-1, 2, 200)])
+def test_response_returns_the_sums_of_the_certificate(threshold):
+    """Of both losses, at margins that moved along a direction; rows without cost add nothing."""
+    rng = np.random.RandomState(0)
+    cost, scale = np.where(rng.uniform(size=200) < 0.1, 0.0, rng.uniform(0.1, 2, 200)), 0.7
+    center = rng.uniform(0, 1, 200) * cost
+    start, change = rng.uniform(-1, 3, 200), rng.standard_normal(200)
+    wanted = start + 0.25 * change
+    t = 1.0 if threshold is None else threshold
+    for power, around in ((1, center), (2, None)):
+        margin, alpha, curvature = start.copy(), np.empty(200), np.empty(200)
+        sums = _core.respond(around, cost, threshold, margin, 0.0, alpha, curvature, 1, scale, change, 0.25)
+        assert_allclose(margin, wanted, rtol=1e-13)
+        divisor = np.where(cost > 0, cost, 1.0)
+        assert_allclose(sums[0], cost @ np.maximum(t - wanted, 0) ** power)
+        assert_allclose(sums[1], np.sum(t * alpha) - (power == 2) * np.sum(alpha**2 / (4 * divisor)))
+        assert_allclose(sums[2], (power == 1) * np.sum((alpha - center) ** 2 / (scale * divisor)), atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 55])
+def test_inverses_of_tiles(size):
+    rng = np.random.RandomState(0)
+    roots = rng.standard_normal((3, size, size + 2))
+    matrices, inverse = roots @ roots.transpose(0, 2, 1), np.empty((3, size, size))
+    _core.tile_inverses(matrices, 0.3, inverse, 2)
+    assert_allclose(inverse @ (np.eye(size) + 0.3 * matrices), np.tile(np.eye(size), (3, 1, 1)), atol=1e-10)
+    matrices[1] *= -1.0
+    _core.tile_inverses(matrices, 100.0, inverse)
+    assert np.isnan(inverse[1]).all()
+    assert np.isfinite(inverse[[0, 2]]).all()
+
+
+def test_active_members_of_many_rows():
+    """More rows than one piece has, tiles without rows in between and at the end."""
+    rng = np.random.RandomState(0)
+    n = 70_000
+    tile, curvature = rng.choice([0, 2, 3], n), np.where(rng.uniform(size=n) < 0.7, 0.0, 1.0)
+    order = np.argsort(tile, kind="stable").astype(np.int32)
+    bounds = np.searchsorted(tile[order], np.arange(7)).astype(np.int64)
+    wanted = order[curvature[order] != 0]
+    for n_threads in (1, 3):
+        members, offsets = np.full(n, -1, np.int32), np.full(7, -1)
+        found = _core.active_members(curvature, order, bounds, members, offsets, n_threads)
+        assert_array_equal(members[:found], wanted)
+        assert_array_equal(offsets, np.searchsorted(tile[wanted], np.arange(7)))
+    with pytest.raises(ValueError, match="order is out of range"):
+        _core.active_members(curvature, order + np.int32(1), bounds, members, offsets)
+
+
+def test_a_pool_serves_until_nobody_works():
+    """Threads that serve help with the loops of those at work, and return when these have left."""
+    n = 200_000
+    rows = _core.Rows.dense(np.ones((n, 8)), 1.0)
+    pool, found = _core.Pool(), []
+    barrier = threading.Barrier(5)
+
+    def work():
+        out = np.empty(n)
+        with pool:
+            barrier.wait()
+            for _ in range(20):
+                _core.squared_norms(rows, out)
+            found.append(out)
+
+    def serve():
+        barrier.wait()
+        pool.serve()
+
+    threads = [threading.Thread(target=target) for target in (work, work, serve, serve)]
+    for thread in threads:
+        thread.start()
+    barrier.wait()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert len(found) == 2
+    assert all((out == 9.0).all() for out in found)
 
 
 @needs.linux

@@ -2,11 +2,15 @@
 
 import doctest
 import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import needs
 import pytest
-from pages import DOCS, blocks_of, examples_of, run_blocks
+from pages import DOCS, ROOT, blocks_of, examples_of, run_blocks
 
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))
 # Run by a test of their own, with what they need.
@@ -44,11 +48,24 @@ def test_blocks_run(name, tmp_path, monkeypatch):
     run_blocks(name)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_links_lead_somewhere(name):
-    text = re.sub(r"```.*?```", "", (DOCS / name).read_text(), flags=re.S)
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-        assert "://" in target or (DOCS / target).exists(), f"{name} links to {target}"
+def prose(path):
+    return re.sub(r"```.*?```", "", path.read_text(), flags=re.S)
+
+
+def anchors(path):
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#{1,4} (.+)$", prose(path), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", prose(path)):
+        if "://" in target:
+            continue
+        page = path.parent / target if target else path
+        assert page.exists(), f"{path.name} links to {target}"
+        assert not anchor or anchor in anchors(page), f"{path.name} links to {target}#{anchor}"
 
 
 @pytest.mark.parametrize(("page", "test"), ELSEWHERE.items())
@@ -62,7 +79,61 @@ def test_every_page_is_in_the_contents():
     assert {page.removesuffix(".md") for page in PAGES} - {"index"} <= set(contents)
 
 
-def test_every_public_name_is_in_the_reference():
-    import svmosaic
+def documented():
+    """What the reference lists: dotted name to object."""
+    found, module = {}, ""
+    for line in (DOCS / "api.md").read_text().splitlines():
+        if match := re.fullmatch(r"\.\. currentmodule:: (\S+)", line):
+            module = match[1]
+        elif match := re.fullmatch(r"   ([\w.]+)", line):
+            *packages, name = f"{module}.{match[1]}".split(".")
+            found[".".join([*packages, name])] = getattr(import_module(".".join(packages)), name)
+    return found
 
-    assert set(svmosaic.__all__) <= set((DOCS / "api.md").read_text().split())
+
+@pytest.mark.parametrize(
+    "name", ["", ".dask", ".datasets", ".densities", ".display", ".experiments", ".interpretation"]
+)
+def test_every_public_name_is_in_the_reference(name):
+    module = import_module(f"svmosaic{name}")
+    listed = list(documented().values())
+    public = [n for n in module.__all__ if callable(getattr(module, n))]
+    assert not [n for n in public if not any(getattr(module, n) is one for one in listed)]
+
+
+def test_every_exception_is_in_the_reference():
+    defined = {
+        match[1]
+        for path in (ROOT / "src").rglob("*.py")
+        for match in re.finditer(r"^class (\w+)\(\w*(?:Error|Exception|Warning)\):", path.read_text(), re.M)
+    } - {"Terminated"}  # a signal on its way to the command line
+    assert defined <= {name.rpartition(".")[2] for name in documented()}
+
+
+def test_every_command_is_on_its_page():
+    from svmosaic.cli import COMMANDS
+
+    assert set(COMMANDS) <= set(re.findall(r"`(\w+)`", (DOCS / "cli.md").read_text()))
+
+
+def test_public_classes_and_functions_refer_to_others():
+    """Estimators, displays and functions name what is near them."""
+    import svmosaic
+    from svmosaic import display, interpretation
+
+    silent = [
+        name
+        for module in (svmosaic, display, interpretation)
+        for name in module.__all__
+        if "See Also\n" not in getattr(module, name).__doc__
+    ]
+    assert not silent
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("sphinx_copybutton") is None, reason="needs the extra docs")
+def test_the_site_is_built_without_a_warning(tmp_path):
+    """Its examples run, its links lead somewhere, and it needs no network."""
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q"]
+    run = subprocess.run([*command, str(DOCS), str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr

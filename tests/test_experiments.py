@@ -160,7 +160,7 @@ def test_images_come_from_a_folder_or_a_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="neither a folder"):
         image_set(str(tmp_path / "nowhere"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="one a class"):
+    with pytest.raises(ValueError, match="one per class"):
         image_set(str(tmp_path / "empty"))
 
 

@@ -22,7 +22,7 @@ KINDS = [(c, p) for c in ("spherical", "diag", "full") for p in ("all", "class",
 
 
 def problem(seed=0, n=240, d=3, n_classes=3):
-    """Overlapping blobs, two a class, on features of very different scale and place."""
+    """Overlapping blobs, two per class, on features of very different scale and place."""
     X, which = make_blobs(n, d, centers=2 * n_classes, cluster_std=2.0, random_state=seed)
     return X * np.array([1.0, 100.0, 0.01])[:d] + np.array([0.0, 1e3, -5.0])[:d], which % n_classes
 

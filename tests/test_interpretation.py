@@ -12,7 +12,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, TreeSVC
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier, TreeSVC
 from svmosaic.gates.trees import Condition
 from svmosaic.interpretation import describe_regions, effects, importances
 from svmosaic.interpretation.regions import find_regions
@@ -210,3 +210,15 @@ def test_a_summary_has_the_words():
     words = describe_regions(model, X, None)
     assert sorted(table["rule"]) == sorted(words["rule"])
     assert all(rule.count("x0") == 1 for rule in table["rule"])  # the other column hardly matters to distances
+
+
+def test_the_front_door_says_its_regions_in_words():
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame({"age": rng.uniform(20, 70, 600).round(), "town": rng.choice(["north", "south"], 600)})
+    y = np.where((frame["age"] > 45) == (frame["town"] == "north"), "yes", "no")
+    model = MosaicClassifier(2.0, families=["clustered"], blend=False, random_state=0, n_jobs=1).fit(frame, y)
+    table = model.regions_
+    assert any("age" in rule or "town" in rule for rule in table["rule"])
+    expected = model.summarise_regions(frame, y)
+    assert table["rule"].tolist() == expected["rule"].tolist()
+    assert np.array_equal(table["covers"], expected["covers"], equal_nan=True)

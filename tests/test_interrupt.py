@@ -214,9 +214,13 @@ GRID = """
 TUNE = """
     import os, sys
     import numpy as np
-    from svmosaic.cli import main, tune  # imported, so that the interrupt meets the search
+    from svmosaic.cli import main
     rng = np.random.RandomState(0)
     os.chdir({folder!r})
+    # A short run first, so that the interrupt meets the search and no import: Python ends by the signal, whoever caught
+    # it, if it came while a module made a class from text, as dataclasses do.
+    np.savez("rows.npz", X=rng.standard_normal((60, 2)), y=np.arange(60) % 3)
+    assert main(["tune", "rows.npz", "-o", "model.svmosaic", "--budget", "1", "--quiet", "--jobs", "1"]) == 0
     np.savez("rows.npz", X=rng.standard_normal((20_000, 20)), y=rng.randint(3, size=20_000))
     open("model.svmosaic", "w").write("the last one")
     print("start", flush=True)

@@ -59,12 +59,10 @@ def test_curves_are_drawn():
         assert (page.IMAGES / page.picture(part.removesuffix(" curve"))).exists()
 
 
-def test_targets_are_judged_by_the_mean():
+def test_runs_that_kept_no_polished_tiles_are_not_called_polished():
     page = script("learned_page")
-    record = {"model": "learnt", "tiles": 32, "train_rows": 1, "fit_seconds": 1, "row_microseconds": 1}
-    records = [record | {"accuracy": accuracy} for accuracy in (98.5, 98.9)]
-    first, second, *_ = page.targets({"ijcnn1": {"records": records}})
-    assert first.endswith("learnt 98.70 (reached)")
-    assert second.endswith("no run stored")
-    records[1]["accuracy"] = 98.6
-    assert next(iter(page.targets({"ijcnn1": {"records": records}}))).endswith("learnt 98.55 (not reached)")
+    text = "\n".join(page.parts(page.stored("learned")))
+    assert "they were kept in 0 of 10 runs" in text
+    assert "learnt" not in text
+    assert ", polished" not in text
+    assert "covtype, class 2 against the rest" in text

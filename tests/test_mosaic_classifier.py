@@ -18,9 +18,12 @@ from sklearn.preprocessing import StandardScaler
 
 import svmosaic
 from svmosaic import LinearSVC, MosaicClassifier
+from svmosaic._validation import validate_training
 from svmosaic.datasets import make_xor
 from svmosaic.gates import SeveralGates
-from svmosaic.search import choice, rungs, trials
+from svmosaic.search import choice, climb, rungs, trials
+from svmosaic.search.candidates import Candidate
+from svmosaic.search.judge import ClassJudge
 from svmosaic.search.leaderboard import Leaderboard
 
 FREE = {"time_budget": None, "random_state": 0}
@@ -363,6 +366,7 @@ def test_a_blend_that_would_be_too_large_is_cut(noisy, monkeypatch):
 
 def test_a_last_fit_without_time_keeps_the_model_that_was_judged(monkeypatch, noisy):
     monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
+    monkeypatch.setattr(rungs, "RARE", 0)
     monkeypatch.setattr(choice, "SAFETY", 1e9)
     X, y = noisy
     model = MosaicClassifier(2.0, blend=False, families=("linear", "local"), random_state=0).fit(X, y)
@@ -373,7 +377,50 @@ def test_a_last_fit_without_time_keeps_the_model_that_was_judged(monkeypatch, no
 
 def test_models_that_take_too_much_memory_are_let_go(monkeypatch, noisy):
     monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
+    monkeypatch.setattr(rungs, "RARE", 0)
     kept = MosaicClassifier(**QUICK).fit(*noisy)
     monkeypatch.setattr(trials, "MOST_BYTES", 0)
     again = MosaicClassifier(**QUICK).fit(*noisy)  # chosen parts are fitted anew
     assert_array_equal(again.decision_function(noisy[0]), kept.decision_function(noisy[0]))
+
+
+def test_a_last_rung_without_time_leaves_the_rungs_below(monkeypatch):
+    """On a machine that is busy with other things, nothing may be affordable on all rows."""
+    for name, rows in {"CROSS_VALIDATED": 1000, "FIRST_RUNG": 200}.items():
+        monkeypatch.setattr(rungs, name, rows)
+    monkeypatch.setattr(climb, "MANY_ROWS", 1000)
+    monkeypatch.setattr(climb.Search, "_affords", lambda self, candidate, rung, share: rung.n_rows < 1000)
+    monkeypatch.setattr(climb.Search, "_fewer_rows", lambda self, candidate, rung, until: None)
+    X, y = make_xor(2000, random_state=0)
+    model = MosaicClassifier(3.0, families=("linear", "local"), random_state=0).fit(X, y)
+    assert max(line["rows"] for line in model.leaderboard_) < 1000
+    assert model.score(X, y) > 0.9
+
+
+def test_models_that_learn_more_from_more_rows_come_first(monkeypatch, noisy):
+    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
+    monkeypatch.setattr(rungs, "RARE", 0)
+    X, target = validate_training(LinearSVC(), *noisy)
+    judge = ClassJudge(X, target, "accuracy")
+    search = climb.Search(
+        X, noisy[1], judge, None, rungs.folds_of(target, 0.2, np.random.RandomState(0)), most_tiles=100, budget=None,
+        seed=0, n_jobs=1, say=print, watch=print,
+    )  # fmt: skip
+    families = ["linear", "clustered", "local", "trees", "learned"]
+    search.trials = [trials.Trial(Candidate(f, C=1.0), 0, 60, 1, loss=0.4, score=0.8) for f in families]
+    assert [c.family for c in search._survivors(0)][1:] == families[:0:-1]  # after the baseline
+    # Two rungs tell what the family's usual slope did not.
+    search.trials += [
+        trials.Trial(Candidate(f, C=1.0), 1, 240, 1, loss=0.4 - 0.01 * (f == "trees"), score=0.8) for f in families
+    ]
+    assert search._survivors(1)[1].family == "trees"
+
+
+def test_a_rare_class_is_judged_by_all_its_rows(monkeypatch):
+    for name, value in {"CROSS_VALIDATED": 300, "RARE_CROSS_VALIDATED": 2000, "RARE": 50}.items():
+        monkeypatch.setattr(rungs, name, value)
+    rng, X = np.random.RandomState(0), np.zeros((1000, 1))
+    for n_rare, n_held_out in ((40, 1000), (60, 200)):
+        _, target = validate_training(LinearSVC(), X, np.arange(1000) < n_rare)
+        folds = rungs.folds_of(target, 0.2, rng)
+        assert len(np.unique(np.concatenate([held for _, held in folds]))) == n_held_out

@@ -71,6 +71,8 @@ def test_numbers_beside_the_printed_ones(store):
     assert "80.20 ± 0.28 (80.10, +0.10)" in text
     assert "The linear SVM is within 0.3 points of the printed figure on digits." in text
     assert "is ahead of ours on digits (by 6.50)" in text
+    assert "In 1 of the 1 comparisons below, a kernel SVM" in text
+    assert "by 6.50 points in the median" in text
     assert "1.50 points short of the printed 90.00. The printed figure is of another planet." in text
     assert 'class="below"' in html_report([TABLE], store)
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 
 import svmosaic
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
+from svmosaic import ClusteredSVC, KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
 
 X, Y = make_classification(600, 8, n_informative=5, n_classes=3, random_state=0)
 MODELS = [
@@ -111,6 +111,29 @@ def test_same_bits_for_one_and_two_threads_again_and_from_a_file(model, tmp_path
     assert_array_equal(two.decision_function(X), scores)
     two.save(tmp_path / "model.svmosaic")
     assert_array_equal(svmosaic.load(tmp_path / "model.svmosaic").decision_function(X), scores)
+
+
+LARGE = [
+    LinearSVC(solver="newton", random_state=0),
+    LinearSVC(solver="newton", loss="squared_hinge", random_state=0),
+    KMeansSVC(24, tol=1e-2, random_state=0),
+    ClusteredSVC(24, solver="newton", tol=1e-2, random_state=0),
+    LocallyLinearSVC(24, n_neighbors=4, tol=0.1, random_state=0),
+    LearnedGateSVC(24, max_iter=1, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", LARGE, ids=repr)
+def test_same_bits_for_any_number_of_threads_of_many_rows(model):
+    """Rows enough for several pieces of every pass, a sample for the start, and k-means in the core."""
+    X, y = make_classification(40_000, 10, n_informative=5, n_classes=3, n_clusters_per_class=1, random_state=0)
+    X = X.astype(np.float32)
+    first = clone(model).set_params(n_jobs=1).fit(X, y)
+    for n_jobs in (2, 4):
+        other = clone(model).set_params(n_jobs=n_jobs).fit(X, y)
+        assert_array_equal(other.mosaic_.coef, first.mosaic_.coef)
+        assert_array_equal(other.mosaic_.intercept, first.mosaic_.intercept)
+        assert_array_equal(other.predict(X[:500]), first.predict(X[:500]))
 
 
 def _fit_and_score(model):

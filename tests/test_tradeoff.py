@@ -116,7 +116,7 @@ def test_bad_input_is_named(arguments, message):
 
 def test_panels_side_by_side(tmp_path):
     panels = {f"set {k}": records(k)[:5] for k in range(3)}
-    figure = draw_panels(panels, cost="batch_microseconds", cost_name="microseconds a row")
+    figure = draw_panels(panels, cost="batch_microseconds", cost_name="microseconds per row")
     assert [ax.get_title() for ax in figure.axes[:3]] == list(panels)
     figure.savefig(tmp_path / "chart.svg", dpi=60)
     assert (tmp_path / "chart.svg").stat().st_size > 1000

@@ -97,6 +97,25 @@ int main() {
   for (auto& caller : callers) caller.join();
   for (const auto& other : found) expect(other == one, "callers at once see other bits");
 
+  // Callers that share a pool, with two threads that only help.
+  Pool pool;
+  std::vector<std::thread> members;
+  std::vector<std::vector<double>> shared(3);
+  std::atomic<int> n_entered{0};
+  for (int t = 0; t < 3; ++t)
+    members.emplace_back([&, t] {
+      pool.enter();
+      ++n_entered;
+      Pool::current() = &pool;
+      shared[t] = everything(data, data.dense(), gate, bank, 2);
+      pool.leave();
+      pool.serve();
+    });
+  while (n_entered < 3) std::this_thread::yield();
+  for (int t = 0; t < 2; ++t) members.emplace_back([&] { pool.serve(); });
+  for (auto& member : members) member.join();
+  for (const auto& other : shared) expect(other == one, "callers of one pool see other bits");
+
   // A task that throws is rethrown in the caller, after the others have ended.
   bool thrown = false;
   try {

@@ -47,9 +47,9 @@ class Explanation:
     r"""The scores of some rows, taken apart.
 
     Output c of row i is :math:`\sum_a g_{ia} \, \text{link}(m_{iac})` with the margins
-    :math:`m_{iac} = \sum_f w_f x_{if} + b` of the tiles that spoke. With the identity link the score is linear around
-    the row and `contributions` plus `intercept` sum to it. With the vote link the `votes` sum to it, and each tile's
-    `tile_contributions` and `tile_intercept` sum to its margin.
+    :math:`m_{iac} = \sum_f w_f x_{if} + b` of the tiles that answered. With the identity link the score is linear
+    around the row and `contributions` plus `intercept` sum to it. With the vote link the `votes` sum to it, and each
+    tile's `tile_contributions` and `tile_intercept` sum to its margin.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Explanation:
         What `decision_function` says; of a regressor, what `predict` says. Everything here is then in the units of y.
     link : {"identity", "vote", "posterior"}
     output_names : list of str
-        The class that a positive score speaks for.
+        The class that a positive score stands for.
     feature_names : list of str
     offset : ndarray of shape (n_outputs,) or float
         What is added to every score and belongs to no tile: of a regressor, the mean of y. It counts as intercept.
@@ -129,7 +129,7 @@ class Explanation:
             )
 
     def tiles(self) -> Table:
-        """One line for each row, output and tile that spoke: weight, margin, and what it added to the score."""
+        """One line for each row, output and tile that answered: weight, margin, and what it added to the score."""
         i, a, c = np.nonzero((self.weight != 0)[:, :, None] & np.ones(len(self.output_names), dtype=bool))
         return Table(
             {
@@ -344,6 +344,7 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=
             **({"gate": mosaic.gate.gate_of_tile} if isinstance(mosaic.gate, SeveralGates) else {}),
             **head.region_columns(counts),
             "strongest features": np.array(strongest),
+            **{key: counts[key] for key in ("rule", "covers", "pure") if key in counts},
         }
     )
 

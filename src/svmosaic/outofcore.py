@@ -55,8 +55,8 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
     chunk_rows : int, optional
         Rows at a time; None for 64 MB of float32. A row group of a Parquet file is never cut.
     scratch : path, optional
-        Where a temporary folder is made for labels, codes and duals: some 30 bytes a row, 8 more an output with the
-        hinge, 12 more a neighbor of local codes. None for the system's.
+        Where a temporary folder is made for labels, codes and duals: some 30 bytes per row, 8 more per output with the
+        hinge, 12 more per neighbor of local codes. None for the system's.
 
     Returns
     -------

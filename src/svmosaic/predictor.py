@@ -16,7 +16,7 @@ _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 class BasePredictor:
     """One row or a batch: what a compiled model does with its scores.
 
-    Rows are not searched for NaN or infinity, and feature names are not looked at: what the scikit-learn estimator
+    Rows are not searched for NaN or infinity, and feature names are not checked: what the scikit-learn estimator
     checks on each call, the caller answers for. Calls may come from many threads at once. Pickles hold plain arrays.
 
     A subclass has `_scores(X, n_threads)` of shape (n_rows, n_outputs), one row being a batch of one, and calls

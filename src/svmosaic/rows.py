@@ -13,7 +13,7 @@ WORK_A_CALL = 1e9
 
 
 def row_blocks(n_rows: int, work: float) -> list[slice]:
-    """Slices of the rows that the core may take at once, for so many multiplications a row."""
+    """Slices of the rows that the core may take at once, for so many multiplications per row."""
     size = max(1, int(WORK_A_CALL / max(1.0, work)))
     return [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
 

@@ -11,15 +11,15 @@ from svmosaic.atomic import Terminated, terminated_by_exception
 # Each module has `add_arguments(parser)` and `run(options)`, which returns the exit code (None for success). Only the
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
 COMMANDS = {
-    "demo": "train on bundled data beside scikit-learn, and print one table",
-    "reproduce": "run the tables and figures of the papers, and write them beside the printed numbers",
+    "demo": "train on bundled data next to scikit-learn's models, and print one table",
+    "reproduce": "run the tables and figures of the papers, and write them next to the printed numbers",
     "datasets": "list the data sets, and where they are or would come from",
-    "bench": "measure the models beside what one might pick instead, on data sets or on a table",
-    "train": "fit a model to a table, say how good it is on rows held out, and write it to a file",
+    "bench": "compare the models with others, on data sets or on a table",
+    "train": "fit a model to a table, report its quality on held-out rows, and write it to a file",
     "tune": "search for the best model within a time budget, and write it to a file",
     "predict": "classify the rows of a table by a model",
-    "score": "say how good a model is on the labelled rows of a table",
-    "inspect": "show what is in a model: its regions, or why a row is classified so",
+    "score": "report the quality of a model on the labeled rows of a table",
+    "inspect": "show what is in a model: its regions, or the reasons for one prediction",
     "export": "write a model as ONNX, C or JavaScript",
     "playground": "write a page to draw points in and watch mosaics learn them",
 }

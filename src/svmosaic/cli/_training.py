@@ -1,4 +1,4 @@
-"""What `train` and `tune` share: arguments, and a model judged beside a linear SVM, fitted to all rows and written."""
+"""What `train` and `tune` share: arguments, and a model compared with a linear SVM, fitted to all rows and written."""
 
 from pathlib import Path
 from time import perf_counter
@@ -67,7 +67,7 @@ def common_parameters(estimator_type, options) -> dict:
 
 
 def train(options, table, kind, parameters, started, *, seconds=None, extra=None, found_by=None):
-    """Judge a model beside a linear SVM, fit it to all rows, write it, and say so.
+    """Compare a model with a linear SVM, fit it to all rows, write it, and say so.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def train(options, table, kind, parameters, started, *, seconds=None, extra=None
     if table.is_judged:
         with table.rows("train") as fit:
             model = fit(kind(**parameters), "training", seconds)
-            linear = fit(baseline(**common_parameters(baseline, options)), "a linear SVM beside it")
+            linear = fit(baseline(**common_parameters(baseline, options)), "a linear SVM to compare with")
         scores = table.judged(model, linear)
     with table.rows("all") as fit:
         pipeline = fit(kind(**parameters), "fitting to all rows", seconds)

@@ -1,4 +1,4 @@
-"""`svmosaic bench`: our models beside what one might pick instead, in one run."""
+"""`svmosaic bench`: our models compared with others, in one run."""
 
 import json
 import sys
@@ -9,8 +9,8 @@ from svmosaic.cli._io import add_table_options, check_file, duration, read_optio
 from svmosaic.cli._tasks import add_task_argument, decide_task
 
 COSTS = {
-    "batch": ("batch_microseconds", "microseconds a row, all rows at once"),
-    "row": ("row_microseconds", "microseconds a row, given alone"),
+    "batch": ("batch_microseconds", "microseconds per row, all rows at once"),
+    "row": ("row_microseconds", "microseconds per row, given alone"),
     "fit": ("fit_seconds", "seconds to fit"),
     "bytes": ("n_bytes", "bytes of the model"),
 }

@@ -1,11 +1,11 @@
-"""`svmosaic demo`: the estimators beside scikit-learn's on bundled data."""
+"""`svmosaic demo`: the estimators next to scikit-learn's on bundled data."""
 
 import pickle
 from time import perf_counter
 
 NEXT = """MosaicClassifier and MosaicRegressor choose among the others by themselves, here within 8 s.
 Next, with a table of your own:
-  svmosaic train data.csv --label COLUMN -o my.model      fit, and judge beside a linear SVM
+  svmosaic train data.csv --label COLUMN -o my.model      fit, and compare with a linear SVM
   svmosaic predict my.model new.csv -o out.csv            predict classes or values
   svmosaic inspect my.model --html report.html            see the regions
   svmosaic export my.model --format c -o my_model.c       run it anywhere"""

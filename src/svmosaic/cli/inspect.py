@@ -151,7 +151,7 @@ def _row(model, options):
         for a in order
         if account.weight[0, a] != 0
     ]
-    lines.append(f"score of {facts['score_of']}: {facts['score']:+.4g}, the sum of the tiles that spoke:")
+    lines.append(f"score of {facts['score_of']}: {facts['score']:+.4g}, the sum over the tiles that answered:")
     lines += [f"  tile {t['tile']:>4}: weight {t['weight']:.3f}, adds {t['vote']:+.4g}" for t in facts["tiles"]]
     subject = Subject(model, row)
     parts, rest, heading = _parts(account, order[0], output)

@@ -24,7 +24,7 @@ def add_arguments(parser):
     )
     parser.add_argument("--proba", action="store_true", help="add a column with the probability of each class")
     add_threshold(parser)
-    parser.add_argument("--explain", action="store_true", help="add the tiles that spoke and the strongest features")
+    parser.add_argument("--explain", action="store_true", help="add the tiles that answered and the strongest features")
     parser.add_argument("--top", type=int, default=3, help="how many tiles and features --explain names (3)")
     parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="copy a column over (repeatable)")
     parser.add_argument("--keep-all", action="store_true", help="copy all columns over")

@@ -1,4 +1,4 @@
-"""`svmosaic reproduce`: the tables and figures of the papers, beside our numbers."""
+"""`svmosaic reproduce`: the tables and figures of the papers, next to our numbers."""
 
 import os
 import sys

@@ -13,7 +13,7 @@ class Coupling:
 
     .. math:: W_k = \text{own} \cdot V_k + \sum_s \text{shared}_{ks} V_{K+s} ,
 
-    so that :math:`\tfrac12\lVert V\rVert^2` penalises the tiles by :math:`\tfrac12 \mathrm{tr}(W^T G^{-1} W)`
+    so that :math:`\tfrac12\lVert V\rVert^2` penalizes the tiles by :math:`\tfrac12 \mathrm{tr}(W^T G^{-1} W)`
     with :math:`G = \text{own}^2 I + \text{shared}\,\text{shared}^T`: diagonal plus low rank.
 
     Attributes

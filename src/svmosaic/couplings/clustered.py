@@ -12,7 +12,7 @@ GROUPS = ("relaxed", "hard")
 
 @dataclass(frozen=True)
 class ClusteredTasks:
-    r"""Finds the coupling under which tiles (tasks) form groups, given their weights W, one line a tile.
+    r"""Finds the coupling under which tiles (tasks) form groups, given their weights W, one line per tile.
 
     The penalty is
 
@@ -29,7 +29,7 @@ class ClusteredTasks:
     Attributes
     ----------
     groups : {"relaxed", "hard"} or None
-        None: no groups, the penalty is beta |W|^2 and the tiles are independent.
+        None: no groups, the penalty is :math:`\beta \lVert W \rVert^2` and the tiles are independent.
     n_groups : int
         The number of groups r.
     alpha : float

@@ -21,8 +21,8 @@ from svmosaic.partitions import fit
 _DOC = """{name} over Dask collections.
 
     The model, its parameters and its fitted attributes are those of `svmosaic.{name}`, fitted to the same objective
-    with the same certificate (`dual_gap_`). Rows stay on the workers; centres, weights, gradients and one small
-    matrix a tile travel. The solver is always the distributed Newton method, so `solver` must be "auto"; `n_jobs` is
+    with the same certificate (`dual_gap_`). Rows stay on the workers; centers, weights, gradients and one small
+    matrix per tile travel. The solver is always the distributed Newton method, so `solver` must be "auto"; `n_jobs` is
     not used: each worker works on its partitions. Where a worker is lost, Dask makes its partitions again from the
     collection and the fit goes on; where it cannot, `WorkerLostError` names the worker.
 
@@ -38,7 +38,7 @@ _DOC = """{name} over Dask collections.
     local_ : svmosaic.{name}
         The fitted ordinary estimator. Its attributes are also found here.
     rounds_ : list of Round
-        What travelled: the function, the bytes sent to each worker and the bytes each partition returned.
+        What traveled: the function, the bytes sent to each worker and the bytes each partition returned.
     """
 
 _LEARNED_DOC = """{name} over Dask collections.

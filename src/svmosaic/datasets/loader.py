@@ -17,7 +17,7 @@ from svmosaic.datasets.sources import SceneFiles, download_path
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """A set that is in no place that was looked at."""
+    """A set that is in none of the places that were searched."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def load(name, *, test_size=0.1, random_state=0, data=None, download=True, progr
     Raises
     ------
     DatasetNotFoundError
-        A FileNotFoundError that names the places looked at.
+        A FileNotFoundError that names the places that were searched.
 
     Examples
     --------

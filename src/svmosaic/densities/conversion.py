@@ -174,7 +174,7 @@ class ConvertedMixture(_KernelClassifier):
 
     @property
     def log_scale_(self):
-        """log Z: the scores are exp(log_scale_) times a normalized mixture."""
+        """log Z: the scores are ``exp(log_scale_)`` times a normalized mixture."""
         return float(logsumexp(self._log_masses()))
 
     def _log_masses(self):
@@ -217,7 +217,7 @@ def svm_to_mixture(svm, *, bias="class", max_densities=None, X=None, random_stat
     svm : fitted classifier
         scikit-learn's `SVC` or `NuSVC` with the RBF kernel and two classes; `OneVsRestClassifier` of such; a search
         over either; a `ConvertedSVM`; or anything with `classes_`, `support_vectors_`, `dual_coef_` (one line for two
-        classes, else one a class), `intercept_` and `gamma_`. A multiclass `SVC` votes one-vs-one and has no such form.
+        classes, else one per class), `intercept_` and `gamma_`. A multiclass `SVC` votes one-vs-one: no such form.
     bias : {"class", "both", "wide"}, default="class"
         "class": the bias is a constant given to the class of its sign, outside of the normalized weights. "both": as
         printed in the paper's equations 2 and 5, the bias is added to both classes, where it cancels: the decisions
@@ -236,6 +236,11 @@ def svm_to_mixture(svm, *, bias="class", max_densities=None, X=None, random_stat
     Returns
     -------
     ConvertedMixture
+
+    See Also
+    --------
+    mixture_to_svm : The way back.
+    FusedSVC : A blend of both.
 
     Examples
     --------
@@ -297,6 +302,11 @@ def mixture_to_svm(mixture):
     Returns
     -------
     ConvertedSVM
+
+    See Also
+    --------
+    svm_to_mixture : The way back.
+    GaussianMixtureClassifier : What is converted.
     """
     if isinstance(mixture, ConvertedMixture):
         return ConvertedSVM(mixture.classes_, mixture.centers, mixture.gamma, mixture.whitening, *mixture._machine())

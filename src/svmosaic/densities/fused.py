@@ -48,7 +48,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     with f the decision values of an RBF SVM (one-vs-rest for more than two classes), which are those of a Gaussian
     mixture (`svm_to_mixture`), p the densities of a `GaussianMixtureClassifier`, w the `weight` of the SVM and
     :math:`\rho` a factor that brings both to one scale. For two classes the decision value is the difference of the two
-    scores. An insurance rather than an improvement: beside a well-tuned SVM the mixture adds nothing beyond noise, but
+    scores. An insurance rather than an improvement: next to a well-tuned SVM the mixture adds nothing beyond noise, but
     it limits the damage of a bad one, and the other way round.
 
     Parameters
@@ -58,7 +58,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         `svm_to_mixture` can read once fitted. None: an `SVC` with C and gamma chosen by cross-validation from 25 pairs.
     mixture : GaussianMixtureClassifier or None, default=None
         None: diagonal covariances pooled over all densities; their number is chosen from `densities` where `weight` is
-        "auto", else one a class.
+        "auto", else one per class.
     weight : float in [0, 1] or "auto", default="auto"
         Of the SVM: 1 is the SVM alone and 0 the mixture alone, exactly. "auto": chosen by cross-validated accuracy
         among 0, 0.1, ..., 1. The better part alone is taken unless a blend beats it by half a standard error.
@@ -107,6 +107,11 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         Where `max_densities` is given.
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
+
+    See Also
+    --------
+    GaussianMixtureClassifier : The generative part.
+    svm_to_mixture : The SVM as a mixture.
 
     Notes
     -----

@@ -35,16 +35,16 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     Gaussian; all densities are split in two and re-estimated on the labeled rows until there are `n_densities`;
     densities that hold too few rows are deleted; then the unlabeled rows join.
 
-    scikit-learn's `GaussianMixture` could re-estimate the special case of one covariance a density (or one full
-    covariance a class), all rows labeled and of equal weight; there the two agree. It takes no `sample_weight` and no
+    scikit-learn's `GaussianMixture` could re-estimate the special case of one covariance per density (or one full
+    covariance per class), all rows labeled and of equal weight; there the two agree. It takes no `sample_weight` and no
     labels, pools no covariance over several mixtures and deletes nothing, so the EM here is our own throughout.
 
     Parameters
     ----------
     n_densities : int, default=1
-        Densities a class. Fewer are left where some were deleted, see `n_densities_`.
+        Densities per class. Fewer are left where some were deleted, see `n_densities_`.
     covariance : {"spherical", "diag", "full"}, default="diag"
-        One variance for all features, one a feature, or a matrix.
+        One variance for all features, one per feature, or a matrix.
     pooling : {"all", "class", "none"}, default="all"
         What shares a covariance: all densities of all classes, the densities of a class, or nothing.
     floor : float, default=1e-3
@@ -105,6 +105,11 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     ----------
     T. Deselaers, G. Heigold and H. Ney, SVMs, Gaussian Mixtures, and their Generative/Discriminative Fusion, ICPR 2008.
 
+    See Also
+    --------
+    FusedSVC : Its fusion with an RBF SVM.
+    mixture_to_svm : The same decisions as an SVM.
+
     Examples
     --------
     >>> from svmosaic import GaussianMixtureClassifier
@@ -114,7 +119,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     >>> bool(model.score(X, y) > 0.98)
     True
     >>> few = y.copy()
-    >>> few[20:] = -1  # all other rows are unlabelled
+    >>> few[20:] = -1  # all other rows are unlabeled
     >>> model = GaussianMixtureClassifier(n_densities=2, random_state=0).fit(X, few)
     >>> bool(model.score(X, y) > 0.98)
     True
@@ -213,7 +218,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         elif self.stop_reason_ == "max_time":
             message = (
                 f"stopped after max_time={self.max_time} s and {self.n_iter_} EM steps, with {self.n_densities_.max()} "
-                f"of n_densities={self.n_densities} densities a class; raise max_time or tol"
+                f"of n_densities={self.n_densities} densities per class; raise max_time or tol"
             )
         else:
             return

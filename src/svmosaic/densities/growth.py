@@ -2,7 +2,7 @@ r"""EM for Gaussian mixtures of several classes at once, with weights, missing l
 
 Density i belongs to the class owner_i, weighs w_i = p(k) p(i|k) and has the covariance of its group:
 
-    pooling "all": one group; "class": one a class; "none": one a density.
+    pooling "all": one group; "class": one per class; "none": one per density.
 
 Maximized is the joint log-likelihood, with the sample weights s_n,
 
@@ -77,7 +77,7 @@ class Densities:
         return out
 
     def _log_joint_diagonal(self, X):
-        # One covariance a density: sum_d p_d (x_d - mu_d)^2 as two products for all densities at once.
+        # One covariance per density: sum_d p_d (x_d - mu_d)^2 as two products for all densities at once.
         middle = self.means.mean(axis=0)
         X, means = X - middle, self.means - middle
         covariance = self.covariance if self.covariance.ndim == 2 else self.covariance[:, None]
@@ -123,13 +123,13 @@ class Densities:
         return log_kernel_sums(rows, means, precision, log_height, self.owner[here], self.n_classes, n_jobs)
 
     def _log_joint_full(self, X, n_jobs):
-        """`log_joint` of a full covariance a density, in the core."""
+        """`log_joint` of a full covariance per density, in the core."""
         out = np.empty((X.shape[0], len(self.means)))
         _core.GaussianGateF64(*self.gaussians()).log_joint(Rows(X, 0.0).core, out, effective_n_jobs(n_jobs))
         return out
 
     def gaussians(self):
-        """Kind, means, square roots of the precisions (one a density, end to end) and log heights, for the core."""
+        """Kind, means, square roots of the precisions (one per density, end to end) and log heights, for the core."""
         means = np.ascontiguousarray(self.means)
         if self.covariance.ndim == 3:
             roots = np.swapaxes(np.linalg.inv(np.linalg.cholesky(self.covariance)), 1, 2)
@@ -258,7 +258,7 @@ def bounded(covariance, floor):
 
 
 def one_each(X, label, weight, n_classes, kind, pooling, floor, priors):
-    """The start: one Gaussian a class, from its labeled rows."""
+    """The start: one Gaussian per class, from its labeled rows."""
     d = X.shape[1]
     group = np.zeros(n_classes, dtype=np.intp) if pooling == "all" else np.arange(n_classes)
     unit = {"spherical": np.float64(1.0), "diag": np.ones(d), "full": np.eye(d)}[kind]
@@ -330,7 +330,7 @@ def fit_mixture(
     weight : ndarray of shape (n_rows,)
     n_classes : int
     n_densities : int
-        Densities a class at the end, before deletions.
+        Densities per class at the end, before deletions.
     kind, pooling, floor, min_count, step, tol, max_iter, priors
         As `GaussianMixtureClassifier`'s parameters.
     rng : RandomState

@@ -59,7 +59,7 @@ def reduce_expansion(centers, coef, intercept, gamma, n_centers, rows, random_st
 
 
 def fit_coefficients(z, rows, target, gamma, ridge):
-    """Kernel columns, ridge solution (the intercept last, hardly penalised) and residuals for the centers z."""
+    """Kernel columns, ridge solution (the intercept last, hardly penalized) and residuals for the centers z."""
     kernel = np.exp(-gamma * squared_distances(rows, z))
     design = np.column_stack([kernel, np.ones(len(rows))])
     penalty = penalty_of(len(z), ridge)

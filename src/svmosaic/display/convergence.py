@@ -30,6 +30,11 @@ class ConvergenceDisplay:
     figure_ : matplotlib Figure
     lines_ : list of Line2D
 
+    See Also
+    --------
+    MixtureSVC : A model with a course of EM.
+    LearnedGateSVC : A model with a loss per epoch.
+
     Examples
     --------
     >>> from svmosaic import MixtureSVC
@@ -81,7 +86,7 @@ class ConvergenceDisplay:
             )  # fmt: skip
         else:
             raise TypeError(
-                f"{type(model).__name__} has no history of its fit: mixtures (experts_per_iter_) and learnt gates "
+                f"{type(model).__name__} has no history of its fit: mixtures (experts_per_iter_) and learned gates "
                 "(loss_curve_) have one; of the others look at dual_gap_"
             )
         return display.plot(ax=ax, **options)

@@ -30,7 +30,7 @@ class CurveDisplay:
         All features, those not drawn too, in the order of the ranking.
     all_spread : ndarray
     output_name : str
-        The class that a positive effect speaks for.
+        The class that a positive effect stands for.
 
     Attributes
     ----------
@@ -39,6 +39,10 @@ class CurveDisplay:
     histograms_ : list of matplotlib Axes, below them
     lines_ : list of Line2D, the effects on the whole
     ranking_ : BarContainer or None
+
+    See Also
+    --------
+    svmosaic.interpretation.effects : The curves as numbers.
 
     Examples
     --------

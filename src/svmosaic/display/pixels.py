@@ -19,6 +19,10 @@ def pixel_map(estimator, X, shape):
     -------
     ndarray of shape (n_rows, n_columns)
 
+    See Also
+    --------
+    PixelMapDisplay : The image, drawn.
+
     Examples
     --------
     >>> import numpy as np
@@ -36,7 +40,7 @@ def pixel_map(estimator, X, shape):
 
 
 class PixelMapDisplay:
-    """A map of predicted classes, beside the true ones where they are known.
+    """A map of predicted classes, next to the true ones if they are known.
 
     Make one with `PixelMapDisplay.from_estimator` or `PixelMapDisplay.from_predictions`.
 
@@ -55,6 +59,11 @@ class PixelMapDisplay:
     figure_ : matplotlib Figure
     images_ : list of AxesImage
     legend_ : matplotlib Legend
+
+    See Also
+    --------
+    pixel_map : The predictions as an image.
+    RegionDisplay : Regions of two features.
 
     Examples
     --------

@@ -13,6 +13,10 @@ def playground_page() -> str:
     -------
     str
 
+    See Also
+    --------
+    write_report : A page about a fitted model.
+
     Examples
     --------
     >>> from svmosaic.display import playground_page

@@ -28,6 +28,11 @@ class PredictionDisplay:
     points_, residuals_ : PathCollection
     bars_ : list of LineCollection, of rows inside and outside their intervals
 
+    See Also
+    --------
+    RegionDisplay : Predicted values over two features.
+    svmosaic.models.intervals.fit_intervals : Intervals to draw.
+
     Examples
     --------
     >>> import numpy as np

@@ -41,6 +41,11 @@ class RegionDisplay:
     colorbar_ : Colorbar of a regressor, or None
     anchors_ : PathCollection or None
 
+    See Also
+    --------
+    CurveDisplay : Curves of the features.
+    write_report : All on one page.
+
     Examples
     --------
     >>> from svmosaic import ClusteredSVC

@@ -91,6 +91,11 @@ def region_report(
     str
         The page. All names in it are escaped.
 
+    See Also
+    --------
+    write_report : The same, written to a file.
+    svmosaic.interpretation.describe_regions : The regions as a table.
+
     Examples
     --------
     >>> from svmosaic import ClusteredSVC
@@ -132,6 +137,10 @@ def write_report(model, X, y=None, path="report.html", **options):
     path : str or path, default="report.html"
     **options
         Further arguments of `region_report`.
+
+    See Also
+    --------
+    region_report : The page as text.
     """
     write_text(path, region_report(model, X, y, **options))
 

@@ -40,6 +40,10 @@ class TradeoffDisplay:
     figure_ : matplotlib Figure
     texts_ : list of matplotlib Annotation, the names
 
+    See Also
+    --------
+    svmosaic.MosaicClassifier : Has a leaderboard to draw.
+
     Examples
     --------
     >>> from svmosaic.display import TradeoffDisplay
@@ -286,7 +290,7 @@ def _name(record, most):
 
 
 def draw_panels(panels, *, cost, cost_name, score="accuracy"):
-    """One picture a set, side by side.
+    """One picture per set, side by side.
 
     Parameters
     ----------

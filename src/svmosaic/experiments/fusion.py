@@ -28,7 +28,7 @@ _ONE_SPLIT = (
     "of 3 to 6 points. Ours are means over splits, so a difference of a few points either way means nothing."
 )
 _PROTOCOL = (
-    "Features standardised; 10 random splits of 80 to 20; C and gamma of the SVM from 35 pairs by 5-fold "
+    "Features standardized; 10 random splits of 80 to 20; C and gamma of the SVM from 35 pairs by 5-fold "
     "cross-validation on each training part; one-vs-rest; diagonal covariances pooled over all densities. " + _ONE_SPLIT
 )
 TABLE_2 = Experiment(
@@ -61,7 +61,7 @@ TABLE_3 = Experiment(
     notes={("Fused 1", None): _ONE_SPLIT, ("Fused 32", None): _ONE_SPLIT},
 )  # fmt: skip
 FIGURE_1 = Experiment(
-    "fusion-figure1", "Fusion", "Figure 1: a Gaussian a class, and three SVMs", "picture",
+    "fusion-figure1", "Fusion", "Figure 1: a Gaussian per class, and three SVMs", "picture",
     (Task("two classes", "xor", prepare="none", cost=0.2),), (Method("parts", "picture: fusion parts"),),
     protocol="240 points; support vectors ringed, means starred; light where class 1 is likely.",
 )  # fmt: skip

@@ -83,5 +83,5 @@ def _features_of_folder(folder):
                 X.append(gradient_histograms(pixels[None])[0])
                 y.append(place.name)
     if len(set(y)) < 2:
-        raise ValueError(f"{folder} has no two subfolders with images ({', '.join(SUFFIXES)}): one a class is needed")
+        raise ValueError(f"{folder} has no two subfolders with images ({', '.join(SUFFIXES)}): one per class is needed")
     return np.array(X), np.array(y)

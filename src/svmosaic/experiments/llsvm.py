@@ -42,7 +42,7 @@ def _coordinates(n_anchors, cost):
 
 
 _PROTOCOL = (
-    "Images have rows of unit norm, LETTER standardised features. C by 5-fold cross-validation on at most 16,000 "
+    "Images have rows of unit norm, LETTER standardized features. C by 5-fold cross-validation on at most 16,000 "
     "training rows (LL-SVM; 6,000 for linear SVMs, 2,000 for the kernel SVM, with gamma), then a fit on all. LL-SVM: "
     "100 anchors and 8 neighbours as printed, but softmax codes, squared hinge and anchors drawn in each class; the "
     "printed codes 1/d are a row of their own."
@@ -115,7 +115,7 @@ TABLE_2_TIMES = replace(
     **_TIMES,
 )  # fmt: skip
 
-# Table 3: 15 rows a class of ten classes.
+# Table 3: 15 rows per class of ten classes.
 IMAGES = Task("images", "images", prepare="none", split=0.9, cost=0.2)
 _LOCAL_20 = {"n_neighbors": 5, "coding": "inverse", "anchors": "kmeans"}
 _GRID = {"C": (1.0, 10.0, 100.0, 1000.0)}

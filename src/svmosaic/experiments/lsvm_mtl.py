@@ -73,7 +73,7 @@ TABLE_1 = Experiment(
     "LSVM-MTL: label weight 1 (the paper) or 5 and C by cross-validation without groups, the covariance floor on "
     "hold-outs of the training rows, 3 repeats. Skin: 20,000 random rows for training, 50,000 for testing (the paper "
     "does not say). Pendigits: digits below 5 against the rest, which gives the paper's linear row. Landsat: six "
-    "classes, standardised. LETTER: " + _LETTER_NOTE,
+    "classes, standardized. LETTER: " + _LETTER_NOTE,
     notes={
         ("Linear SVM", "ijcnn1"): "See csvm-table2.",
         ("Linear SVM", LANDSAT.name): "One against the rest; one-vs-one gives the printed figure "
@@ -86,13 +86,13 @@ TABLE_1 = Experiment(
 LANDSAT_ONE_VS_ONE = Experiment(
     "lsvm-mtl-table1-landsat", "LSVM-MTL", "Table 1, Landsat: the linear row", "table", (LANDSAT,), (_ONE_VS_ONE,),
     "accuracy", 1, {("Linear SVM, one-vs-one", LANDSAT.name): 86.01},
-    protocol="The printed linear figure is that of one-vs-one voting on standardised features, as libSVM does it; "
+    protocol="The printed linear figure is that of one-vs-one voting on standardized features, as libSVM does it; "
     "one against the rest (table 1) is some five points lower. All our mosaics are one against the rest.",
 )  # fmt: skip
 FIGURE_2 = Experiment(
     "lsvm-mtl-figure2", "LSVM-MTL", "Figure 2: two sines", "picture",
     (Task("sines", "xor", prepare="none", cost=0.5),), (Method("sines", "picture: sines"),),
-    protocol="1,000 rows a class. Groups are hard: with two features the relaxation says nothing about five groups. "
+    protocol="1,000 rows per class. Groups are hard: with two features the relaxation says nothing about five groups. "
     "The paper's five groups of two neighbours each were not found: groups form by equal slope (last panel but one, "
     "coloured by group).",
 )  # fmt: skip

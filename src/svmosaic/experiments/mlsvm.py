@@ -34,7 +34,7 @@ def _covertype(size):
 
 
 def _printed(tasks, *lines):
-    """Printed numbers, one line a task in the order of the methods."""
+    """Printed numbers, one line per task in the order of the methods."""
     return {
         (column, task.name): value
         for task, line in zip(tasks, lines, strict=True)
@@ -103,7 +103,7 @@ TABLE_III = Experiment(
         ((75.97, 0.20), (78.92, 0.29), (76.06, 0.25), (77.12, 0.15)),
         ((76.19, 0.12), (79.98, 0.16), (76.13, 0.12), (77.34, 0.18)),
     ),
-    protocol="Features standardised by the training rows. Tested on a fixed 50,000 rows that no draw touches (the "
+    protocol="Features standardized by the training rows. Tested on a fixed 50,000 rows that no draw touches (the "
     "paper tests on all rows left over). 1, 2, 4 or 10 experts, the fewest within one standard error of the best: the "
     "paper's pruning left 1.4 to 4.5 on average (table IV). " + _PROTOCOL,
     notes={
@@ -141,7 +141,7 @@ TABLE_V = Experiment(
     protocol="The paper's hyperspectral pictures of people are not public: the printed figures are of another set "
     "and stand here for scale only. Skin: the public set of 245,057 colours, 10,000 drawn for training, 50,000 "
     "others for testing. Indian Pines: half of the 10,249 labelled pixels for training, drawn anew for each repeat; "
-    "pixels side by side are alike, so a random split flatters every method. Features standardised; "
+    "pixels side by side are alike, so a random split flatters every method. Features standardized; "
     "settings as in table III.",
 )  # fmt: skip
 TABLE_V_TIMES = replace(
@@ -157,13 +157,13 @@ FIGURE_5 = Experiment(
 FIGURE_3 = Experiment(
     "mlsvm-figure3", "MLSVM", "Figure 3: a circle in a square, with boosting", "picture",
     (Task("circle", "circle", prepare="none", cost=0.3),), (Method("circle", "picture: circle", {"rounds": 100}),),
-    protocol="200 rows a class, 4 experts; colours of the points: their expert. Printed: 71 support vectors for the "
+    protocol="200 rows per class, 4 experts; colors of the points: their expert. Printed: 71 support vectors for the "
     "kernel SVM, about 100 boosted machines for what four experts do.",
 )  # fmt: skip
 FIGURE_4 = Experiment(
     "mlsvm-figure4", "MLSVM", "Figure 4: two spirals", "picture",
     (Task("spirals", "spirals", prepare="none", cost=0.5),), (Method("spirals", "picture: spirals"),),
-    protocol="500 rows a class, 20 experts. Printed: 95.7 % at the start, 99.7 % at the end, over 750 support "
+    protocol="500 rows per class, 20 experts. Printed: 95.7 % at the start, 99.7 % at the end, over 750 support "
     "vectors; a linear SVM is at chance, which ends boosting before it begins.",
 )  # fmt: skip
 EXPERIMENTS = (FIGURE_3, FIGURE_4, TABLE_I, TABLE_II, TABLE_III, TABLE_IV, TABLE_V, TABLE_V_TIMES, FIGURE_5)

@@ -238,11 +238,11 @@ def overlapping_classes(n_samples=240, seed=3):
 
 
 def fusion_parts(gammas=(100, 10, 2)):
-    """Fusion, figure 1: one Gaussian a class, and SVMs with narrow to wide kernels."""
+    """Fusion, figure 1: one Gaussian per class, and SVMs with narrow to wide kernels."""
     X, y = overlapping_classes()
     mixture = svmosaic.GaussianMixtureClassifier().fit(X, y)
     panels = [
-        region("one Gaussian a class", mixture.decision_function, X, y, stars=mixture.means_, shades=True),
+        region("one Gaussian per class", mixture.decision_function, X, y, stars=mixture.means_, shades=True),
     ]
     for gamma in gammas:
         svm = SVC(C=10, gamma=gamma).fit(X, y)

@@ -10,7 +10,7 @@ from pathlib import Path
 from svmosaic.atomic import written
 from svmosaic.experiments.catalogue import PAPERS
 from svmosaic.experiments.describe import MEASURES
-from svmosaic.experiments.summary import coverage, entries, remarks, shortfalls
+from svmosaic.experiments.summary import coverage, entries, overview, remarks, shortfalls
 
 INTRODUCTION = (
     "Each table and figure of the five papers, run again. A figure of ours is the mean over repeats, ± their standard "
@@ -142,6 +142,7 @@ def page(experiments, store, *, title="Results", command="svmosaic reproduce", i
         "",
         INTRODUCTION,
         f"The store holds {present:,} of {total:,} runs.",
+        overview(experiments, store),
         "",
     ]
     for paper, reference in PAPERS.items():

@@ -59,7 +59,7 @@ def run(experiments, store, *, repeats=None, jobs=1, report: Callable | None = N
     store : Store
         Opened with `with`.
     repeats : int, optional
-        At most so many repeats a cell.
+        At most so many repeats per cell.
     jobs : int
         Processes, of one thread each.
     report : callable, optional

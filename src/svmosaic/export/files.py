@@ -140,6 +140,11 @@ def load(path):
     ModelFileError
         If the file is no model, is damaged, comes from a newer version, or holds types that are not trusted. Nothing
         of it has been run then.
+
+    See Also
+    --------
+    svmosaic.export.files.save : What writes an estimator.
+    svmosaic.export.files.save_predictor : What writes a predictor.
     """
     path = Path(path)
     with open(path, "rb") as file:

@@ -3,19 +3,26 @@
 import warnings
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 from threadpoolctl import threadpool_limits
 
+from svmosaic import _core
+from svmosaic.gates.distance import DistanceGate
+from svmosaic.rows import Rows
+
 # Rows that k-means++ seeds from, at least, and a center.
 SEEDS, SEEDS_PER_CENTER = 4096, 32
+# Lloyd steps end when the squares of all moves add up to no more than this share of the variance of the centers.
+KMEANS_TOL = 1e-4
 
 
 def place_centers(
     X, n_centers, *, source="kmeans", label=None, sample_weight=None, rows_per_center=256, max_iter=10, rng,
-    name="clusterer",
+    name="clusterer", n_jobs=None,
 ):  # fmt: skip
     """Centers of the cells of X, sorted, without duplicates.
 
@@ -25,7 +32,7 @@ def place_centers(
     n_centers : int
         How many, at most: never more than there are distinct rows.
     source : {"kmeans", "class", "random"}, array or clusterer
-        "kmeans": k-means on a sample of the rows with a few Lloyd steps: cheap beside k-means to convergence on all
+        "kmeans": k-means on a sample of the rows with a few Lloyd steps: cheap next to k-means to convergence on all
         rows. "class": the same within each class, with centers shared out by class size (where there are fewer centers
         than classes, "kmeans"). "random": rows of X.
         An array of shape (n, n_features): these centers. An estimator with `cluster_centers_`: its centers,
@@ -41,12 +48,14 @@ def place_centers(
     rng : RandomState
     name : str
         What the source is called in messages.
+    n_jobs : int or None
+        Threads; the centers do not depend on it.
 
     Returns
     -------
     ndarray of shape (n, n_features), of the dtype of X
     """
-    centers = _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name)
+    centers = _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name, n_jobs)
     return np.unique(np.ascontiguousarray(centers, dtype=X.dtype), axis=0)
 
 
@@ -57,12 +66,12 @@ def one_thread():
     return threadpool_limits(1)
 
 
-def _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name):
+def _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name, n_jobs):
     if isinstance(source, str):
         if source == "kmeans":
-            return sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
+            return sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng, n_jobs)
         elif source == "class":
-            return _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng)
+            return _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng, n_jobs)
         elif source == "random":
             chosen = rng.choice(X.shape[0], min(n_centers, X.shape[0]), replace=False)
             return X[chosen].toarray() if sparse.issparse(X) else X[chosen]
@@ -83,7 +92,7 @@ def _checked(centers, X, name):
     return centers
 
 
-def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng):
+def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng, n_jobs=None):
     """Centers of k-means over at most `rows_per_center` rows a center."""
     n_rows = X.shape[0]
     if rows_per_center is not None and n_rows > rows_per_center * n_centers:
@@ -93,31 +102,55 @@ def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng):
     from sklearn.cluster import KMeans, kmeans_plusplus  # here, since it takes a while to import
 
     n_centers = min(n_centers, X.shape[0])
-    init = "k-means++"
     n_seeds = max(SEEDS, SEEDS_PER_CENTER * n_centers)
     if X.shape[0] > n_seeds:
         # Seeding by k-means++ costs more than all Lloyd steps; a part of the sample is enough for it.
         seeds = np.sort(rng.choice(X.shape[0], n_seeds, replace=False))
         weight = None if sample_weight is None else sample_weight[seeds]
         with one_thread():
-            init, _ = kmeans_plusplus(X[seeds], n_centers, sample_weight=weight, random_state=rng)
-        init = init.toarray() if sparse.issparse(init) else init
-    model = KMeans(n_centers, init=init, n_init=1, max_iter=max_iter, random_state=rng)
+            # In float64, where distances are one matrix product.
+            centers, _ = kmeans_plusplus(X[seeds].astype(np.float64), n_centers, sample_weight=weight, random_state=rng)
+        return _lloyd(X, centers.toarray() if sparse.issparse(centers) else centers, sample_weight, max_iter, n_jobs)
+    model = KMeans(n_centers, n_init=1, max_iter=max_iter, random_state=rng)
     with warnings.catch_warnings(), one_thread():
         # Few Lloyd steps are meant to stop early, and fewer distinct rows than centers are dealt with by the caller.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, sample_weight=sample_weight).cluster_centers_
 
 
-def _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng):
+def _lloyd(X, centers, sample_weight, max_iter, n_jobs):
+    """Lloyd steps until cells or centers hardly change, or `max_iter`; a cell without rows keeps its center.
+
+    Scikit-learn's add up in an order that depends on the threads. Here each step is a pass of the core, which does not.
+    """
+    rows, n_threads = Rows(X, bias=1.0), effective_n_jobs(n_jobs)  # the constant adds up the weights
+    weight = np.ones(rows.n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    positive, sums = np.ones(rows.n_rows, dtype=np.int8), np.empty((len(centers), rows.n_features + 1))
+    before = None
+    for _ in range(max_iter):
+        cell, _ = DistanceGate(centers.astype(X.dtype)).code(X, n_jobs)
+        if before is not None and np.array_equal(cell, before):
+            break
+        before = cell
+        _core.accumulate(
+            rows.core, _core.Design(rows.core, cell, None, None, len(centers)), positive, weight, sums, n_threads
+        )
+        mass = sums[:, -1:]
+        last, centers = centers, np.where(mass > 0, sums[:, :-1] / np.where(mass > 0, mass, 1.0), centers)
+        if np.square(centers - last).sum() <= KMEANS_TOL * centers.var(axis=0).mean():
+            break
+    return centers
+
+
+def _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng, n_jobs):
     shares = class_shares(np.bincount(label), n_centers)
     if shares is None:
-        return sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng)
+        return sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng, n_jobs)
     parts = []
     for k in np.flatnonzero(shares):
         here = np.flatnonzero(label == k)
         weight = None if sample_weight is None else sample_weight[here]
-        parts.append(sampled_kmeans(X[here], shares[k], weight, rows_per_center, max_iter, rng))
+        parts.append(sampled_kmeans(X[here], shares[k], weight, rows_per_center, max_iter, rng, n_jobs))
     return np.concatenate(parts)
 
 

@@ -78,7 +78,7 @@ class SoftmaxTree(PackedGate):
 
     @property
     def tree(self):
-        """The gate as the core reads it: the |x|^2 of the distances cancels among siblings, which leaves planes."""
+        """The gate as the core reads it: the ``|x|^2`` of the distances cancels among siblings, which leaves planes."""
         # One origin for all centroids changes no softmax, and keeps the planes small where the data are far from zero.
         origin = self.centers.mean(axis=0)
         moved = self.centers - origin

@@ -52,6 +52,11 @@ def effects(model, X, columns=None) -> list:
     list of Effect
         Its regions are the tiles with rows, in their order.
 
+    See Also
+    --------
+    importances : Which columns matter.
+    svmosaic.display.CurveDisplay : The curves of the features, drawn.
+
     Examples
     --------
     >>> from svmosaic import LinearSVC

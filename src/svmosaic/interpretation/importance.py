@@ -25,6 +25,11 @@ def importances(model, X) -> Table:
     Table
         feature and importance, the largest first.
 
+    See Also
+    --------
+    effects : What each column does.
+    describe_regions : Regions in words.
+
     Examples
     --------
     >>> from svmosaic import LinearSVC

@@ -109,6 +109,12 @@ def describe_regions(model, X, max_regions=12) -> Table:
         One line per region, largest first: tiles, rows, rule, covers, pure, and the columns whose contributions vary
         most within the region.
 
+    See Also
+    --------
+    effects : What each column does.
+    importances : Which columns matter.
+    svmosaic.display.write_report : All on one page.
+
     Examples
     --------
     >>> from svmosaic import ClusteredSVC
@@ -140,12 +146,12 @@ def words_of_tiles(model, X, n_tiles) -> dict:
     X : rows as they enter the model
     n_tiles : int
     """
-    rule, covers, pure = np.full(n_tiles, "", dtype=object), np.full(n_tiles, np.nan), np.full(n_tiles, np.nan)
+    rule, covers, pure = [""] * n_tiles, np.full(n_tiles, np.nan), np.full(n_tiles, np.nan)
     subject = sampled(model, X)
     regions = find_regions(subject)
     for (tile,), found in zip(regions.tiles, regions.rules, strict=True):
         rule[tile], covers[tile], pure[tile] = subject.text_of(found), found.covers, found.pure
-    return {"rule": rule, "covers": covers, "pure": pure}
+    return {"rule": np.array(rule), "covers": covers, "pure": pure}
 
 
 def strongest(importance, names, top=3) -> str:

@@ -47,7 +47,7 @@ class AnchorsMixin:
     def _fit_gate(self, rows, rng):
         anchors = rows.place(
             self.n_anchors, source=self.anchors, rows_per_center=self.rows_per_anchor, max_iter=self.kmeans_iter,
-            rng=rng, name="anchors",
+            rng=rng, name="anchors", n_jobs=self.n_jobs,
         )  # fmt: skip
         scaled_by_rows = self.code_scale is None and self.coding in ("softmax", "soft")
         sample = rows.sample(SCALE_ROWS, rng) if scaled_by_rows else None

@@ -44,7 +44,7 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A few rows: the result has a number for each row, tile that spoke, output and feature.
+            A few rows: the result has a number for each row, tile that answered, output and feature.
 
         Returns
         -------
@@ -56,7 +56,7 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
 
     @property
     def regions_(self):
-        """What each tile is about, on the training data: a `Table` with one line a tile.
+        """What each tile is about, on the training data: a `Table` with one line per tile.
 
         A row counts for the tile that its gate gives most weight to; with several gates once for each gate, which a
         column names. Columns: rows; of a classifier the most frequent class, accuracy and the share of each class, of a

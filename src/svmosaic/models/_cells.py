@@ -44,11 +44,12 @@ class CellsMixin:
         centers = rows.place(
             self.n_clusters, source="kmeans" if self.clusterer is None else self.clusterer,
             rows_per_center=self.rows_per_cluster, max_iter=self.kmeans_iter, rng=rng, name="clusterer",
+            n_jobs=self.n_jobs,
         )  # fmt: skip
         gate = DistanceGate(centers)
         if self._keeps_empty_cells:
             return gate
-        used = rows.used(gate)
+        used = rows.used(gate, self.n_jobs)
         return gate if used.all() else DistanceGate(gate.centers[used])
 
 

@@ -99,7 +99,7 @@ class FitRows(Protocol):
     def n_seen(self) -> int:
         """Features that the tiles see."""
 
-    def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name) -> Any:
+    def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name, n_jobs=None) -> Any:
         """Centers for a gate; see `svmosaic.gates.place_centers`."""
 
     def sample(self, n_rows, rng) -> Any:
@@ -108,7 +108,7 @@ class FitRows(Protocol):
     def labeled_sample(self, n_rows, rng) -> Any:
         """The same with what is known of these rows and their weights: (X, truth, weight)."""
 
-    def used(self, gate) -> Any:
+    def used(self, gate, n_jobs=None) -> Any:
         """Which tiles of a gate are the first of some row, as an array of bool."""
 
     def encode(self, gate, options):
@@ -225,10 +225,10 @@ class MemoryRows:
     def n_seen(self) -> int:
         return self.tile_rows.shape[1]
 
-    def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name):
+    def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name, n_jobs=None):
         return place_centers(
             self.gate_rows, n_centers, source=source, label=self.target.label, sample_weight=self.target.weight,
-            rows_per_center=rows_per_center, max_iter=max_iter, rng=rng, name=name,
+            rows_per_center=rows_per_center, max_iter=max_iter, rng=rng, name=name, n_jobs=n_jobs,
         )  # fmt: skip
 
     def sample(self, n_rows, rng):
@@ -242,8 +242,8 @@ class MemoryRows:
             here = np.sort(rng.choice(self.n_rows, n_rows, replace=False))
         return self.gate_rows[here], self.target.truth[here], self.target.weight[here]
 
-    def used(self, gate):
-        return np.bincount(gate.code(self.gate_rows)[0][:, 0], minlength=gate.n_tiles) > 0
+    def used(self, gate, n_jobs=None):
+        return np.bincount(gate.code(self.gate_rows, n_jobs)[0][:, 0], minlength=gate.n_tiles) > 0
 
     def encode(self, gate, options):
         if self.gate is not gate:

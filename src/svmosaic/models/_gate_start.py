@@ -9,7 +9,7 @@ from svmosaic.models._anchors import code_gate
 SPREAD = 0.3
 
 
-def start_gates(X, n_gates, n_tiles, n_components, n_neighbors, weight, rng):
+def start_gates(X, n_gates, n_tiles, n_components, n_neighbors, weight, rng, n_jobs=None):
     """Gates for a `GateLearner`, and how many tiles share a row in each of them.
 
     One gate has the principal components as they are. Of several, each has its own random rotation of them, with the
@@ -23,6 +23,7 @@ def start_gates(X, n_gates, n_tiles, n_components, n_neighbors, weight, rng):
     n_components : int or None
     weight : ndarray of shape (n_rows,)
     rng : RandomState
+    n_jobs : int or None
 
     Returns
     -------
@@ -36,7 +37,7 @@ def start_gates(X, n_gates, n_tiles, n_components, n_neighbors, weight, rng):
         if n_gates > 1 and components is not None:
             projection = (_rotation(len(components), rng) @ components).astype(np.float32)
         z = X if projection is None else np.ascontiguousarray(X @ projection.T)
-        anchors = place_centers(z, n_tiles, sample_weight=weight, rng=rng)
+        anchors = place_centers(z, n_tiles, sample_weight=weight, rng=rng, n_jobs=n_jobs)
         codes = code_gate(z, anchors, "softmax", n_neighbors, None, rng)
         gates.append((anchors, codes.scale, projection))
         widths.append(codes.width)

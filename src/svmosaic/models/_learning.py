@@ -237,7 +237,7 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
         pieces = self._fit_map(X, target, rng)
         gates, width = start_gates(
             X if pieces is None else pieces.straight_terms(X), self.n_gates, self.n_tiles, self.n_components,
-            self.n_neighbors, target.weight, rng,
+            self.n_neighbors, target.weight, rng, self.n_jobs,
         )  # fmt: skip
         if pieces is not None:
             gates = [(anchors, tau, _over_all_features(projection, pieces)) for anchors, tau, projection in gates]

@@ -43,12 +43,12 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
     inner_max_iter : int, default=1000
         Largest number of epochs or steps of the solver in an iteration.
     rows_per_expert : int or None, default={rows_per_expert}
-        The k-means start looks at a sample of this many rows an expert; None for all rows.
+        The k-means start looks at a sample of this many rows per expert; None for all rows.
     kmeans_iter : int, default=10
         Lloyd steps of k-means.
     fit_intercept : bool, default=True
     intercept_scaling : "scale" or float, default="scale"
-        The constant appended to each row for the experts' biases, which are penalised like the other weights.
+        The constant appended to each row for the experts' biases, which are penalized like the other weights.
         "scale": the root mean square norm of the rows. An expert far from the origin needs a bias of the order of
         ‖w‖ times its distance from there; with this constant it costs no more than w itself, wherever the expert is.
     class_weight : dict, "balanced" or None, default=None
@@ -57,7 +57,7 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
         How `predict_proba` makes probabilities. The first three as in `LinearSVC`: fitted to scores of rows held out in
         five folds, with the gate and its responsibilities kept and the experts solved again. "posterior": the
         mixture's own, sum_j g_j(x) p(y | x, j) with p(y | x, j) = exp(-h(y s_j)) / (exp(-h(s_j)) + exp(-h(-s_j))), and
-        for more than two classes the outputs' normalised; decision values are then p(+ | x) - p(- | x) in place of
+        for more than two classes the outputs' normalized; decision values are then p(+ | x) - p(- | x) in place of
         the vote, whose sign may differ where experts disagree (there the vote counts an expert of a small margin for
         less). With any, `predict` is the most probable class. None: no `predict_proba`.
     n_jobs : int or None, default=None

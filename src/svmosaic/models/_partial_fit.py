@@ -48,7 +48,7 @@ class StreamMixin:
         control = Control()
         control.run_all(
             lambda c: self._stream[c].run(problems[c], control=control.for_task((c, None), 0, 1)), len(problems),
-            effective_n_jobs(self.n_jobs),
+            min(effective_n_jobs(self.n_jobs), len(problems)),
         )  # fmt: skip
         weights = [descent.weights for descent in self._stream]
         mosaic = Mosaic(gate, *tiles_of(coupling, weights, options.bias), feature_map=rows.feature_map)

@@ -8,7 +8,7 @@ from svmosaic.heads import head_of, in_columns
 
 CALIBRATION_PARAMETER = """calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
-        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class.
+        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers per class.
         "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
         `predict_proba`.
     """
@@ -49,6 +49,8 @@ class ProbabilityMixin:
                 f"this {type(self).__name__} was fitted without calibration; fit it again to have probabilities"
             )
         return head_of(self).probabilities(in_columns(scores))
+
+    _predict_proba.__name__ = "predict_proba"  # by which scikit-learn's scorers know what they have called
 
     def _check_calibration(self):
         if getattr(self, "calibration", None) is not None:

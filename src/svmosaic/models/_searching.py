@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 from svmosaic._validation import check_real
+from svmosaic.interpretation.regions import words_of_tiles
+from svmosaic.interpretation.subject import take
 from svmosaic.models._families import NAMES
 from svmosaic.models._progress import Progress
 from svmosaic.search.candidates import FAMILIES
@@ -13,6 +15,9 @@ from svmosaic.search.climb import Search
 from svmosaic.search.leaderboard import Leaderboard
 from svmosaic.search.rungs import folds_of
 from svmosaic.search.trials import COUNTED_ROWS
+
+# Tiles of which `regions_` has the words, more are merged by `describe_regions`, and rows by which they are found.
+MOST_DESCRIBED, DESCRIBED_ROWS = 64, 2000
 
 
 class SearchMixin:
@@ -78,13 +83,18 @@ class SearchMixin:
         if len(self.parts_) == 1 and hasattr(self, "calibration_"):
             self.best_estimator_.calibration_ = self.calibration_
 
-    def _regions_of(self, X, truth):
-        """Counts for `regions_`, of an even sample if there are many rows."""
+    def _regions_of(self, given, X, truth):
+        """Counts for `regions_`, of an even sample if there are many rows, and the words of a few regions."""
         if X.shape[0] > COUNTED_ROWS:
             sample = np.linspace(0, X.shape[0] - 1, COUNTED_ROWS).astype(np.intp)
             X, truth = X[sample], truth[sample]
         gate_rows, tile_rows = self.mosaic_.features.rows(X)
-        return self._count_regions(tile_rows, truth, self.mosaic_.gate.code(gate_rows, self.n_jobs))
+        counts = self._count_regions(tile_rows, truth, self.mosaic_.gate.code(gate_rows, self.n_jobs))
+        if not 1 < self.mosaic_.n_tiles <= MOST_DESCRIBED:
+            return counts
+        given = given if hasattr(given, "shape") else np.asarray(given)
+        few = np.unique(np.linspace(0, given.shape[0] - 1, DESCRIBED_ROWS).astype(np.intp))
+        return counts | words_of_tiles(self, take(given, few), self.mosaic_.n_tiles)
 
     def _say(self, line):
         if self.verbose:

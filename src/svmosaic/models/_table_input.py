@@ -101,7 +101,7 @@ class TableInputMixin:
 
     @property
     def feature_importances_(self):
-        """Mean absolute weight of each column over tiles and outputs, of shape (n_features_in_,).
+        """Mean absolute weight of each column over tiles and outputs, of shape ``(n_features_in_,)``.
 
         If the model was fitted to a table, the weights of all features that are made of a column are added up.
         """
@@ -135,7 +135,7 @@ class TableInputMixin:
         Parameters
         ----------
         X : frame, array-like or sparse matrix of shape (n_samples, n_features)
-            A few rows: the result has a number for each row, tile that spoke, output and column.
+            A few rows: the result has a number for each row, tile that answered, output and column.
 
         Returns
         -------

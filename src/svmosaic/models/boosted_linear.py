@@ -66,7 +66,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         Largest number of epochs or steps for each SVM.
     fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
-        The constant :math:`\beta` appended to each row for the bias, which is penalised like the other weights.
+        The constant :math:`\beta` appended to each row for the bias, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the first weights of each class.
     calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
@@ -103,6 +103,10 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         Most epochs or steps that an SVM took.
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
+
+    See Also
+    --------
+    MixtureSVC : What the paper compares it with.
 
     Notes
     -----

@@ -21,14 +21,14 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
         Largest number of epochs (dual) or steps (newton).
     clusterer : None, estimator or array of shape (n, n_features), default=None
         None: k-means. A fitted clusterer: its `cluster_centers_`. Another: a clone of it is fitted, and its
-        `cluster_centers_` or the means of its `labels_` are the centres. An array: these centres.
+        `cluster_centers_` or the means of its `labels_` are the centers. An array: these centers.
     rows_per_cluster : int or None, default=256
-        k-means looks at a sample of this many rows a cell; None for all rows.
+        k-means looks at a sample of this many rows per cell; None for all rows.
     kmeans_iter : int, default=10
         Lloyd steps of k-means.
     fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
-        The constant appended to each row for the bias, which is penalised like the other weights.
+        The constant appended to each row for the bias, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
     @CALIBRATION@n_jobs : int or None, default=None
@@ -49,13 +49,13 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
 class KMeansSVC(KMeansCells, ComposedClassifier):
     __doc__ = rf"""k-means, then one linear SVM in each cell.
 
-    Cell k gets the minimiser over its own samples of
+    Cell k gets the minimizer over its own samples of
 
     .. math:: \tfrac12 \lVert w_k \rVert^2
               + C \sum_{{i \in k}} s_i \, \text{{loss}}(y_i \langle w_k, (x_i, \beta) \rangle)
 
     (one against the rest for more than two classes, all on one partition). The papers' baseline: cells know nothing
-    of each other. A cell without rows is left out: its region goes to its neighbours.
+    of each other. A cell without rows is left out: its region goes to its neighbors.
 
     Parameters
     ----------
@@ -81,6 +81,11 @@ class KMeansSVC(KMeansCells, ComposedClassifier):
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
+
+    See Also
+    --------
+    ClusteredSVC : Cells that are tied to a global SVM.
+    KMeansSVR : The same for values.
 
     Examples
     --------
@@ -177,6 +182,12 @@ class ClusteredSVC(ClusteredCells, ComposedClassifier):
     References
     ----------
     Q. Gu and J. Han, Clustered Support Vector Machines, AISTATS 2013.
+
+    See Also
+    --------
+    KMeansSVC : Cells that know nothing of each other.
+    ClusteredSVR : The same for values.
+    LocallyLinearSVC : Soft regions instead of cells.
 
     Examples
     --------

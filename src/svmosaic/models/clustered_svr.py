@@ -52,6 +52,11 @@ class KMeansSVR(KMeansCells, ComposedRegressor):
     Attributes
     ----------
     {_ATTRIBUTES}
+    See Also
+    --------
+    ClusteredSVR : Cells that are tied to a global tile.
+    KMeansSVC : The same for classes.
+
     Examples
     --------
     >>> import numpy as np
@@ -139,6 +144,11 @@ class ClusteredSVR(ClusteredCells, ComposedRegressor):
     References
     ----------
     Q. Gu and J. Han, Clustered Support Vector Machines, AISTATS 2013 (for classification).
+
+    See Also
+    --------
+    KMeansSVR : Cells that know nothing of each other.
+    ClusteredSVC : The same for classes.
 
     Examples
     --------

@@ -41,6 +41,11 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
     Z. Fu, A. Robles-Kelly and J. Zhou, Mixing Linear SVMs for Nonlinear Classification, IEEE Transactions on Neural
     Networks 21 (12), 2010.
 
+    See Also
+    --------
+    MixtureSVC : One gate instead of a tree.
+    MultiTaskMixtureSVC : Gaussian gates, and experts that form groups.
+
     Examples
     --------
     >>> from svmosaic import HierarchicalMixtureSVC

@@ -126,6 +126,11 @@ class LearnedGateSVC(LearningMixin, BaseMosaicClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had names
 
+    See Also
+    --------
+    LearnedGateSVR : The same for values.
+    LocallyLinearSVC : Fixed anchors, and a convex problem.
+
     Examples
     --------
     >>> from svmosaic import LearnedGateSVC

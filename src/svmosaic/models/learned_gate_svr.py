@@ -125,6 +125,11 @@ class LearnedGateSVR(_values.ValuesMixin, LearningMixin, BaseMosaicRegressor):
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had names
 
+    See Also
+    --------
+    LearnedGateSVC : The same for classes.
+    LocallyLinearSVR : Fixed anchors, and a convex problem.
+
     Examples
     --------
     >>> import numpy as np

@@ -34,7 +34,7 @@ class LinearSVC(_SingleTile, ComposedClassifier):
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle)
 
     with the loss max(0, 1 - m) or its square, the sample weights s (1 if not given) and :math:`\beta` the
-    `intercept_scaling`. The bias is penalised like the other weights; a larger :math:`\beta` penalises it less. More
+    `intercept_scaling`. The bias is penalized like the other weights; a larger :math:`\beta` penalizes it less. More
     classes are taken one against the rest. The objective is that of scikit-learn's `LinearSVC`.
 
     Parameters
@@ -56,7 +56,7 @@ class LinearSVC(_SingleTile, ComposedClassifier):
         Multiplies C for each class.
     calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
-        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class.
+        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers per class.
         "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
         `predict_proba`.
     n_jobs : int or None, default=None
@@ -92,6 +92,12 @@ class LinearSVC(_SingleTile, ComposedClassifier):
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
+
+    See Also
+    --------
+    LinearSVR : The same for values.
+    ClusteredSVC : One SVM per cell.
+    LocallyLinearSVC : Tiles blended between anchors.
 
     Examples
     --------
@@ -169,6 +175,11 @@ class LinearSVR(_SingleTile, ComposedRegressor):
         In units of y: ``predict(X)`` is ``X @ coef_.T + intercept_`` without `pieces`.
     intercept_ : float or ndarray of shape (n_targets,)
     {_values.ATTRIBUTES}
+    See Also
+    --------
+    LinearSVC : The same for classes.
+    LocallyLinearSVR : Tiles blended between anchors.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes

@@ -19,7 +19,7 @@ class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
 
     .. math:: H(x) = \langle b, \gamma(x) \rangle
 
-    and b minimises (one against the rest for more than two classes, all on the same codes)
+    and b minimizes (one against the rest for more than two classes, all on the same codes)
 
     .. math:: \tfrac12 \lVert b / \beta \rVert^2 + C \sum_i s_i \, \text{{loss}}(y_i H(x_i)) .
 
@@ -49,7 +49,7 @@ class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
     max_iter : int, default=1000
         Largest number of epochs.
     rows_per_anchor : int or None, default=256
-        k-means looks at a sample of this many rows an anchor; None for all rows.
+        k-means looks at a sample of this many rows per anchor; None for all rows.
     kmeans_iter : int, default=10
         Lloyd steps of k-means.
     intercept_scaling : float, default=1.0
@@ -87,6 +87,10 @@ class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
     References
     ----------
     K. Yu, T. Zhang and Y. Gong, Nonlinear Learning using Local Coordinate Coding, NIPS 2009.
+
+    See Also
+    --------
+    LocallyLinearSVC : Codes that blend tiles.
 
     Examples
     --------

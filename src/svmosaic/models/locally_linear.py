@@ -68,7 +68,7 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
     code_space : {"input", "features"}, default="input"
         Where distances to anchors are measured when there is a feature map.
     rows_per_anchor : int or None, default=256
-        k-means looks at a sample of this many rows an anchor; None for all rows.
+        k-means looks at a sample of this many rows per anchor; None for all rows.
     kmeans_iter : int, default=10
         Lloyd steps of k-means.
     fit_intercept : bool, default=True
@@ -77,7 +77,7 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
         Multiplies C for each class.
     calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
-        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers a class.
+        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers per class.
         "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
         `predict_proba`.
     n_jobs : int or None, default=None
@@ -136,6 +136,12 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
     References
     ----------
     L. Ladicky and P. H. S. Torr, Locally Linear Support Vector Machines, ICML 2011.
+
+    See Also
+    --------
+    LocallyLinearSVR : The same for values.
+    LearnedGateSVC : Anchors that are learned with the tiles.
+    LocalCodingSVC : A linear SVM on the codes alone.
 
     Examples
     --------

@@ -76,6 +76,11 @@ class LocallyLinearSVR(RegressorStreamMixin, LocallyLinearMixin, ComposedRegress
     ----------
     L. Ladicky and P. H. S. Torr, Locally Linear Support Vector Machines, ICML 2011 (for classification).
 
+    See Also
+    --------
+    LocallyLinearSVC : The same for classes.
+    LearnedGateSVR : Anchors that are learned with the tiles.
+
     Examples
     --------
     >>> import numpy as np

@@ -14,7 +14,7 @@ GATE_PARAMETERS = """C : float, default=1.0
         Weight of the losses against the squared norm of the experts' weights.
     tau : "scale" or float, default="scale"
         The scale of the gate: the larger, the sharper. "scale": 2 / D, with D the mean squared distance of the rows to
-        their k-means centres, which makes the model independent of the units of X. A number: the same everywhere.
+        their k-means centers, which makes the model independent of the units of X. A number: the same everywhere.
     nu : "scale" or float, default="scale"
         Experts that answer for no more than this many rows (this much sample weight) are removed, and the others'
         coefficients lowered by it: a knob for the size of the model. "scale": 0.2 % of the rows. 0 keeps all.
@@ -48,7 +48,7 @@ class SoftmaxMixture(BaseMixtureClassifier):
 
 
 class MixtureSVC(SoftmaxMixture):
-    __doc__ = rf"""Mixture of linear SVMs: a soft partition and its linear experts, learnt together by EM.
+    __doc__ = rf"""Mixture of linear SVMs: a soft partition and its linear experts, learned together by EM.
 
     Maximises over centroids v, mixing coefficients :math:`\xi` and experts w (biases included)
 
@@ -78,6 +78,12 @@ class MixtureSVC(SoftmaxMixture):
     ----------
     Z. Fu, A. Robles-Kelly and J. Zhou, Mixing Linear SVMs for Nonlinear Classification, IEEE Transactions on Neural
     Networks 21 (12), 2010.
+
+    See Also
+    --------
+    HierarchicalMixtureSVC : A tree of gates.
+    MultiTaskMixtureSVC : Gaussian gates, and experts that form groups.
+    svmosaic.display.ConvergenceDisplay : The course of EM.
 
     Examples
     --------

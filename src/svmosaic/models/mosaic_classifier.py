@@ -95,11 +95,17 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         (n_held_out, n_outputs), by models that had not seen them.
     regions_ : Table
         Rows, classes, accuracy and strongest features of each tile, on the training data; of at
-        most 100,000 rows.
+        most 100,000 rows. Up to 64 tiles are described in words, as `summarise_regions` does.
     preparation_ : TablePreparation or None
         From the columns of a table to the rows that `best_estimator_` takes; None if X was a matrix of numbers.
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had names
+
+    See Also
+    --------
+    MosaicRegressor : The same for values.
+    TreeSVC : Regions that are rules, without a search.
+    svmosaic.display.write_report : A page about the fitted model.
 
     Examples
     --------
@@ -178,7 +184,7 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         self.classes_ = target.classes
         self.calibration_ = self._calibrated(found, target)
         self._keep(found)
-        self.region_counts_ = self._regions_of(rows, target.label)
+        self.region_counts_ = self._regions_of(X, rows, target.label)
         return self
 
     def _calibrated(self, found, target):

@@ -82,7 +82,7 @@ class MosaicRegressor(IntervalMixin, SearchMixin, TableInputMixin, CallbackSuppo
         (n_held_out, n_targets), by models that had not seen them; ``head_.answers(scores)`` are values.
     regions_ : Table
         Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data; of at
-        most 100,000 rows.
+        most 100,000 rows. Up to 64 tiles are described in words, as `summarise_regions` does.
     intervals_ : Intervals or None
         What `predict_interval` uses.
     coverage_ : float
@@ -91,6 +91,11 @@ class MosaicRegressor(IntervalMixin, SearchMixin, TableInputMixin, CallbackSuppo
         From the columns of a table to the rows that `best_estimator_` takes; None if X was a matrix of numbers.
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had names
+
+    See Also
+    --------
+    MosaicClassifier : The same for classes.
+    svmosaic.models.intervals.fit_intervals : Intervals for any regressor.
 
     Examples
     --------
@@ -164,6 +169,6 @@ class MosaicRegressor(IntervalMixin, SearchMixin, TableInputMixin, CallbackSuppo
         found = self._search(rows, wanted, judge, build_regressor, rng, (X, y, sample_weight))
         self.head_ = judge.head
         self._keep(found)
-        self.region_counts_ = self._regions_of(rows, target.y)
+        self.region_counts_ = self._regions_of(X, rows, target.y)
         self.intervals_ = self._fit_intervals(rows, target, rng)
         return self

@@ -78,6 +78,11 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     X. Mao, O. Wu, W. Hu and P. O'Donovan, Nonlinear Classification via Linear SVMs and Multi-Task Learning, CIKM 2014.
     J. Zhou, J. Chen and J. Ye, Clustered Multi-Task Learning via Alternating Structure Optimization, NIPS 2011.
 
+    See Also
+    --------
+    MixtureSVC : Gates by distance.
+    HierarchicalMixtureSVC : A tree of gates.
+
     Examples
     --------
     >>> from svmosaic import MultiTaskMixtureSVC

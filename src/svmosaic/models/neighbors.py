@@ -57,7 +57,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         How to search.
     fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
-        The constant :math:`\beta` appended to each row for the bias, which is penalised like the other weights.
+        The constant :math:`\beta` appended to each row for the bias, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class; "balanced" by the classes of the training set, not of the neighbors.
     calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
@@ -79,6 +79,10 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         The fitted search, with the training rows.
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
+
+    See Also
+    --------
+    LocallyLinearSVC : Tiles that are fitted once instead of per query.
 
     Notes
     -----

@@ -81,6 +81,12 @@ class TreeSVC(TreesMixin, ComposedClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had names
 
+    See Also
+    --------
+    TreeSVR : The same for values.
+    ClusteredSVC : Regions by distance instead of rules.
+    svmosaic.interpretation.describe_regions : Rules for the regions of any model.
+
     Examples
     --------
     >>> from svmosaic import TreeSVC

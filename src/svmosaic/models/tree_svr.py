@@ -54,6 +54,11 @@ class TreeSVR(TreesMixin, ComposedRegressor):
         One line per leaf: tree, tile, rule, rows, mean and spread of y, mean absolute error, and the number that it
         adds.
     {_values.ATTRIBUTES}
+    See Also
+    --------
+    TreeSVC : The same for classes.
+    ClusteredSVR : Regions by distance instead of rules.
+
     Examples
     --------
     >>> import numpy as np

@@ -17,7 +17,7 @@ class Chunks(Partitions):
     ----------
     source : object with `n_chunks`, `read(k)` for rows, labels and weights, and `rows(k)`
     folder : path
-        For files of about 20 bytes a row and output.
+        For files of about 20 bytes per row and output.
     n_threads : int
     """
 

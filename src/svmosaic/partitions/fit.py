@@ -170,7 +170,7 @@ def _survey(estimator, partitions) -> Survey:
     require_two_classes(estimator, classes, classes)
     factor = np.ones(len(classes))
     if estimator.class_weight is not None:
-        # One row a class, which weighs as much as the class, has the same sums.
+        # One row per class, which weighs as much as the class, has the same sums.
         factor = _class_weights(estimator.class_weight, classes, classes, weights)
         counts = counts * (factor > 0)
     present = np.flatnonzero(counts.sum(axis=0))
@@ -255,7 +255,7 @@ class PartitionedRows:
         X, weight, truth = sample(self.partitions, self.n_rows, n_rows, rng)
         return X, truth, weight
 
-    def used(self, gate):
+    def used(self, gate, n_jobs=None):
         return self.partitions.total(cells_used, gate, self.partitions.n_threads) > 0
 
     def encode(self, gate, options):

@@ -61,7 +61,7 @@ class Part:
     kept : ndarray of int or None, the rows of the source that have weight
     tile, code : codes over the tiles, as a gate gives them
     index : ndarray of int32 or None, the row of each problem row
-    cost : ndarray of float64, one a problem row
+    cost : ndarray of float64, one per problem row
     duals : dict of slot to ndarray, the centers of the proximal steps; zero where there is none
     extra : dict, what a model keeps besides
     feature_map : FeatureMap or None, what the tiles see instead of the rows

@@ -22,13 +22,13 @@ def sample(partitions, n_rows, n_sample, rng, stratum=None):
     return take(partitions, chosen, stratum)
 
 
-def place(partitions, survey, n_centers, *, source, rows_per_center, max_iter, rng, name):
+def place(partitions, survey, n_centers, *, source, rows_per_center, max_iter, rng, name, n_jobs=None):
     """Centers as `svmosaic.gates.place_centers` puts them: the same ones where it looks at a sample.
 
     With `rows_per_center` None, k-means++ chooses seeds from a sample, and each Lloyd step is a round over all rows, in
     which the sums of the cells travel.
     """
-    options = rows_per_center, max_iter, rng
+    options = rows_per_center, max_iter, rng, n_jobs
     if not isinstance(source, str):
         if hasattr(source, "fit") and not hasattr(source, "cluster_centers_"):
             raise ValueError(
@@ -58,10 +58,10 @@ def place(partitions, survey, n_centers, *, source, rows_per_center, max_iter, r
     return np.unique(np.ascontiguousarray(centers, dtype=survey.dtype), axis=0)
 
 
-def _kmeans(partitions, n_rows, n_centers, stratum, rows_per_center, max_iter, rng):
+def _kmeans(partitions, n_rows, n_centers, stratum, rows_per_center, max_iter, rng, n_jobs):
     if rows_per_center is not None:
         X, weight, _ = sample(partitions, n_rows, rows_per_center * n_centers, rng, stratum)
-        return sampled_kmeans(X, n_centers, weight, None, max_iter, rng)
+        return sampled_kmeans(X, n_centers, weight, None, max_iter, rng, n_jobs)
     X, weight, _ = sample(partitions, n_rows, max(SEEDS, SEEDS_PER_CENTER * n_centers), rng, stratum)
     with one_thread():
         centers, _ = kmeans_plusplus(X, min(n_centers, X.shape[0]), sample_weight=weight, random_state=rng)

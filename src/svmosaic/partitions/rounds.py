@@ -32,7 +32,7 @@ class Partitions(ABC):
     Attributes
     ----------
     rounds : list of Round
-        What has travelled so far.
+        What has traveled so far.
     n_threads : int
         Threads of the core on one partition.
     steps_between_averages : int or None

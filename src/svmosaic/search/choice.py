@@ -17,6 +17,11 @@ from svmosaic.search.trials import Trial, rank
 
 # Models that a blend is made of: chosen among so many, by score and by loss each.
 AMONG = 10
+# If all rows were held out in turn, there are few: half of the weight goes to the so many of least loss, in equal parts,
+# because their differences are mostly chance (benchmarks/study_choice.py).
+EQUALS = 5
+# Standard errors of the difference by which a blend may be behind the best single model.
+ERRORS = 2.0
 # The last fit may take this factor of what is expected before it counts as too long for the time that is left.
 SAFETY = 1.3
 
@@ -58,8 +63,8 @@ class Found:
 def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     """Trials and weights: the best one, or a blend if that is not worse by held-out rows.
 
-    The blend is kept if its loss is lower, its score is not behind the best single one by more than a standard error,
-    and not behind the best linear model.
+    The blend is kept if its loss is lower than that of the best single one, its score is not behind by more than two
+    standard errors, and not behind the best linear model.
     """
     done = [t for t in search.trials if not t.failure]
     if not done:
@@ -75,6 +80,9 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     best_few = {id(t): t for key in (rank, lambda t: (t.loss,)) for t in sorted(done, key=key)[:AMONG]}
     pool = sorted(best_few.values(), key=lambda t: t.loss)
     weights = greedy_weights(judge, [t.scores for t in pool], best.rows)
+    if len(search.folds) > 1:
+        n = min(EQUALS, len(pool))
+        weights = 0.5 * weights + 0.5 / n * (np.arange(len(pool)) < n)
     chosen = _small_enough(search, [(t, float(w)) for t, w in zip(pool, weights, strict=True) if w > 0])
     if len(chosen) == 1 and chosen[0][0] is best:
         return alone
@@ -84,7 +92,7 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     behind = best.score - score
     if score < linear or judge.loss(scores, best.rows) > best.loss:
         return alone
-    if behind > 0 and behind > judge.error_of_difference(best.scores, scores, best.rows):
+    if behind > 0 and behind > ERRORS * judge.error_of_difference(best.scores, scores, best.rows):
         return alone
     return chosen
 

@@ -35,6 +35,10 @@ CLEARLY_WORSE = 0.03
 MOST_SPARSE_COLUMNS = 1000
 # Candidates that take more than this share of the budget on the first rung come after the others.
 DEAR = 0.04
+# Candidates that take more than this factor of an equal part of a rung's time come after the others.
+FAIR = 2.0
+# Usual slope of the loss against the rows, both as logarithms (benchmarks/study_search.py --slopes).
+LEARNING = {"linear": 0.04, "clustered": 0.11, "local": 0.24, "trees": 0.3, "learned": 0.41}
 # Share of the budget that must be left for a leader to learn on.
 WORTH_LEARNING = 0.15
 # Share of the budget that the linear baseline may take to be tried before others on higher rungs.
@@ -107,10 +111,14 @@ class Search(Trials):
     def _climb(self, pool, level, rung, share, last):
         """Try the candidates on a rung, as time allows."""
         self.say(f"{len(pool)} candidates on {rung.n_rows} rows, {rung.n_parts} held out in turn")
+        if level and not last:
+            pool = self._dear_ones_last(pool, rung, share)
         for place, candidate in enumerate(pool):
             until = self._share_of(candidate, level, place, share, last)
             if len(self.folds) == 1:
                 candidate = self._with_effort(candidate, rung, until, last)
+            if self._is_behind(candidate, level):
+                continue
             here = rung
             if self.trials and not self._affords(candidate, rung, until):
                 self.out_of_time = True
@@ -120,6 +128,20 @@ class Search(Trials):
             self._attempt(candidate, level, here)
             if self.stopped:
                 return
+
+    def _dear_ones_last(self, pool, rung, share) -> list[Candidate]:
+        """The first of each family, then the others; at the end those that take much more than their part of the time."""
+        fair = FAIR * self._left(share) / len(pool)
+        firsts = {candidate.family: candidate for candidate in reversed(pool)}.values()
+        return sorted(pool, key=lambda c: (c not in firsts, self.clock.expected(c, rung.n_rows) > fair))
+
+    def _is_behind(self, candidate, level) -> bool:
+        """Whether time is short and a candidate will not come near what others have reached, by the rung before."""
+        if self.clock.budget is None or candidate.family == "linear":
+            return False
+        same, best = same_but_effort(candidate), self._best(level)[1]
+        before = [t for t in self.trials if t.rung == level - 1 and same_but_effort(t.candidate) == same]
+        return any(self._at_most_rows(t) > FAMILY_MARGIN * best for t in before)
 
     def _share_of(self, candidate, level, place, share, last) -> float:
         """The share of the search's time by which a trial must end: later for the first of a family and for leaders."""
@@ -144,8 +166,8 @@ class Search(Trials):
     def _learn_on(self, level, rung):
         """Let the leader, if it is a learned gate of many rows, learn on as long as there is time and it helps."""
         while self.clock.budget is not None and rung.n_rows > MANY_ROWS and not self.stopped:
-            best = min((t for t in self.trials if t.rung == level), key=rank)
-            if best.candidate.family != "learned" or self._left() < WORTH_LEARNING * self.clock.budget:
+            best = min((t for t in self.trials if t.rung == level), key=rank, default=None)
+            if best is None or best.candidate.family != "learned" or self._left() < WORTH_LEARNING * self.clock.budget:
                 return
             candidate = self._with_effort(best.candidate, rung, 1.0, True)
             more = rung if self._affords(candidate, rung, 1.0) else self._fewer_rows(candidate, rung, 1.0)
@@ -178,7 +200,7 @@ class Search(Trials):
         by_score = sorted(here, key=rank)
         by_loss = sorted(here, key=lambda t: t.loss)
         leaders = {id(t) for t in [*by_score[:kept], *by_loss[:kept]]}
-        ahead = {id(t): self._at_all_rows(t) for t in here}
+        ahead = {id(t): self._at_most_rows(t) for t in here}
         lowest = min(ahead.values())
         if level > 0:  # by now it is known how they learn from more rows
             able = sorted(here, key=lambda t: ahead[id(t)])[:2]
@@ -191,19 +213,26 @@ class Search(Trials):
         linear = next((t for t in by_score if t.candidate.family == "linear"), None)
         if linear is not None and self.clock.expected(linear.candidate, self.X.shape[0]) > CHEAP * self.clock.left(2.0):
             linear = None  # the baseline waits for its turn
-        place = {id(t): i + by_loss.index(t) for i, t in enumerate(by_score)}
+        if len(self.folds) == 1:  # what counts is how they do on many more rows
+            place = ahead
+        else:
+            place = {id(t): i + by_loss.index(t) for i, t in enumerate(by_score)}
         order = sorted((t for t in here if id(t) in leaders), key=lambda t: (t is not linear, place[id(t)]))
         return [t.candidate for t in order]
 
-    def _at_all_rows(self, trial) -> float:
-        """The loss to be expected of all rows, by a power law through the last two rungs."""
+    def _at_most_rows(self, trial) -> float:
+        """The loss to be expected of all rows, or of as many as there is time for, by a power law.
+
+        It goes through the last two rungs, or, after the first, has the usual slope of the family.
+        """
         same = same_but_effort(trial.candidate)
         before = [t for t in self.trials if t.n_rows < trial.n_rows and same_but_effort(t.candidate) == same]
-        if not before or before[-1].failure or trial.loss <= 0:
-            return trial.loss
-        last = before[-1]
-        slope = np.log(last.loss / trial.loss) / np.log(trial.n_rows / last.n_rows)
-        return trial.loss * (trial.n_rows / self.X.shape[0]) ** np.clip(slope, 0.0, 0.5)
+        slope = LEARNING[trial.candidate.family]
+        if before and not before[-1].failure and trial.loss > 0:
+            slope = np.log(before[-1].loss / trial.loss) / np.log(trial.n_rows / before[-1].n_rows)
+        n_rows = self.X.shape[0]
+        n_rows *= min(1.0, self._left() / self.clock.expected(trial.candidate, n_rows))
+        return trial.loss * min(1.0, trial.n_rows / max(n_rows, 1.0)) ** np.clip(slope, 0.0, 0.5)
 
     def _vary(self, rungs):
         """Try small changes of the leaders."""

@@ -9,6 +9,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 # Up to so many rows, all parts are held out in turn.
 CROSS_VALIDATED = 4000
+# Of two classes, so many rows if fewer than this number are of the rarer one: a single part would hold too few of them.
+RARE_CROSS_VALIDATED, RARE = 20_000, 500
 # Up to so many, this is done for two divisions into parts.
 TWICE = 1000
 FIRST_PARTS = 2
@@ -83,7 +85,9 @@ def folds_of(target, fraction, rng):
         for _ in range(2 if n_rows <= TWICE else 1):
             splitter = kind(n_parts, shuffle=True, random_state=rng.randint(2**31 - 1))
             parts += splitter.split(np.zeros(n_rows), label)
-    if n_rows > CROSS_VALIDATED:
+    counts = np.zeros(0) if label is None else np.bincount(label)
+    is_rare = len(counts) == 2 and counts.min() < RARE
+    if n_rows > (RARE_CROSS_VALIDATED if is_rare else CROSS_VALIDATED):
         parts = parts[:1]
     folds = []
     for train, held in parts:

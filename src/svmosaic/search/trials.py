@@ -187,7 +187,8 @@ class Trials:
         limit = None
         if self.clock.budget is not None and any(not t.failure for t in self.trials[:-1]):
             expected = self.clock.expected(candidate, rung.n_rows)
-            limit = max(0.2, min(self._left(), max(0.5, 4 * expected)))
+            # On a loaded machine a fit may take long: never twice the time of its rung, so that others get their turn.
+            limit = max(0.2, min(self._left(min(1.0, 2 * rung.until)), max(0.5, 4 * expected)))
         workers = min(self._threads, len(todo)) if len(self.folds) > 1 else 1
         if workers > 1:
             pool = ThreadPoolExecutor(workers)

@@ -105,7 +105,7 @@ def shortened(problem, certificate, penalised=None, n_threads: int = 1) -> Certi
     ----------
     problem : Problem
     certificate : Certificate
-    penalised : ndarray, optional
+    penalized : ndarray, optional
         The part of the weights that the penalty counts, if not all.
     n_threads : int
     """

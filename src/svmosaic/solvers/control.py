@@ -1,8 +1,10 @@
 """What the world outside says to a solver under way: stop, be quick; and what it is told of the progress."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from time import perf_counter
+
+from svmosaic import _core
 
 
 class Control:
@@ -39,16 +41,32 @@ class Control:
         return TaskControl(self, place, share)
 
     def run_all(self, run, n_tasks, n_workers) -> list:
-        """What `run(t)` returns for every task, side by side where there are workers."""
-        if n_tasks == 1 or n_workers == 1:
+        """What `run(t)` returns for every task, side by side; workers without a task help others with their rows."""
+        if n_workers == 1:
             return [run(t) for t in range(n_tasks)]
-        with ThreadPoolExecutor(n_workers) as pool:
+        pool, left = _core.Pool(), iter(range(n_tasks))
+        results: list = [None] * n_tasks
+        failures: list[BaseException] = []
+
+        def work():
             try:
-                return list(pool.map(run, range(n_tasks)))
-            except BaseException:  # an interrupt, or a callback that failed: the others need not go on
+                with pool:
+                    for t in left:
+                        results[t] = run(t)
+                pool.serve()
+            except BaseException as failure:  # such as a callback's: the others need not go on
+                failures.append(failure)
                 self.interrupted.set()
-                pool.shutdown(cancel_futures=True)
+
+        with ThreadPoolExecutor(n_workers) as threads:
+            try:
+                wait([threads.submit(work) for _ in range(n_workers)])
+            except BaseException:  # an interrupt
+                self.interrupted.set()
                 raise
+        if failures:
+            raise failures[0]
+        return results
 
 
 class TaskControl:

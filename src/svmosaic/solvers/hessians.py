@@ -13,6 +13,8 @@ from svmosaic.couplings import Coupling
 
 # Rows whose pairs of tiles are sorted at a time.
 CROSSED_ROWS = 16_384
+# Up to this size a matrix is inverted faster by simple loops than by LAPACK.
+LARGEST_SMALL = 128
 
 
 def n_pairs_of(n_tiles: int) -> int:
@@ -30,7 +32,7 @@ def tile_hessians(problem, curvature, n_threads):
     if row is not None:
         curvature = curvature[row] if square is None else curvature[row] * square
     members, offsets = np.empty(len(curvature), np.int32), np.empty(n_tiles + 1, np.int64)
-    n_active = _core.active_members(curvature, order, bounds, members, offsets)
+    n_active = _core.active_members(curvature, order, bounds, members, offsets, n_threads)
     out = np.empty((n_tiles, size, size))
     _core.tile_hessians(
         problem.rows.core, design or problem.design, members[:n_active], offsets, curvature, out, n_threads
@@ -124,7 +126,7 @@ def arrow_solve(hessians, coupling, residual):
         for k in range(n_tiles):
             direction[k] = -_solve_positive(eye + own**2 * hessians[k], residual[k])
         return direction
-    inverse = np.array([_solve_positive(eye + own**2 * s, eye) for s in hessians])
+    inverse = _inverses(hessians, own**2)
     curvature = (eye - inverse) / own**2
     shared = coupling.shared
     schur = np.einsum("ks,kt,kij->sitj", shared, shared, curvature, optimize=True)
@@ -136,6 +138,17 @@ def arrow_solve(hessians, coupling, residual):
     direction[:n_tiles] = -np.einsum("kij,kj->ki", inverse, residual[:n_tiles])
     direction[:n_tiles] -= own * np.einsum("kij,kj->ki", curvature, moved)
     return direction
+
+
+def _inverses(matrices, scale):
+    """(I + scale S)^-1 of each matrix: small ones by the core, side by side, large ones by LAPACK."""
+    eye = np.eye(matrices.shape[1])
+    inverse = np.full_like(matrices, np.nan)
+    if len(eye) <= LARGEST_SMALL:
+        _core.tile_inverses(matrices, scale, inverse)
+    for k in np.flatnonzero(np.isnan(inverse[:, 0, 0])):
+        inverse[k] = _solve_positive(eye + scale * matrices[k], eye)
+    return inverse
 
 
 def _solve_positive(matrix, right):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.solvers.certificates import dual_sum, loss_sum, margins, weights_of
+from svmosaic.solvers.certificates import margins, weights_of
 from svmosaic.solvers.hessians import crossed_hessians, tile_hessians
 from svmosaic.solvers.sighted import sighted_hessians
 
@@ -78,16 +78,7 @@ class Evaluate:
         """(rows, loss at zero, loss, dual value but for the weights, proximal term), V(response), matrices."""
         share.respond(self.weights, self.step, self.reach, self.along, self.anew)
         problem, response = share.problem, share.response
-        proximal = 0.0
-        if share.center is not None:
-            proximal = _core.proximal(share.center, problem.cost, response, self.step)
-        sums = [
-            problem.rows.n_rows,
-            problem.primal_at_zero,
-            loss_sum(problem, share.margin),
-            dual_sum(problem, response),
-            proximal,
-        ]
+        sums = [problem.rows.n_rows, share.at_zero, *share.sums]
         # Matrices are formed at once if asking again would mean another journey.
         matrices = None if share.remembers else share.matrices(self.form)
         return np.array(sums), weights_of(problem, response, share.n_threads), matrices
@@ -161,19 +152,17 @@ class Share:
     def __init__(self, problem, center, n_threads=1, known=None, check=None):
         self.problem, self.center, self.n_threads = problem, center, n_threads
         self.remembers, self.check = known is not None, check
+        self.at_zero = problem.primal_at_zero
         self.margin, self.change, self.response, self.curvature = (np.empty(problem.n_rows) for _ in range(4))
         self._at = self._along = None
+        self.sums = (0.0, 0.0, 0.0)  # losses, dual value but for the weights, proximal term
         if known is not None:
             self._at, self.margin = known
 
-    def margins(self, weights, along=None, anew=False):
+    def margins(self, weights, anew=False):
         """The margins at these weights."""
         if weights is not self._at or anew:
-            if not anew and along is not None and along[0] is self._at and along[1] is self._along:
-                self.change *= along[2]
-                self.margin += self.change
-            else:
-                margins(self.problem, weights, self.n_threads, self.margin)
+            margins(self.problem, weights, self.n_threads, self.margin)
             self._at, self._along = weights, None
         return self.margin
 
@@ -185,11 +174,15 @@ class Share:
         return self.change
 
     def respond(self, weights, step, reach=0.0, along=None, anew=False):
-        """The duals that answer the margins; fills the curvature of rows whose duals are free to move."""
-        problem, margin = self.problem, self.margins(weights, along, anew)
-        _core.respond(
+        """The duals that answer the margins; fills their sums, and the curvature of rows whose duals may move."""
+        problem, change, length = self.problem, None, 0.0
+        if along is not None and not anew and along[0] is self._at and along[1] is self._along:
+            change, length = self.change, along[2]
+            self._at, self._along = weights, None
+        margin = self.margins(weights, anew)
+        self.sums = _core.respond(
             self.center, problem.cost, problem.threshold, margin, reach, self.response, self.curvature, self.n_threads,
-            step,
+            step, change, length,
         )  # fmt: skip
         return self.response
 

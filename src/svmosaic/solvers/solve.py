@@ -26,11 +26,13 @@ _READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.4, 70.0, 0.035, 0.1, 3e5
 # What a pair of tiles of a row adds to that: it is sorted by pair, and the row unpacked once more.
 _PAIR = 400.0
 # Bytes that the Hessian of rows of one tile may take; unknowns of the dense system where rows touch several, which is
-# solved in a second at most: so long nobody is heard.
+# solved in a second at most, in which an interrupt has to wait.
 _LARGEST_HESSIAN, _LARGEST_SYSTEM = 1e9, 3000
 # By the power of the loss: Newton's method ends on a piecewise quadratic objective in a few steps; a piecewise linear
 # loss takes several of them for each proximal step.
 _TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {1: 10, 2: 4}
+# Values that a thread should have to read in a pass: as many as a piece of rows has in the core (core/passes.hpp).
+_VALUES_PER_THREAD = 2**18
 # Descent that has reached its limit is not handed to a Newton's method that should take longer than it did, unless it
 # is short.
 _SHORT = 2e9
@@ -60,7 +62,7 @@ def solve(
         Duals to start from.
     sgd : SgdOptions, optional
     control : Control, optional
-        Limits the time, and is told of the progress.
+        Limits the time, and gets reports of the progress.
     """
     control = control or Control()
     # Tiles that share nothing are problems of their own: (place in the list, rows there, problem, duals).
@@ -73,18 +75,17 @@ def solve(
         for cell, (here, part) in enumerate(problem.split() if problem.separable else [(None, problem)]):
             tasks.append((k, here, part, alpha if here is None or alpha is None else alpha[here]))
             places.append((k, cell if problem.separable else None))
-    n_workers = effective_n_jobs(n_jobs)
-    n_threads = max(1, n_workers // len(tasks))
+    n_workers = min(effective_n_jobs(n_jobs), sum(_pieces(part) for _, _, part, _ in tasks))
     seeds = np.random.SeedSequence(seed).spawn(len(tasks))
 
     def run(t):
         _, _, part, alpha = tasks[t]
         solution = _solve_one(
-            part, solver, tol=tol, max_iter=max_iter, seed=seeds[t], alpha=alpha, n_threads=n_threads,
+            part, solver, tol=tol, max_iter=max_iter, seed=seeds[t], alpha=alpha, n_threads=n_workers,
             control=control.for_task(places[t], len(tasks) - t - 1, n_workers), sgd=sgd,
         )  # fmt: skip
         if not solution.converged and solution.settled is None:
-            solution = replace(solution, certificate=shortened(part, solution.certificate, n_threads=n_threads))
+            solution = replace(solution, certificate=shortened(part, solution.certificate, n_threads=n_workers))
         if control.finished is not None:
             control.finished(places[t], solution)
         return solution
@@ -97,6 +98,11 @@ def solve(
         parts = [(here, s) for (owner, here, _, _), s in zip(tasks, solved, strict=True) if owner == k]
         solutions.append(_merge(problem, parts) if problem.separable else parts[0][1])
     return solutions
+
+
+def _pieces(problem) -> int:
+    """How many threads a problem can feed: one by itself, and others with its rows."""
+    return 1 + int(problem.n_rows * problem.tile.shape[1] * (8 + _stored_per_row(problem)) / _VALUES_PER_THREAD)
 
 
 @cache

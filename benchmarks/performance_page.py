@@ -1,0 +1,124 @@
+"""Put the stored results of bench_threads.py and study_tol.py into docs/performance.md.
+
+python benchmarks/performance_page.py
+"""
+
+from measured import Page, machine_of, table
+
+
+def fits(threads, _):
+    part = threads["fits"]
+    summary = part["summary"]
+    yield (
+        f"Fits to covertype ({summary['features']} features, {summary['classes']} classes, float32; "
+        f"{machine_of(part)}; `benchmarks/bench_threads.py`): seconds on the wall, and in brackets how many times "
+        "faster than one thread. Memory is what the process grew by at most, the rows themselves not counted. All fits "
+        "of a line have the same bits."
+    )
+    counts = sorted({r["threads"] for r in part["records"]})
+    found = {}
+    for r in part["records"]:
+        found.setdefault((r["model"], r["rows"]), {})[r["threads"]] = r
+    rows = []
+    for (model, n_rows), by_count in found.items():
+        done = [r for r in by_count.values() if r["seconds"] is not None]
+        accuracy = f"{done[0]['accuracy']:.2f}" if done else ""
+        memory = max((r["peak_mb"] for r in done if r["peak_mb"] is not None), default=None)
+        cells = [seconds(by_count.get(n), by_count.get(1), summary) for n in counts]
+        rows.append([f"`{model.split(',')[0]}`{model[len(model.split(',')[0]):]}", f"{n_rows:,}", *cells, accuracy,
+                     "" if memory is None else f"{memory:,}"])  # fmt: skip
+    yield table(
+        ["fit", "rows", *(f"{n} thread{'s' if n > 1 else ''}" for n in counts), "test accuracy, %", "memory, MB"], rows
+    )
+
+
+def seconds(record, alone, summary):
+    if record is None:
+        return ""
+    if record["seconds"] is None:
+        return f"over {summary['limit_seconds']:.0f}"
+    times = ""
+    if record["threads"] > 1 and alone is not None and alone["seconds"] is not None:
+        times = f" ({alone['seconds'] / record['seconds']:.1f}x)"
+    return f"{record['seconds']:.1f}{times}"
+
+
+def predictions(threads, _):
+    part = threads["predictions"]
+    yield (
+        f"Batches through a compiled predictor ({machine_of(part)}): millions of rows a second, and in brackets how "
+        "many times those of one thread. A call starts only as many threads as it has work for."
+    )
+    counts = sorted({r["threads"] for r in part["records"]})
+    found = {}
+    for r in part["records"]:
+        found.setdefault((r["model"], r["batch"]), {})[r["threads"]] = r["rows_a_second"]
+    yield table(
+        ["model", "rows at once", *(f"{n} thread{'s' if n > 1 else ''}" for n in counts)],
+        [[model, f"{batch:,}", *(speed(speeds, n) for n in counts)] for (model, batch), speeds in found.items()],
+    )
+
+
+def speed(speeds, n_threads):
+    if n_threads not in speeds:
+        return ""
+    times = f" ({speeds[n_threads] / speeds[1]:.1f}x)" if n_threads > 1 and 1 in speeds else ""
+    return f"{speeds[n_threads] / 1e6:.2f}{times}"
+
+
+def roofline(threads, _):
+    part = threads["roofline"]
+    counts = sorted({r["threads"] for r in part["records"]})
+    shown = dict.fromkeys((counts[0], counts[-1]))
+    yield (
+        "The scorer beside the machine: billions of floating-point operations and of bytes a second. The machine's are "
+        "those of float32 matrix products (one of BLAS's per thread) and of a triad over arrays larger than the "
+        "caches; the scorer's count the gate, the chosen tiles, the row and its scores, once each, in the largest "
+        "batch above."
+    )
+    found = {}
+    for r in part["records"]:
+        found.setdefault(r["what"], {})[r["threads"]] = r
+    yield table(
+        ["what", *(f"{unit}, {n} thread{'s' if n > 1 else ''}" for n in shown for unit in ("GFLOP/s", "GB/s"))],
+        [
+            [what, *(f"{by_count[n][key]:,.1f}" for n in shown for key in ("gflops", "gigabytes_a_second"))]
+            for what, by_count in found.items()
+        ],
+    )
+
+
+def tol(_, study):
+    tols = sorted({r["tol"] for part in study.values() for r in part["records"]})
+    yield (
+        f"Accuracy on held-out training rows of {len(study)} sets (`benchmarks/study_tol.py`): points lost at most "
+        f"and on average compared with `tol={tols[0]:g}`, and the share of its processor time that the fits take, on "
+        "average."
+    )
+    models = list(dict.fromkeys(r["model"] for part in study.values() for r in part["records"]))
+    rows = []
+    for model in models:
+        for value in tols[::-1]:
+            found = [pair for part in study.values() for pair in paired(part["records"], model, value, tols[0])]
+            if found:
+                lost, shares = zip(*found, strict=True)
+                rows.append([f"`{model}`", f"{value:g}", f"{max(lost):.2f}", f"{sum(lost) / len(lost):.3f}",
+                             f"{100 * sum(shares) / len(shares):.0f} %"])  # fmt: skip
+    yield table(["model", "`tol`", "most points lost", "mean points lost", "processor time"], rows)
+
+
+def paired(records, model, value, tightest):
+    """(points lost, share of the time) of a model at this tol, if both it and the tightest were run."""
+    by_tol = {r["tol"]: r for r in records if r["model"] == model}
+    if value in by_tol and tightest in by_tol:
+        share = by_tol[value]["processor_seconds"] / max(1e-9, by_tol[tightest]["processor_seconds"])
+        yield by_tol[value]["points_lost"], share
+
+
+PAGE = Page(
+    "performance.md", ("threads", "tol"),
+    {"fits": fits, "predictions": predictions, "roofline": roofline, "tol": tol},
+)  # fmt: skip
+
+if __name__ == "__main__":
+    PAGE.write()

@@ -1,0 +1,164 @@
+"""What a search should end with: rules that choose among the same trials, judged on rows that the search did not see.
+
+The training rows (split 0) of small sets are divided anew several times: 70 % are searched, the rest judges. After each
+search the best trials are fitted to all searched rows, once, and every rule is applied to the same scores. No test row
+is read into it.
+
+    python benchmarks/study_choice.py                      # adds to results/choice_study.json set by set
+    python benchmarks/study_choice.py --sets heart,vehicle # some sets
+    python benchmarks/study_choice.py --show               # means over the sets of what is stored
+"""
+
+import argparse
+import json
+
+import numpy as np
+from auto_data import SMALL, TABLES, one_hot, paper_split, table_split
+from common import RESULTS
+from sklearn.model_selection import train_test_split
+from study_search import write
+
+from svmosaic._validation import validate_training
+from svmosaic.models._families import build_classifier
+from svmosaic.models.linear import LinearSVC
+from svmosaic.search import choice
+from svmosaic.search.blend import greedy_weights
+from svmosaic.search.climb import Search
+from svmosaic.search.judge import ClassJudge
+from svmosaic.search.rungs import folds_of
+from svmosaic.search.trials import rank
+
+FILE = RESULTS / "choice_study.json"
+SETS = (*(name for name in TABLES if name not in ("mammography", "wine_white")), *SMALL)
+N_SPLITS = 6
+
+
+def training_rows(name):
+    if name in TABLES:
+        train, test = table_split(name, 0)
+        return one_hot(train, test)[0], train.y
+    X, y, _, _ = paper_split(name, 0)
+    return np.asarray(X, dtype=np.float64), y
+
+
+def pool_of(trials):
+    """The ten best by score, and by loss, in the order of the loss."""
+    few = {id(t): t for key in (rank, lambda t: (t.loss,)) for t in sorted(trials, key=key)[: choice.AMONG]}
+    return sorted(few.values(), key=lambda t: t.loss)
+
+
+def greedy(judge, pool, **options):
+    return greedy_weights(judge, [t.scores for t in pool], pool[0].rows, **options)
+
+
+def bagged(judge, pool, rng, n_bags=10, share=0.5):
+    """Mean weights of greedy blends, each over some of the models."""
+    total = np.zeros(len(pool))
+    for _ in range(n_bags):
+        some = np.sort(rng.permutation(len(pool))[: max(2, int(share * len(pool)))])
+        total[some] += greedy(judge, [pool[k] for k in some])
+    return total / total.sum()
+
+
+def equal(pool, n):
+    return np.where(np.arange(len(pool)) < n, 1.0, 0.0) / min(n, len(pool))
+
+
+def unless_behind(judge, pool, weights, errors):
+    """The blend, unless its score is behind the best single one by more than so many standard errors."""
+    best = min(range(len(pool)), key=lambda k: rank(pool[k]))
+    rows = pool[0].rows
+    scores = choice.tempered(judge, sum(w * t.scores for w, t in zip(weights, pool, strict=True)), rows)
+    behind = pool[best].score - judge.score(scores, rows)
+    if behind > 0 and behind > errors * judge.error_of_difference(pool[best].scores, scores, rows):
+        return np.eye(len(pool))[best]
+    return weights
+
+
+def rules(search, pool):
+    judge, rng = search.judge, np.random.RandomState(0)
+    found = greedy(judge, pool)
+    chosen = {id(t): w for t, w in choice.choose(search)}
+    yield "as it is", np.array([chosen.get(id(t), 0.0) for t in pool])
+    yield "best score alone", np.eye(len(pool))[min(range(len(pool)), key=lambda k: rank(pool[k]))]
+    yield "least loss alone", np.eye(len(pool))[0]
+    yield "greedy", found
+    yield "greedy, unless 1 error behind", unless_behind(judge, pool, found, 1.0)
+    yield "greedy, unless 2 errors behind", unless_behind(judge, pool, found, 2.0)
+    yield "greedy, in bags", bagged(judge, pool, rng)
+    yield "greedy, in bags, unless 2 errors behind", unless_behind(judge, pool, bagged(judge, pool, rng), 2.0)
+    for n in (3, 5, 8, 12):
+        yield f"{n} of least loss", equal(pool, n)
+    for margin in (0.02, 0.05, 0.1):
+        near = equal(pool, min(8, sum(t.loss <= (1 + margin) * pool[0].loss for t in pool)))
+        yield f"up to 8 within {margin:.0%} of the least loss", near
+        yield f"greedy and up to 8 within {margin:.0%} of the least loss", 0.5 * (found + near)
+    yield "greedy and 5 of least loss", 0.5 * (found + equal(pool, 5))
+    yield "greedy and 8 of least loss", 0.5 * (found + equal(pool, 8))
+
+
+def judged(name, split):
+    X, y = training_rows(name)
+    X, Z, y, z = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
+    X, target = validate_training(LinearSVC(), X, y)
+    metric = TABLES[name][3] if name in TABLES else "accuracy"
+    classes, counts = np.unique(y, return_counts=True)
+    judge = ClassJudge(X, target, metric, classes[counts.argmin()] if metric != "accuracy" else None)
+    rng = np.random.RandomState(split)
+    search = Search(
+        X, target.classes[target.label], judge, build_classifier, folds_of(target, 0.2, rng), most_tiles=5000,
+        budget=None, seed=0, n_jobs=1, say=lambda line: None, watch=lambda search: False,
+    )  # fmt: skip
+    search.run()
+    done = [t for t in search.trials if not t.failure]
+    done = [t for t in done if t.n_parts == max(t.n_parts for t in done)]
+    pool = pool_of(done)
+    # A judge of the rows that were set aside, which knows their labels by the same classes.
+    _, truth = validate_training(LinearSVC(), Z, z)
+    outer = ClassJudge(Z, truth, metric, classes[counts.argmin()] if metric != "accuracy" else None)
+    everything, rows = np.arange(len(y)), np.arange(len(z))
+    scores = []
+    for trial in pool:
+        model = search.fit(trial.candidate, everything)
+        scores.append(trial.factor * judge.scores_of(model, search.scaled(trial.candidate, np.asarray(Z, float))))
+    for rule, weights in rules(search, pool):
+        inner = sum(w * t.scores for w, t in zip(weights, pool, strict=True))
+        mixed = judge.temper(inner, pool[0].rows) * sum(w * s for w, s in zip(weights, scores, strict=True))
+        yield {
+            "set": name, "split": split, "rule": rule, "score": round(outer.score(mixed, rows), 5),
+            "loss": round(outer.loss(mixed, rows), 5), "parts": int((weights > 0).sum()),
+        }  # fmt: skip
+
+
+def show(records):
+    sets, names = (list(dict.fromkeys(r[key] for r in records)) for key in ("set", "rule"))
+    print(f"{'':45}" + "".join(f"{s[:14]:>16}" for s in sets) + "   mean behind")
+    table = {
+        (s, n): [np.mean([r[k] for r in records if (r["set"], r["rule"]) == (s, n)]) for k in ("score", "loss")]
+        for s in sets for n in names
+    }  # fmt: skip
+    for n in names:
+        cells = "".join(f"{100 * table[s, n][0]:8.2f} {table[s, n][1]:.4f} " for s in sets)
+        behind = np.mean([max(table[s, m][0] for m in names) - table[s, n][0] for s in sets])
+        loss = np.mean([table[s, n][1] / min(table[s, m][1] for m in names) - 1 for s in sets])
+        print(f"{n:45}{cells}  {100 * behind:6.2f}  loss {100 * loss:5.1f} %")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", help="names with commas between")
+    parser.add_argument("--show", action="store_true", help="print what is stored, and end")
+    options = parser.parse_args()
+    records = json.loads(FILE.read_text()) if FILE.exists() else []
+    if not options.show:
+        for name in options.sets.split(",") if options.sets else SETS:
+            records = [r for r in records if r["set"] != name]
+            for split in range(N_SPLITS):
+                records += judged(name, split)
+            write(FILE, records)
+            print(name, flush=True)
+    show(records)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""A table, from the file to the explanation
+=========================================
+
+Census data with text and missing values: a search of a few seconds, the quality on rows that it has not seen, the
+columns that matter, and one prediction taken apart. If the folder named by ``SVMOSAIC_DATA`` has no adult, the breast
+cancer table that scikit-learn brings takes its place.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+import pandas as pd
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+from svmosaic import MosaicClassifier
+from svmosaic.datasets import data_folder
+from svmosaic.display import TradeoffDisplay
+from svmosaic.interpretation import importances
+
+folder = data_folder()
+path = folder / "tables" / "adult_train.csv" if folder else None
+if path is not None and path.exists():
+    table = pd.read_csv(path).sample(4000, random_state=0)
+    y = table.pop("income")
+else:
+    table, y = load_breast_cancer(return_X_y=True, as_frame=True)
+train, test, y_train, y_test = train_test_split(table, y, stratify=y, random_state=0)
+
+# %%
+# Columns are prepared and the model is chosen in one call.
+model = MosaicClassifier(time_budget=4, random_state=0).fit(train, y_train)
+print(f"accuracy on {len(test)} new rows: {model.score(test, y_test):.3f}")
+TradeoffDisplay.from_leaderboard(model)
+
+# %%
+# What matters, over all rows.
+found = importances(model, test)
+shown = slice(0, 8)
+figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")
+axis.barh(found["feature"][shown][::-1], found["importance"][shown][::-1], color="#0072B2")
+axis.set(xlabel="importance: mean absolute deviation of the contribution")
+
+# %%
+# Why one row was classified as it was: contributions and intercept add up to the score.
+account = model.explain(test[:1])
+print(account.to_frame(top=5))
+plt.show()

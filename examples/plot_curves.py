@@ -1,0 +1,25 @@
+"""A curve per feature
+===================
+
+With ``pieces`` each tile is a sum of piecewise-linear curves, one per feature: an additive model that can be drawn, and
+still one convex problem.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import cross_val_score
+
+from svmosaic import LinearSVC
+from svmosaic.display import CurveDisplay
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+model = LinearSVC(C=0.01, pieces=12, calibration="temperature", random_state=0)
+print(f"cross-validated accuracy: {cross_val_score(model, X, y, cv=3).mean():.3f}")
+
+# %%
+# The strongest columns. A flat part of a curve is a range in which the column says nothing.
+CurveDisplay.from_estimator(
+    model.fit(X, y), X, features=["worst texture", "worst area", "worst concave points", "mean texture"]
+)
+plt.show()

@@ -1,0 +1,33 @@
+"""Learned gates on the move
+=========================
+
+``LearnedGateSVC`` moves its anchors by the gradient of the loss. After one epoch the regions are almost those of
+k-means, which knows nothing of the labels; after more of them they follow the boundary.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+
+from svmosaic import LearnedGateSVC, LocallyLinearSVC
+from svmosaic.datasets import make_two_spirals
+from svmosaic.display import RegionDisplay
+
+X, y = make_two_spirals(1500, random_state=0)
+X_test, y_test = make_two_spirals(1500, random_state=1)
+X, X_test = X / 10, X_test / 10  # near unit variance, as gates want
+
+# %%
+# The same start, stopped after 1, 10 and 80 epochs.
+figure, axes = plt.subplots(1, 3, figsize=(14, 4.6), sharey=True, layout="constrained")
+for axis, epochs in zip(axes, (1, 10, 80), strict=True):
+    model = LearnedGateSVC(
+        n_tiles=16, n_neighbors=3, n_components=2, max_iter=epochs, early_stopping=False, random_state=0
+    ).fit(X, y)
+    RegionDisplay.from_estimator(model, X, y, ax=axis, legend=False)
+    axis.set_title(f"{epochs} epoch{'s' if epochs > 1 else ''}: {model.score(X_test, y_test):.1%} of new rows")
+
+# %%
+# As many anchors that stay where k-means has put them.
+fixed = LocallyLinearSVC(16, n_neighbors=3, random_state=0).fit(X, y)
+print(f"fixed anchors: {fixed.score(X_test, y_test):.1%} of new rows")
+plt.show()
