@@ -72,6 +72,38 @@ def test_training_says_what_it_decided(folder, tmp_path, capsys):
     assert not any("--task" in note for note in facts["notes"])
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("most", [100_000, 50])  # values are known as such at the end, or on the way
+def test_values_from_a_table_larger_than_memory(folder, tmp_path, capsys, suffix, most, monkeypatch):
+    monkeypatch.setattr("svmosaic.cli._chunked_table.MOST_CLASSES", most)
+    frame = pd.read_csv(folder / "houses.csv")
+    path = tmp_path / f"houses.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path, index=False, row_group_size=60)
+    common = ["train", path, "--label", "price", "--model", "linear", "--set", "tol=1e-6", "--json", "--quiet"]
+    found = []
+    for more in (["--memory", "10kB"], ["--memory", "10kB", "--task", "regression"], []):
+        assert main([*common, "-o", tmp_path / f"{len(found)}", *more]) == 0
+        found.append((json.loads(capsys.readouterr().out), open_model(tmp_path / f"{len(found)}")))
+    assert [facts.get("chunks", 0) > 2 for facts, _ in found] == [True, True, False]
+    for facts, model in found:
+        assert facts["task"] == model.task == "regression"
+        assert (facts["rows"], facts["rows_without_label"]) == (392, 8)
+        assert facts["held_out"]["r2"] > 0.9
+        assert_allclose(model.predict(frame), found[-1][1].predict(frame), rtol=1e-3)
+    assert [any("--task" in note for note in facts["notes"]) for facts, _ in found] == [True, False, True]
+
+
+def test_the_search_on_a_sample_of_a_large_table(folder, tmp_path, capsys):
+    arguments = ["--label", "price", "--memory", "10kB", "--budget", "2s", "--test-size", "0", "--json", "--quiet"]
+    assert main(["train", folder / "houses.csv", "-o", tmp_path / "m", *arguments]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["model"] in ("LinearSVR", "ClusteredSVR", "LocallyLinearSVR")
+    assert facts["sampled_rows"] == 392
+    frame = pd.read_csv(folder / "new.csv").dropna(subset="price")
+    error = open_model(tmp_path / "m").predict(frame) - frame["price"]
+    assert error.std() < 0.3 * frame["price"].std()
+
+
 def test_numbers_may_be_classes_or_values(tmp_path, capsys):
     frame = houses().drop(columns="price").dropna().assign(rooms=lambda f: (f["size"] // 40).astype(int))
     frame.to_csv(tmp_path / "rooms.csv", index=False)
@@ -91,8 +123,8 @@ def test_numbers_may_be_classes_or_values(tmp_path, capsys):
         (["--label", "price", "--task", "classification"], "numbers with fractions"),
         (["--label", "price", "--model", "linear", "--set", "class_weight=1"], "a parameter of LinearSVR"),
         (
-            ["--label", "price", "--memory", "1kB", "--task", "regression", "--model", "linear"],
-            "raise --memory, or .* svmosaic.outofcore",
+            ["--label", "price", "--memory", "1kB", "--set", "quantiles=(0.1, 0.9)"],
+            "quantiles: intervals need a table that fits in memory; raise --memory",
         ),
     ],
 )

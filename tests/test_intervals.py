@@ -94,6 +94,9 @@ def test_the_model_to_try_first_has_intervals(fitted, tmp_path):
     assert width[Z[:, 1] < 0].mean() < width[Z[:, 1] > 0].mean()
     model.save(tmp_path / "model.svmosaic")
     assert_array_equal(load(tmp_path / "model.svmosaic").predict_interval(X), model.predict_interval(X))
+    predictor = model.intervals_.predictor()
+    assert_allclose(predictor.predict(X), model.predict_interval(X), rtol=1e-6)
+    assert_allclose(predictor.predict(X[0]), model.predict_interval(X[:1])[0], rtol=1e-6)
 
 
 def test_no_intervals_without_quantiles():

@@ -138,10 +138,10 @@ def test_arrays_are_memory_mapped(tmp_path, capsys, as_column):
     [
         (["--label", "kin"], "has no column 'kin'; the nearest are 'kind'"),
         ([], "say with --label which column to predict"),
-        (["--label", "kind", "--model", "learned"], "--model learned is only fitted in memory"),
+        (["--label", "kind", "--model", "mixture"], "--model mixture is only fitted in memory"),
         (["--label", "kind", "--drop", "nothing"], "no column 'nothing' to drop"),
         (["--label", "kind", "--scratch", "nowhere"], "--scratch: there is no folder nowhere"),
-        (["--label", "a", "--model", "linear"], "numbers with fractions"),
+        (["--label", "a", "--task", "classification"], "numbers with fractions"),
         (["--label", "none"], "is empty"),
     ],
 )

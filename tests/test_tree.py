@@ -1,6 +1,9 @@
 """TreeSVC: certified on the block problem, equal to simpler models where it should be, and rules that can be read."""
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 import reference
 import sklearn.svm
@@ -8,10 +11,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 import svmosaic
 from svmosaic import LinearSVC, TreeSVC
+from svmosaic.interpretation.subject import Subject
+from svmosaic.interpretation.words import PartOf, holds, in_columns
+from svmosaic.tabular.table_preparation import TablePreparation
 
 TIGHT = {"tol": 1e-9, "max_iter": 50_000, "random_state": 0}
 
@@ -152,3 +159,51 @@ def test_bad_parameters(parameters, message):
     X, y = rows_of()
     with pytest.raises(ValueError, match=message):
         TreeSVC(**parameters).fit(X, y)
+
+
+def table_with_everything(n=600):
+    """Rows whose label depends on texts, on a number, on whether one is missing, and on the month of a date."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"married": rng.choice(["yes", "no", "once"], n), "age": rng.integers(18, 90, n).astype(float)}
+    )
+    frame["day"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 700, n), "D")
+    frame["gain"] = np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n).round(2))
+    label = np.select(
+        [frame["married"] == "yes", frame["gain"].isna()], [frame["age"] > 40, frame["day"].dt.month > 6], False
+    )
+    return frame, np.where(label.astype(bool), "rich", "poor")
+
+
+def test_rules_in_the_columns_of_a_table():
+    frame, y = table_with_everything()
+    pipeline = make_pipeline(TablePreparation(), TreeSVC(1, max_leaves=12, random_state=0)).fit(frame, y)
+    prepare, model = pipeline[:-1], pipeline[-1]
+    found = model.rules(prepare)
+    words = " ".join(found["rule"])
+    for condition in (
+        "married is yes",
+        "married is not yes",
+        "gain is missing",
+        "gain is not missing",
+        "month of day > 6",
+    ):
+        assert condition in words
+    assert re.search(r"age > 4\d", words)  # in years, not in standard deviations
+    assert_array_equal(found["rows"], model.rules_["rows"])
+    assert "married is yes" in model.export_text(prepare)
+    assert "married" not in model.export_text()
+    # The conditions are those of the leaves, row by row.
+    home = model.mosaic_.gate.code(prepare.transform(frame))[0][:, 1]
+    subject = Subject(pipeline, frame)
+    for k, rule in enumerate(model.mosaic_.gate.gates[1].rules(), start=1):
+        fulfills = np.ones(len(y), dtype=bool)
+        for condition in in_columns(rule, subject):
+            name = frame.columns[condition.feature]
+            values = frame[name].dt.month.to_numpy() if name == "day" else frame[name].to_numpy()
+            if isinstance(condition, PartOf):
+                assert condition.what == "month of"
+                condition = condition.interval
+            fulfills &= holds(condition, values)
+        there = frame["gain"].notna().to_numpy()  # a condition on a number says nothing of missing ones
+        assert_array_equal(fulfills[there], (home == k)[there])

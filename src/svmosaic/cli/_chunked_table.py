@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svmosaic import MosaicClassifier, MultiTaskMixtureSVC, outofcore
+from svmosaic import MosaicClassifier, MosaicRegressor, MultiTaskMixtureSVC, outofcore
 from svmosaic.cli._io import memory_limit, read_options, size_text
 from svmosaic.cli._tables import TrainingTable, kept_columns, require_label, take
+from svmosaic.cli._tasks import decide_task, read_labels
 from svmosaic.maps import Scaling, scaled_first
 from svmosaic.partitions.fit import SUPPORTED
 from svmosaic.partitions.part import Raw
@@ -29,6 +30,7 @@ MOST_CHUNK_BYTES = 32 << 20
 SAMPLE_ROWS = (2000, 100_000)
 MOST_CLASSES = 100_000
 FAMILIES = ("linear", "clustered", "local")
+SEARCHES = (MosaicClassifier, MosaicRegressor)
 
 
 class TableInChunks(TrainingTable):
@@ -50,9 +52,10 @@ class TableInChunks(TrainingTable):
         with bar.step(f"looking at {options.data}") as update:
             self._look(update)
 
-    def _look(self, update):
-        """The first pass: what the columns hold, and which classes there are."""
+    def _look(self, update, task=None):
+        """The first pass: what the columns hold, and which classes there are, or that there are values."""
         options = self.options
+        self.task = "regression" if "regression" in (task, options.task) else "classification"
         size = size_in_memory(options.data, format_of(options.data, options.format))
         table = next(iter(self._read()))
         require_label(table.y, table.feature_names)
@@ -61,38 +64,53 @@ class TableInChunks(TrainingTable):
         width = max(8 * len(self.names), int(table.X.memory_usage(deep=True).sum() / len(table)))
         self.chunk_rows = int(np.clip(min(MOST_CHUNK_BYTES, self.memory * CHUNK_SHARE, size) / width, 100, 1_000_000))
         # The label of a CSV file is read as text: whether all labels are numbers is known at the end.
-        from_text = format_of(options.data, options.format) in ("csv", "tsv")
-        text, labels, missing, first_row = set(), pd.Series(dtype=np.int64), {}, 0
+        from_text = self.task == "classification" and format_of(options.data, options.format) in ("csv", "tsv")
+        text, labels, missing, first_row, n_values = set(), pd.Series(dtype=np.int64), {}, 0, 0
         for table in self._read([self.label] if from_text else [], update):
             X = table.X[self.names]
             kinds = kinds_of(X)
             text |= {n for n, kind in zip(self.names, kinds, strict=True) if kind == TEXT and X[n].notna().any()}
             self.numbers_as_text.add(X, kinds, first_row)
             first_row += len(table)
-            counted = pd.Series(table.y).value_counts(dropna=False)
-            labels = labels.add(counted, fill_value=0)
             for word, count in table.missing_labels.items():
                 missing[word] = missing.get(word, 0) + count
+            if self.task == "regression":
+                n_values += len(read_labels(table.y, self.task)[0])
+                continue
+            counted = pd.Series(table.y).value_counts(dropna=False)
+            labels = labels.add(counted, fill_value=0)
             if len(labels) > MOST_CLASSES:
+                task, self.why_task = decide_task(self._label_values(labels, from_text), options.task)
+                if task == "regression":
+                    return self._look(update, task)
                 raise TableError(
                     f"the label {self.label!r} has more than {MOST_CLASSES} classes: is it the right column?"
                 )
         self.kinds = [TEXT if name in text else "number" for name in self.names]
-        self._count_classes(labels, missing, from_text)
+        if self.task == "regression":
+            self.set_values(range(n_values), missing or {"": first_row - n_values} if first_row > n_values else {})
+        else:
+            self._count_classes(labels, missing, from_text)
 
     def _count_classes(self, labels, missing, from_text):
+        """Remember the classes; if the label holds numbers that are no classes, that there are values."""
         there = labels.index.notna()
         missing = missing or ({"": int(labels[~there].sum())} if not there.all() else {})
-        values, counts = labels.index[there], labels[there].to_numpy(dtype=np.int64)
-        if from_text:
-            column = pd.Series(values, dtype="str")
-            found, _ = self.dialect.labels(column)
-            for word, count in zip(column[found.isna()], counts[found.isna()], strict=True):
-                missing[word] = missing.get(word, 0) + int(count)
-            values, counts = found[found.notna()].to_numpy(), counts[found.notna()]
+        found, counts = self._label_values(labels[there], from_text), labels[there].to_numpy(dtype=np.int64)
+        for word, count in zip(labels[there].index[found.isna()], counts[found.isna()], strict=True):
+            missing[word] = missing.get(word, 0) + int(count)
+        values, counts = found[found.notna()].to_numpy(), counts[found.notna()]
+        self.task, self.why_task = decide_task(values, self.options.task)
+        if self.task == "regression":
+            self.set_values(range(int(counts.sum())), missing)
+            return
         clean, _ = clean_labels(values)
         classes, place = np.unique(clean, return_inverse=True)
         self.set_classes(classes, np.bincount(place, counts).astype(np.int64), missing)
+
+    def _label_values(self, labels, from_text):
+        """What counted labels stand for, missing ones as NaN."""
+        return self.dialect.labels(pd.Series(labels.index, dtype="str"))[0] if from_text else pd.Series(labels.index)
 
     def _read(self, text=(), update=None):
         return read_chunks(
@@ -105,7 +123,7 @@ class TableInChunks(TrainingTable):
         first_row = 0
         for k, table in enumerate(self._read(self.text_columns + self.text_labels, update)):
             X = to_input(table.X, self.names, self.kinds, first_row, self.missing_texts)
-            y, there = clean_labels(table.y)
+            y, there = read_labels(table.y, self.task)
             first_row += len(there)
             if part != "all":
                 drawn = np.random.default_rng([self.options.seed, k]).random(len(there)) < self.options.test_size
@@ -132,7 +150,7 @@ class TableInChunks(TrainingTable):
 
             def fit(estimator, text, seconds=None):
                 if not found:
-                    found["survey"] = self._surveyed(part, scale=not isinstance(estimator, MosaicClassifier))
+                    found["survey"] = self._surveyed(part, scale=not isinstance(estimator, SEARCHES))
                     choice = self._chosen(estimator, found["survey"], seconds)
                     found["rows"] = self._prepared(folder, part, found["survey"], choice.scaling)
                 else:
@@ -155,7 +173,7 @@ class TableInChunks(TrainingTable):
 
     def _chosen(self, estimator, found, seconds):
         """The estimator; for --model auto, the best on a sample of those that can be fitted to rows on disk."""
-        if not isinstance(estimator, MosaicClassifier):
+        if not isinstance(estimator, SEARCHES):
             self._choice = _Choice(estimator)
         elif self._choice is None:
             self._choice = self._searched(estimator, found, seconds)
@@ -164,21 +182,27 @@ class TableInChunks(TrainingTable):
 
     def _calibrated(self, chosen, asked, found):
         """The estimator with the calibration of another, if there are rows enough of each class among these."""
+        if "calibration" not in chosen.get_params():
+            return chosen
         calibration = asked.get_params().get("calibration")
         if isinstance(asked, MultiTaskMixtureSVC) or min(found.label_counts.values()) < self.calibration_rows:
             calibration = None
-        if "calibration" in chosen.get_params():
-            chosen.set_params(calibration=calibration)
-        return chosen
+        return chosen.set_params(calibration=calibration)
 
     def _searched(self, estimator, found, seconds):
         """The best on a sample, of the families that can be fitted to rows on disk, and how to scale rows for it."""
+        if getattr(estimator, "quantiles", None) is not None:
+            raise ValueError("quantiles: intervals need a table that fits in memory; raise --memory")
         with self.bar.step("choosing a model on a sample", seconds):
             rows = found.preparation.transform(found.sample)
-            search = clone(estimator).set_params(calibration=None, blend=False, families=FAMILIES)
+            search = clone(estimator).set_params(blend=False, families=FAMILIES)
+            if self.task == "classification":
+                search.set_params(calibration=None)
             best = search.fit(rows, found.labels).best_estimator_
         chosen = clone(best).set_params(max_time=None, random_state=self.options.seed, n_jobs=self.options.jobs)
-        if self.options.balanced:
+        if self.task == "regression":
+            chosen.set_params(normalize_y=True)  # the search normalizes it once for all
+        elif self.options.balanced:
             chosen.set_params(class_weight="balanced")
         affine = best.mosaic_.features.affine
         if affine is not None:
@@ -202,7 +226,7 @@ class TableInChunks(TrainingTable):
         if choice.scaling is not None:
             feature_map = scaled_first(choice.scaling, estimator.mosaic_.feature_map)
             estimator.mosaic_ = replace(estimator.mosaic_, feature_map=feature_map)
-        return Pipeline([("prepare", preparation), ("classify", estimator)])
+        return Pipeline([("prepare", preparation), ("regress" if is_regressor(estimator) else "classify", estimator)])
 
     def facts(self) -> dict:
         """More for the facts of the model."""
@@ -273,8 +297,9 @@ def _check_room(folder, needed):
 
 def check_model(kind, options):
     """Refuse a model that is only fitted in memory."""
-    if kind is not MosaicClassifier and kind not in SUPPORTED:
+    if kind not in (*SEARCHES, *SUPPORTED):
         raise ValueError(
             f"{options.data} does not fit in memory, and --model {options.model} is only fitted in memory; "
-            "--model auto, linear, kmeans, clustered, local, tree and multitask read it in chunks, or raise --memory"
+            "--model auto, linear, kmeans, clustered, local, learned, tree and multitask read it in chunks, or raise "
+            "--memory"
         )

@@ -89,13 +89,9 @@ def _open(options, bar):
     if is_large(options):
         from svmosaic.cli._chunked_table import TableInChunks, check_model
 
-        if options.task == "regression":
-            raise ValueError(
-                f"{options.data} does not fit in memory, and values are predicted from tables in memory: raise "
-                "--memory, or fit it in Python with svmosaic.outofcore"
-            )
-        check_model(model_class(options.model, "classification"), options)
-        return TableInChunks(options, bar)
+        table = TableInChunks(options, bar)
+        check_model(model_class(options.model, table.task), options)
+        return table
     from svmosaic.cli._tables import TableInMemory
 
     return TableInMemory(options, bar)

@@ -93,7 +93,7 @@ class Subject:
         before = pipeline[:-1] if hasattr(pipeline, "steps") and len(pipeline.steps) > 1 else None
         if features.portable:
             try:
-                whole = take_apart(self.model, _READER)
+                whole = take_apart(self.model, READER)
                 given = whole.preparation.names if feature_names is None else [str(name) for name in feature_names]
                 _check_names(given, whole.preparation.n_columns)
                 return replace(whole.preparation, names=given), True
@@ -298,7 +298,7 @@ def mosaic_of(model):
 
 
 # All that `take_apart` asks of the language that it reads a model for.
-_READER: Any = SimpleNamespace(language="columns", error=PreparationError)
+READER: Any = SimpleNamespace(language="columns", error=PreparationError)
 
 
 def _check_names(names, n_columns):

@@ -2,11 +2,15 @@
 
 import itertools
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
+from svmosaic.export.visitor import take_apart
 from svmosaic.gates.trees import Condition
+from svmosaic.interpretation.subject import READER
 
 # Bins of a column of numbers: conditions begin and end at their edges.
 N_BINS = 16
@@ -42,12 +46,51 @@ class OneOf:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """The column holds nothing, or (negated) something."""
+
+    feature: int
+    negated: bool = False
+
+    def text(self, names) -> str:
+        """The condition in words."""
+        return f"{names[self.feature]} is {'not ' if self.negated else ''}missing"
+
+    def holds(self, values):
+        """Whether each value fulfills it."""
+        return np.array([value is None or value != value for value in values], dtype=bool) != self.negated
+
+
+@dataclass(frozen=True)
+class PartOf:
+    """An interval of what is made of a column, such as the month of a date.
+
+    Attributes
+    ----------
+    what : str
+        Stands before the name of the column.
+    interval : Condition
+    """
+
+    what: str
+    interval: Condition
+
+    @property
+    def feature(self) -> int:
+        return self.interval.feature
+
+    def text(self, names) -> str:
+        """The condition in words."""
+        return self.interval.text({self.feature: f"{self.what} {names[self.feature]}"})
+
+
+@dataclass(frozen=True)
 class Rule:
     """Conditions that describe a group of rows.
 
     Attributes
     ----------
-    conditions : tuple of Condition or OneOf
+    conditions : tuple of Condition, OneOf, Missing or PartOf
         All of them hold.
     covers : float
         Share of the group's rows that fulfill the rule.
@@ -59,7 +102,7 @@ class Rule:
     covers: float
     pure: float
 
-    def text(self, names, dates=None) -> str:
+    def text(self, names, dates=None, between=", ") -> str:
         """The conditions in words.
 
         Parameters
@@ -68,12 +111,14 @@ class Rule:
             Of the columns.
         dates : list of bool, optional
             Which columns hold dates, as days.
+        between : str, default=", "
+            What joins them.
         """
         parts = []
         for condition in self.conditions:
-            is_date = dates is not None and dates[condition.feature]
+            is_date = dates is not None and dates[condition.feature] and isinstance(condition, Condition)
             parts.append(_date_text(condition, names) if is_date else condition.text(names))
-        return ", ".join(parts) or "all rows"
+        return between.join(parts) or "all rows"
 
     def account(self) -> str:
         """How well it describes the group."""
@@ -99,11 +144,11 @@ def holds(condition, values):
 
     Parameters
     ----------
-    condition : Condition or OneOf
+    condition : Condition, OneOf or Missing
     values : ndarray of shape (n_rows,)
         Of the column that the condition is about.
     """
-    if isinstance(condition, OneOf):
+    if not isinstance(condition, Condition):
         return condition.holds(values)
     return (values > condition.lower) & (values <= condition.upper)
 
@@ -320,6 +365,7 @@ def in_columns(conditions, subject) -> tuple:
     """
     prepared = subject.preparation
     found: dict = {}
+    made: dict = {}  # conditions on what is made of a column
     affine = subject.mosaic.features.affine
     for one in conditions:
         bounds = np.array([one.lower, one.upper])
@@ -330,11 +376,33 @@ def in_columns(conditions, subject) -> tuple:
         for step in reversed(prepared.steps):
             bounds = bounds / step.factor[f] + step.center[f]
         j, category = int(prepared.source[f]), prepared.category[f]
-        if category is None:
+        part = "mean of the label by" if f in prepared.tables else prepared.part_of(f)
+        if part == "missing":
+            made[j, part] = Missing(j, negated=bounds[1] < 1)
+        elif part not in (None, "days"):
+            what = part if f in prepared.tables else f"{part} of"
+            before = made[j, part].interval if (j, part) in made else None
+            made[j, part] = PartOf(what, _met(before, Condition(j, *map(float, bounds))))
+        elif category is None:
             found[j, None] = _met(found.get((j, None)), Condition(j, *map(float, bounds)))
         else:
             found[j, category] = OneOf(j, (category,), negated=bounds[1] < 1)
-    return _joined(found)
+    return (*_joined(found), *made.values())
+
+
+def wording(estimator, before):
+    """A function from conditions on the features of an estimator to words in the columns of a table.
+
+    Parameters
+    ----------
+    estimator : fitted estimator with tiles
+    before : fitted transformer, or pipeline of some, whose features they are
+    """
+    steps = getattr(before, "steps", [("prepare", before)])
+    prepared = take_apart(Pipeline([*steps, ("model", estimator)]), READER).preparation
+    parts = SimpleNamespace(preparation=prepared, mosaic=estimator.mosaic_)
+    dates = [kind == "date" for kind in prepared.kinds]
+    return lambda conditions: Rule(in_columns(conditions, parts), 1.0, 1.0).text(prepared.names, dates, " and ")
 
 
 def _met(before, now):

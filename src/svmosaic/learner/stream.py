@@ -1,5 +1,7 @@
 """Epochs of the gate learner over rows that do not fit in memory: chunks in random order, shuffled in a buffer."""
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -33,7 +35,8 @@ class StreamEngine:
         # Buffers of one size: an accelerator compiles its loop for each size anew.
         n_batches = -(-BUFFER_CHUNKS * n_rows // (n_chunks * plan.batch_size))
         self.buffer_rows = n_batches * plan.batch_size
-        self.inner, self._weight = None, np.float64(0.0)
+        self.inner: Any = None
+        self._weight = np.float64(0.0)
 
     @property
     def n_batches(self) -> int:

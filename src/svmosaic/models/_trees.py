@@ -39,6 +39,22 @@ class TreesMixin:
     @property
     def rules_(self):
         """Each leaf as a rule in the columns of X, with its training rows."""
+        return self.rules()
+
+    def rules(self, preparation=None):
+        """Each leaf as a rule, with its training rows.
+
+        Parameters
+        ----------
+        preparation : fitted transformer or pipeline of some, optional
+            What made the columns of X, such as ``pipeline[:-1]``. Rules are then in the columns that it was fitted to:
+            "marital_status is Married" instead of "marital_status_Married > 0.5", and numbers in their own units. None:
+            in the columns of X.
+
+        Returns
+        -------
+        Table
+        """
         check_is_fitted(self)
         regions, gate = self.regions_, self.mosaic_.gate
         columns = {name: values[1:] for name, values in regions.columns.items() if name not in ("gate", "tile")}
@@ -47,7 +63,8 @@ class TreesMixin:
         trees = np.zeros(0, dtype=np.intp)
         if isinstance(gate, SeveralGates):
             leaves = gate.gates[1]
-            rules = [describe_rule(rule, self._column_names()) for rule in leaves.rules()]
+            words = self._wording(preparation)
+            rules = [words(rule) for rule in leaves.rules()]
             trees = leaves.tree_of_tile
         head = head_of(self)
         adds = head.factor * self.mosaic_.intercept[1:] * (gate.factors[1] if len(rules) else 1.0)
@@ -61,14 +78,27 @@ class TreesMixin:
             }
         )
 
-    def export_text(self) -> str:
+    def _wording(self, preparation):
+        """A function from the conditions of a rule to words."""
+        if preparation is None:
+            return lambda conditions: describe_rule(conditions, self._column_names())
+        from svmosaic.interpretation.words import wording  # here: it takes a while to import
+
+        return wording(self, preparation)
+
+    def export_text(self, preparation=None) -> str:
         """The rules as lines of text, those with the most rows first.
+
+        Parameters
+        ----------
+        preparation : fitted transformer or pipeline of some, optional
+            What made the columns of X; see `rules`.
 
         Returns
         -------
         str
         """
-        rules = self.rules_
+        rules = self.rules(preparation)
         lines = []
         for k in np.argsort(-rules["rows"], kind="stable"):
             line = {name: values[k] for name, values in rules.columns.items()}

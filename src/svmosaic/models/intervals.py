@@ -37,6 +37,29 @@ class Intervals:
         """Lower and upper ends, of shape (n_samples, 2): quantiles in order, with the margin."""
         return widened(np.sort(self.model.predict(X), axis=1), self.margin)
 
+    def predictor(self) -> "IntervalPredictor":
+        """For single rows and batches without checks; see `IntervalPredictor`."""
+        return IntervalPredictor(self.model.predictor(), self.margin)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalPredictor:
+    """Intervals from packed arrays: the compiled predictor of the two quantiles, and the margin.
+
+    Attributes
+    ----------
+    quantiles : predictor of a regressor with two quantiles
+    margin : float
+    """
+
+    quantiles: Any
+    margin: float
+
+    def predict(self, X):
+        """Lower and upper ends, of shape (2,) for one row and (n_samples, 2) for several."""
+        found = np.asarray(self.quantiles.predict(X))
+        return widened(np.sort(found.reshape(-1, 2), axis=1), self.margin).reshape(found.shape)
+
 
 class IntervalMixin:
     """`predict_interval`, for a regressor with the parameters `quantiles` and `conformal` and a `best_estimator_`."""

@@ -34,7 +34,7 @@ class Survey:
     sample : ndarray or DataFrame, rows as `to_input` gives them, in the order of the table
     labels : ndarray, of the sample
     label_counts : Counter
-        Rows of each label.
+        Rows of each label, if labels are classes.
     n_texts : dict of str to int, how many different texts each text column holds (at most about MOST_TEXTS)
     """
 
@@ -74,7 +74,8 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
     texts: list = [None] * kinds.count(TEXT)
     for X, y in chunks():
         n_rows += len(y)
-        label_counts.update(np.asarray(y).tolist())
+        if np.asarray(y).dtype.kind != "f":  # values are not counted, there are too many of them
+            label_counts.update(np.asarray(y).tolist())
         numbers = _numbers(X, kinds)
         known += (~np.isnan(numbers)).sum(axis=0)
         low, high = np.fmin(low, _fold(np.fmin, numbers)), np.fmax(high, _fold(np.fmax, numbers))
