@@ -32,7 +32,7 @@ SMALL = {"n_anchors": 8, "n_neighbors": 4, "anchors": "kmeans"}
 SETTINGS = {
     "BoostedLinearSVC": [TIGHT | {"n_estimators": 5}],
     "LinearSVC": [TIGHT, TIGHT | {"pieces": 4}],
-    "KMeansSVC": [TIGHT, TIGHT | {"pieces": 4}],
+    "KMeansSVC": [TIGHT | {"n_clusters": 3}, TIGHT | {"n_clusters": 3, "pieces": 4}],
     "ClusteredSVC": [TIGHT, TIGHT | {"pieces": 4}],
     "LocallyLinearSVC": [
         SMALL,
@@ -68,9 +68,12 @@ SETTINGS = {
         {"n_experts": 4, "max_iter": 5, "calibration": "posterior"},
         {"n_experts": 4, "pieces": 4},
     ],
-    "MosaicClassifier": [{"time_budget": None, "max_tiles": 4, "families": ("linear", "local")}],
-    "MosaicRegressor": [{"time_budget": None, "max_tiles": 4, "families": ("linear", "local")}],
-    "HierarchicalMixtureSVC": [{"branching": (2, 2)}, {"branching": (2, 2), "pieces": 4}],
+    "MosaicClassifier": [{"time_budget": None, "families": ("linear",)}],
+    "MosaicRegressor": [{"time_budget": None, "families": ("linear",)}],
+    "HierarchicalMixtureSVC": [
+        {"branching": (2, 2), "max_iter": 10},
+        {"branching": (2, 2), "max_iter": 5, "pieces": 4},
+    ],
     "MultiTaskMixtureSVC": [{"n_experts": 3}, {"n_experts": 3, "pieces": 4}],
 }
 # Checks that may fail, each with its reason.

@@ -57,6 +57,9 @@ ENDLESS = "tol=1e-12, max_iter=10**9, random_state=0"
 GIVEN = "LocallyLinearSVC(anchors=rng.standard_normal((4000, 50)), code_scale=1.0)"
 
 
+SLOW = pytest.mark.slow
+
+
 def interrupt(script, wait=0.5):
     child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
     watchdog = threading.Timer(90, child.kill)  # its output then ends, and the lines below fail
@@ -79,7 +82,13 @@ def interrupt(script, wait=0.5):
 
 @needs.posix
 @pytest.mark.parametrize(
-    ("solver", "n_jobs", "n_classes"), [("dual", 1, 2), ("dual", 2, 5), ("newton", 1, 400), ("newton", 2, 400)]
+    ("solver", "n_jobs", "n_classes"),
+    [
+        pytest.param("dual", 1, 2, marks=SLOW),
+        ("dual", 2, 5),
+        pytest.param("newton", 1, 400, marks=SLOW),
+        ("newton", 2, 400),
+    ],
 )
 def test_interrupt(solver, n_jobs, n_classes):
     interrupt(SCRIPT.format(solver=solver, n_jobs=n_jobs, n_classes=n_classes))
@@ -90,23 +99,25 @@ def test_interrupt(solver, n_jobs, n_classes):
     ("n", "d", "model", "predict"),
     [
         pytest.param(100_000, 20, "KMeansSVC(300, rows_per_cluster=None, kmeans_iter=10**6)", False, id="k-means"),
-        pytest.param(150_000, 50, GIVEN, False, id="coding"),
+        pytest.param(150_000, 50, GIVEN, False, id="coding", marks=SLOW),
         pytest.param(1_000_000, 20, f"LinearSVC(1e9, solver='sgd', {ENDLESS})", False, id="sgd"),
         pytest.param(
             4000, 10, f"LocallyLinearSVC(9, C=1e8, multi_class='crammer_singer', loss='hinge', {ENDLESS})", False,
-            id="all classes",
+            id="all classes", marks=pytest.mark.slow,
         ),
         pytest.param(
-            150_000, 30, f"LocallyLinearSVC(60, solver='newton', n_jobs=2, {ENDLESS})", False, id="pairs of tiles"
+            150_000, 30, f"LocallyLinearSVC(60, solver='newton', n_jobs=2, {ENDLESS})", False, id="pairs of tiles",
+            marks=SLOW,
         ),
         pytest.param(
             20_000, 10, "MixtureSVC(20, tol=0.0, inner_tol=1e-9, max_iter=10**6, random_state=0)", False, id="EM"
         ),
-        pytest.param(50_000, 20, "LearnedGateSVC(32, max_iter=10**6, random_state=0)", False, id="learnt gate"),
+        pytest.param(50_000, 20, "LearnedGateSVC(32, max_iter=10**6, random_state=0)", False, id="learned gate"),
         pytest.param(
-            100_000, 20, "GaussianMixtureClassifier(64, tol=0.0, max_iter=10**6, random_state=0)", False, id="densities"
+            100_000, 20, "GaussianMixtureClassifier(64, tol=0.0, max_iter=10**6, random_state=0)", False, id="densities",
+            marks=SLOW,
         ),
-        pytest.param(20_000, 20, "MosaicClassifier(time_budget=None, random_state=0)", False, id="tuning"),
+        pytest.param(20_000, 20, "MosaicClassifier(time_budget=None, random_state=0)", False, id="tuning", marks=SLOW),
         pytest.param(150_000, 50, GIVEN, True, id="prediction"),
     ],
 )  # fmt: skip
@@ -138,7 +149,7 @@ STREAM = """
 
 
 @needs.posix
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=SLOW), 2])
 def test_interrupt_of_a_batch(n_jobs):
     """The model stays what it was, and the next batch goes on from the rows that were met."""
     interrupt(STREAM.format(n_jobs=n_jobs))
@@ -189,7 +200,7 @@ EXPERTS = """
     ("model", "slow"),
     [
         ("LinearSVC(1e-6, solver='dual', tol=0.1)", FOLDS),
-        ("MixtureSVC(2, C=1e6, max_iter=1, inner_max_iter=1)", EXPERTS),
+        pytest.param("MixtureSVC(2, C=1e6, max_iter=1, inner_max_iter=1)", EXPERTS, marks=SLOW),
     ],
     ids=["folds", "experts"],
 )
@@ -232,6 +243,7 @@ TUNE = """
 
 
 @needs.posix
+@pytest.mark.slow
 def test_interrupt_of_a_grid_search():
     interrupt(GRID)
 

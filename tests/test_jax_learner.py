@@ -55,8 +55,8 @@ SEVERAL = {"n_tiles": (6, 4, 9), "dropout": 0.3, "seed": 5}
     [
         *((loss, 1 + 2 * (i % 2), SEVERAL) for i, loss in enumerate(LOSSES)),
         ("log_loss", 1, {"projected": False}),
-        ("squared_hinge", 3, {}),
-        ("squared_hinge", 1, {"learn_gate": False}),
+        pytest.param("squared_hinge", 3, {}, marks=pytest.mark.slow),
+        pytest.param("squared_hinge", 1, {"learn_gate": False}, marks=pytest.mark.slow),
     ],
 )
 def test_both_learners_agree_after_fifty_steps(loss, n_outputs, settings):
@@ -111,7 +111,10 @@ def on_device(monkeypatch):
 SETTINGS = {"n_tiles": 8, "n_neighbors": 3, "max_iter": 6, "random_state": 0}
 
 
-@pytest.mark.parametrize("loss", ["squared_error", "epsilon_insensitive", "quantile"])
+@pytest.mark.parametrize(
+    "loss",
+    ["squared_error", *(pytest.param(loss, marks=pytest.mark.slow) for loss in ("epsilon_insensitive", "quantile"))],
+)
 def test_the_regressor_learns_and_predicts_on_a_device(on_device, loss):
     X, _ = make_banana(1000, random_state=0)
     y = np.stack([100.0 + X[:, 0] * X[:, 1], X[:, 0]], axis=1)
@@ -124,9 +127,9 @@ def test_the_regressor_learns_and_predicts_on_a_device(on_device, loss):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.slow),
         {"n_gates": 2, "loss": "log_loss", "dropout": 0.2, "early_stopping": False},
-        {"pieces": 6},
+        pytest.param({"pieces": 6}, marks=pytest.mark.slow),
         {"pieces": [[-1.0, 0.0, 0.5], []], "n_gates": 2, "dropout": 0.2},
     ],
 )

@@ -17,7 +17,7 @@ from svmosaic.search.trials import Trial, rank
 
 # Models that a blend is made of: chosen among so many, by score and by loss each.
 AMONG = 10
-# If all rows were held out in turn, there are few: half of the weight goes to the so many of least loss, in equal parts,
+# If all rows were held out in turn, there are few: half of the weight goes in equal parts to so many of least loss,
 # because their differences are mostly chance (benchmarks/study_choice.py).
 EQUALS = 5
 # Standard errors of the difference by which a blend may be behind the best single model.

@@ -130,7 +130,7 @@ class Search(Trials):
                 return
 
     def _dear_ones_last(self, pool, rung, share) -> list[Candidate]:
-        """The first of each family, then the others; at the end those that take much more than their part of the time."""
+        """The first of each family, then the others; those that take much more than their part of the time last."""
         fair = FAIR * self._left(share) / len(pool)
         firsts = {candidate.family: candidate for candidate in reversed(pool)}.values()
         return sorted(pool, key=lambda c: (c not in firsts, self.clock.expected(c, rung.n_rows) > fair))
@@ -213,10 +213,9 @@ class Search(Trials):
         linear = next((t for t in by_score if t.candidate.family == "linear"), None)
         if linear is not None and self.clock.expected(linear.candidate, self.X.shape[0]) > CHEAP * self.clock.left(2.0):
             linear = None  # the baseline waits for its turn
+        place = {id(t): i + by_loss.index(t) for i, t in enumerate(by_score)}
         if len(self.folds) == 1:  # what counts is how they do on many more rows
             place = ahead
-        else:
-            place = {id(t): i + by_loss.index(t) for i, t in enumerate(by_score)}
         order = sorted((t for t in here if id(t) in leaders), key=lambda t: (t is not linear, place[id(t)]))
         return [t.candidate for t in order]
 
