@@ -117,7 +117,9 @@ def test_interrupt(solver, n_jobs, n_classes):
             100_000, 20, "GaussianMixtureClassifier(64, tol=0.0, max_iter=10**6, random_state=0)", False, id="densities",
             marks=SLOW,
         ),
-        pytest.param(20_000, 20, "MosaicClassifier(time_budget=None, random_state=0)", False, id="tuning", marks=SLOW),
+        pytest.param(
+            20_000, 20, "MosaicClassifier(time_budget=None, random_state=0)", False, id="tuning", marks=SLOW
+        ),
         pytest.param(150_000, 50, GIVEN, True, id="prediction"),
     ],
 )  # fmt: skip
