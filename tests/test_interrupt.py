@@ -114,7 +114,8 @@ def test_interrupt(solver, n_jobs, n_classes):
         ),
         pytest.param(50_000, 20, "LearnedGateSVC(32, max_iter=10**6, random_state=0)", False, id="learned gate"),
         pytest.param(
-            100_000, 20, "GaussianMixtureClassifier(64, tol=0.0, max_iter=10**6, random_state=0)", False, id="densities",
+            100_000, 20,
+            "GaussianMixtureClassifier(64, tol=0.0, max_iter=10**6, random_state=0)", False, id="densities",
             marks=SLOW,
         ),
         pytest.param(
