@@ -1,4 +1,4 @@
-"""Put the stored results of bench_threads.py and study_tol.py into docs/performance.md.
+"""Put the stored results of bench_threads.py into docs/performance.md.
 
 python benchmarks/performance_page.py
 """
@@ -6,21 +6,22 @@ python benchmarks/performance_page.py
 from measured import Page, machine_of, table
 
 
-def fits(threads, _):
+def fits(threads):
     part = threads["fits"]
     summary = part["summary"]
     yield (
         f"Fits to covertype ({summary['features']} features, {summary['classes']} classes, float32; "
         f"{machine_of(part)}; `benchmarks/bench_threads.py`): seconds on the wall, and in brackets how many times "
-        "faster than one thread. Memory is what the process grew by at most, the rows themselves not counted. All fits "
-        "of a line have the same bits."
+        "faster than one thread. Memory is what the process grew by at most, the rows themselves not counted."
     )
     counts = sorted({r["threads"] for r in part["records"]})
     found = {}
     for r in part["records"]:
         found.setdefault((r["model"], r["rows"]), {})[r["threads"]] = r
-    rows = []
+    rows, different = [], []
     for (model, n_rows), by_count in found.items():
+        if len({r["digest"] for r in by_count.values() if r["digest"] is not None}) > 1:
+            different.append(model.split(",")[0])
         done = [r for r in by_count.values() if r["seconds"] is not None]
         accuracy = f"{done[0]['accuracy']:.2f}" if done else ""
         memory = max((r["peak_mb"] for r in done if r["peak_mb"] is not None), default=None)
@@ -30,6 +31,14 @@ def fits(threads, _):
     yield table(
         ["fit", "rows", *(f"{n} thread{'s' if n > 1 else ''}" for n in counts), "test accuracy, %", "memory, MB"], rows
     )
+    if different:
+        yield (
+            "In this run the scores of "
+            + ", ".join(f"`{name}`" for name in different)
+            + " differed in their bits between numbers of threads, which they should not; the others had the same bits."
+        )
+    else:
+        yield "The scores of each line have the same bits for every number of threads."
 
 
 def seconds(record, alone, summary):
@@ -43,7 +52,7 @@ def seconds(record, alone, summary):
     return f"{record['seconds']:.1f}{times}"
 
 
-def predictions(threads, _):
+def predictions(threads):
     part = threads["predictions"]
     yield (
         f"Batches through a compiled predictor ({machine_of(part)}): millions of rows a second, and in brackets how "
@@ -66,7 +75,7 @@ def speed(speeds, n_threads):
     return f"{speeds[n_threads] / 1e6:.2f}{times}"
 
 
-def roofline(threads, _):
+def roofline(threads):
     part = threads["roofline"]
     counts = sorted({r["threads"] for r in part["records"]})
     shown = dict.fromkeys((counts[0], counts[-1]))
@@ -88,37 +97,7 @@ def roofline(threads, _):
     )
 
 
-def tol(_, study):
-    tols = sorted({r["tol"] for part in study.values() for r in part["records"]})
-    yield (
-        f"Accuracy on held-out training rows of {len(study)} sets (`benchmarks/study_tol.py`): points lost at most "
-        f"and on average compared with `tol={tols[0]:g}`, and the share of its processor time that the fits take, on "
-        "average."
-    )
-    models = list(dict.fromkeys(r["model"] for part in study.values() for r in part["records"]))
-    rows = []
-    for model in models:
-        for value in tols[::-1]:
-            found = [pair for part in study.values() for pair in paired(part["records"], model, value, tols[0])]
-            if found:
-                lost, shares = zip(*found, strict=True)
-                rows.append([f"`{model}`", f"{value:g}", f"{max(lost):.2f}", f"{sum(lost) / len(lost):.3f}",
-                             f"{100 * sum(shares) / len(shares):.0f} %"])  # fmt: skip
-    yield table(["model", "`tol`", "most points lost", "mean points lost", "processor time"], rows)
-
-
-def paired(records, model, value, tightest):
-    """(points lost, share of the time) of a model at this tol, if both it and the tightest were run."""
-    by_tol = {r["tol"]: r for r in records if r["model"] == model}
-    if value in by_tol and tightest in by_tol:
-        share = by_tol[value]["processor_seconds"] / max(1e-9, by_tol[tightest]["processor_seconds"])
-        yield by_tol[value]["points_lost"], share
-
-
-PAGE = Page(
-    "performance.md", ("threads", "tol"),
-    {"fits": fits, "predictions": predictions, "roofline": roofline, "tol": tol},
-)  # fmt: skip
+PAGE = Page("performance.md", ("threads",), {"fits": fits, "predictions": predictions, "roofline": roofline})
 
 if __name__ == "__main__":
     PAGE.write()

@@ -11,6 +11,7 @@ NAMES = (
     "learned_page",
     "local_page",
     "mixtures_page",
+    "performance_page",
     "pieces_page",
     "predict_page",
     "regression_page",
