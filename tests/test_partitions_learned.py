@@ -147,7 +147,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
 def test_time_limits_and_what_cannot_be_done():
     X, y = waves(600)
     label = (y > 0).astype(int)
-    model = LearnedGateSVC(**QUICK | {"max_iter": 10**6, "max_time": 0.3})
+    model = LearnedGateSVC(**QUICK | {"max_iter": 10**6, "max_time": 0.3}, early_stopping=False)
     with pytest.warns(ConvergenceWarning, match=r"max_time=0.3 s"):
         assert outofcore.fit(model, X, label, chunk_rows=100).stop_reason_ == "max_time"
     with pytest.raises(ValueError, match="needs polish=False, got True"):
