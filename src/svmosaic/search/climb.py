@@ -213,9 +213,8 @@ class Search(Trials):
         linear = next((t for t in by_score if t.candidate.family == "linear"), None)
         if linear is not None and self.clock.expected(linear.candidate, self.X.shape[0]) > CHEAP * self.clock.left(2.0):
             linear = None  # the baseline waits for its turn
-        place = {id(t): i + by_loss.index(t) for i, t in enumerate(by_score)}
-        if len(self.folds) == 1:  # what counts is how they do on many more rows
-            place = ahead
+        # What counts is how they do on many more rows, if there are.
+        place = {id(t): float(i + by_loss.index(t)) for i, t in enumerate(by_score)} if len(self.folds) > 1 else ahead
         order = sorted((t for t in here if id(t) in leaders), key=lambda t: (t is not linear, place[id(t)]))
         return [t.candidate for t in order]
 
