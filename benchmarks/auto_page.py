@@ -15,13 +15,13 @@ TITLES = {
 
 
 def tables(report):
-    """Paragraphs and tables: of the second edition if it was run, else of the first."""
-    found = [part for part in PARTS if part in report]
-    if not found:
-        yield from first_edition(report["accuracy"])
-        return
-    for part in found:
-        yield from one_part(TITLES[part], report[part])
+    """Paragraphs and tables of each part; of the papers' sets from the first edition of the search if need be."""
+    for part in PARTS:
+        if part in report:
+            yield from one_part(TITLES[part], report[part])
+        elif part == "papers":
+            yield "**The papers' sets, by the first edition of the search.**"
+            yield from first_edition(report["accuracy"])
 
 
 def one_part(title, part):

@@ -63,10 +63,6 @@ class Partitions(ABC):
     def advance(self, function, *args, each=None):
         """Put what the function returns in the place of the partition, at the latest in the next round."""
 
-    def stream(self, function, *args, order):
-        """What the function returns, of the partitions at these places, one after another as they are asked for."""
-        raise NotImplementedError
-
     @abstractmethod
     def keep(self, places):
         """Forget all partitions but these."""

@@ -1,6 +1,7 @@
 """Judges: what scores of held-out rows are worth, by the user's metric and by a proper loss."""
 
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class _Values(RegressorMixin, _Answers):
     pass
 
 
-class Judge:
+class Judge(ABC):
     """What classification and regression have in common.
 
     Parameters
@@ -104,17 +105,17 @@ class Judge:
 
     truth: np.ndarray
 
+    @abstractmethod
     def head_for(self, scores) -> Any:
         """The head that turns scores into answers for the metric."""
-        raise NotImplementedError
 
+    @abstractmethod
     def temper(self, scores, rows) -> float:
         """The factor that makes scores comparable with those of other models."""
-        raise NotImplementedError
 
+    @abstractmethod
     def losses(self, scores, rows) -> np.ndarray:
         """The loss of each row, by tempered scores."""
-        raise NotImplementedError
 
     def loss(self, scores, rows) -> float:
         """The mean loss, by tempered scores."""
