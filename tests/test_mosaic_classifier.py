@@ -21,8 +21,9 @@ from svmosaic import LinearSVC, MosaicClassifier
 from svmosaic._validation import validate_training
 from svmosaic.datasets import make_xor
 from svmosaic.gates import SeveralGates
+from svmosaic.models._families import build_classifier
 from svmosaic.search import choice, climb, rungs, trials
-from svmosaic.search.candidates import Candidate
+from svmosaic.search.candidates import Candidate, fitting
 from svmosaic.search.judge import ClassJudge
 from svmosaic.search.leaderboard import Leaderboard
 
@@ -424,3 +425,18 @@ def test_a_rare_class_is_judged_by_all_its_rows(monkeypatch):
         _, target = validate_training(LinearSVC(), X, np.arange(1000) < n_rare)
         folds = rungs.folds_of(target, 0.2, rng)
         assert len(np.unique(np.concatenate([held for _, held in folds]))) == n_held_out
+
+
+def test_trees_may_be_nothing_but_leaves(noisy):
+    X, y = noisy
+    X = X * [1.0, 1e6, 1.0, 1e-6, 1.0, 1.0]
+    candidate = fitting(
+        Candidate("trees", "none", 300, 4, C=0.3, only_leaves=True), n_rows=100, most_tiles=10_000, n_features=6,
+        n_outputs=1,
+    )  # fmt: skip
+    assert candidate.tiles == 50  # half as many as rows
+    assert all(not other.linear_leaves for other in candidate.neighborhood())
+    model = build_classifier(candidate, 100, seed=0).fit(X[:100], y[:100])
+    tile, weight = model.mosaic_.gate.code(X)
+    of_leaves = (weight[:, 1:] * model.mosaic_.intercept[tile[:, 1:], 0]).sum(axis=1)
+    assert_allclose(model.decision_function(X), of_leaves, atol=1e-6 * np.abs(of_leaves).max())

@@ -26,8 +26,10 @@ NAMES = {
 EPSILON = 0.03
 # With more rows than this, accuracy has settled long before a tight gap is certified.
 LOOSE_ROWS = 3000
-# Rows that a leaf must hold; fewer overfit.
+# Rows that a leaf must hold; fewer overfit, where leaves refine a tile of all rows.
 SMALLEST_LEAF = 5
+# So strong a penalty that the tile of all rows stays zero, whatever the units of the columns.
+NO_GLOBAL_TILE = 1e24
 
 
 def build_classifier(candidate, n_rows, *, seed, n_jobs=None, max_time=None, pieces=None, n_components=16):
@@ -93,7 +95,9 @@ def _settings(candidate, n_rows, n_components) -> dict:
         return common | {"n_anchors": candidate.tiles, "n_neighbors": candidate.neighbors}
     if candidate.family == "trees":
         return common | {
-            "n_trees": candidate.gates, "max_leaves": candidate.tiles, "min_rows_per_leaf": SMALLEST_LEAF,
+            "n_trees": candidate.gates, "max_leaves": candidate.tiles,
+            "min_rows_per_leaf": 1 if candidate.only_leaves else SMALLEST_LEAF,
             "tiles": "linear" if candidate.linear_leaves else "constant",
+            "global_reg": NO_GLOBAL_TILE if candidate.only_leaves else 1.0,
         }  # fmt: skip
     return common

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 FAMILIES = ("linear", "clustered", "local", "learned", "trees")
-# A tile needs some rows, and a gate more of them to be learned.
-ROWS_PER_TILE, ROWS_TO_LEARN = 10, 100
+# A tile needs some rows, a leaf that is only a number fewer, and a gate more of them to be learned.
+ROWS_PER_TILE, ROWS_PER_LEAF, ROWS_TO_LEARN = 10, 2, 100
 # Weights of all tiles together, so that wide rows do not fill the memory.
 MOST_WEIGHTS = 20_000_000
 # Passes of learned gates: so many that this many rows are seen, within the range. Tiles with pieces need half of them.
@@ -14,6 +14,8 @@ ROWS_SEEN, EPOCHS = 600_000, (12, 40)
 # Rows per step of a learned gate, and of one with pieces at least: each step touches all weights.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH, PIECES_BATCH = 400, 64, 1024, 128
 COMPONENTS = 16
+# Leaves of trees that are nothing but leaves.
+DEEP_LEAVES = 300
 LEAST_C, MOST_C = 1e-4, 1e3
 MOST_EFFORT = 3.0
 MANY_ROWS = 50_000
@@ -44,6 +46,8 @@ class Candidate:
         Learned gates: the smooth loss (log-loss, squared error) instead of the one with margins.
     linear_leaves : bool
         Trees: leaves add a linear function instead of a number.
+    only_leaves : bool
+        Trees: nothing but leaves, which may hold single rows; without the tile of all rows, which small leaves refine.
     effort : float
         Learned gates: factor of the number of epochs.
     """
@@ -59,6 +63,7 @@ class Candidate:
     dropout: float = 0.0
     smooth: bool = False
     linear_leaves: bool = False
+    only_leaves: bool = False
     effort: float = 1.0
 
     @property
@@ -83,7 +88,7 @@ class Candidate:
             if self.effort != 1:
                 yield f"{self.effort:g} times the epochs"
         if self.family == "trees":
-            yield "linear leaves" if self.linear_leaves else "constant leaves"
+            yield "linear leaves" if self.linear_leaves else "only leaves" if self.only_leaves else "constant leaves"
 
     def epochs(self, n_rows) -> int:
         """Passes over the rows, of a learned gate."""
@@ -140,7 +145,10 @@ class Candidate:
         if self.family == "trees":
             yield replace(self, tiles=2 * self.tiles)
             yield replace(self, gates=2 * self.gates)
-            yield replace(self, linear_leaves=not self.linear_leaves, C=self.C / 8 if self.linear_leaves else self.C)
+            if not self.only_leaves:
+                yield replace(
+                    self, linear_leaves=not self.linear_leaves, C=self.C / 8 if self.linear_leaves else self.C
+                )
         if self.family in ("local", "clustered", "learned") and self.tiles > 4:
             yield replace(self, tiles=self.tiles // 2)
         if self.family == "local":
@@ -176,10 +184,11 @@ def seeds(scalings, n_rows) -> list[Candidate]:
     additive = Candidate("linear", "none", pieces=16, C=0.01)
     leafy = Candidate("trees", "none", leaves, 16, 16, C=0.03, linear_leaves=True)
     trees = Candidate("trees", "none", 2 * leaves, 8, 16, C=0.1)
+    deep = Candidate("trees", "none", DEEP_LEAVES, 32, C=0.3, only_leaves=True)
     if n_rows > MANY_ROWS:  # learned gates live on many rows
-        first = [gate, trees, bent, local, leafy, replace(gate, gates=2), additive, few]
+        first = [gate, trees, bent, local, leafy, deep, replace(gate, gates=2), additive, few]
     else:
-        first = [leafy, additive, few, *(replace(local, scaling=way) for way in scalings), trees]
+        first = [leafy, additive, deep, few, *(replace(local, scaling=way) for way in scalings), trees]
     pool = [
         Candidate("linear", usual, C=0.1),
         *first,
@@ -193,6 +202,7 @@ def seeds(scalings, n_rows) -> list[Candidate]:
     return [
         *pool,
         replace(trees, gates=32, C=0.03),
+        replace(deep, gates=96, tiles=DEEP_LEAVES // 3),
         replace(leafy, C=0.003),
         replace(local, tiles=16, pieces=16, C=0.03),
         replace(local, tiles=max(48, 2 * local.tiles), C=10.0),
@@ -232,7 +242,7 @@ def fitting(candidate, *, n_rows, most_tiles, n_features, n_outputs) -> Candidat
         return candidate
     width = n_features * (1 if candidate.pieces is None else candidate.pieces + 2) * n_outputs
     most = min(most_tiles, max(1, MOST_WEIGHTS // width)) - (candidate.family == "trees")
-    tiles = min(candidate.tiles, most, n_rows // ROWS_PER_TILE)
+    tiles = min(candidate.tiles, most, n_rows // (ROWS_PER_LEAF if candidate.only_leaves else ROWS_PER_TILE))
     gates = min(candidate.gates, most // max(tiles, 1))
     if tiles < 2 or gates < 1 or (candidate.family == "learned" and n_rows < ROWS_TO_LEARN):
         return None

@@ -156,4 +156,4 @@ class Clock:
 
 
 def _kind(candidate) -> tuple:
-    return candidate.family, candidate.pieces is None, candidate.linear_leaves
+    return candidate.family, candidate.pieces is None, candidate.linear_leaves, candidate.only_leaves
