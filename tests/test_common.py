@@ -32,7 +32,7 @@ SMALL = {"n_anchors": 8, "n_neighbors": 4, "anchors": "kmeans"}
 SETTINGS = {
     "BoostedLinearSVC": [TIGHT | {"n_estimators": 5}],
     "LinearSVC": [TIGHT, TIGHT | {"pieces": 4}],
-    "KMeansSVC": [TIGHT | {"n_clusters": 3}, TIGHT | {"n_clusters": 3, "pieces": 4}],
+    "KMeansSVC": [TIGHT, TIGHT | {"pieces": 4}],
     "ClusteredSVC": [TIGHT, TIGHT | {"pieces": 4}],
     "LocallyLinearSVC": [
         SMALL,
@@ -211,8 +211,10 @@ def test_weights_are_copies_once_the_mixtures_start_alike(model, monkeypatch):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_pickle_and_clone_keep_the_model(estimator):
     X, y = load_iris(return_X_y=True)
-    seed = {"random_state": 0} if "random_state" in inspect.signature(estimator).parameters else {}
-    model = estimator(**seed).fit(X, y)
+    # A search that ends by the clock does not end the same twice.
+    wanted = {"random_state": 0, "time_budget": None, "families": ("linear",)}
+    known = inspect.signature(estimator).parameters
+    model = estimator(**{name: value for name, value in wanted.items() if name in known}).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(model.predict(X), again.predict(X))
     assert_array_equal(clone(model).fit(X, y).predict(X), model.predict(X))

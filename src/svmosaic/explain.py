@@ -344,7 +344,6 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=
             **({"gate": mosaic.gate.gate_of_tile} if isinstance(mosaic.gate, SeveralGates) else {}),
             **head.region_columns(counts),
             "strongest features": np.array(strongest),
-            **{key: counts[key] for key in ("rule", "covers", "pure") if key in counts},
         }
     )
 

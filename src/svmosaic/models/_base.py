@@ -67,7 +67,8 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
         """
         if not hasattr(self, "region_counts_"):
             raise AttributeError(f"this {type(self).__name__} has no counts of its training rows: fit it first")
-        return regions_table(self.mosaic_, self.region_counts_, head_of(self), self._row_names, groups=self._groups)
+        table = regions_table(self.mosaic_, self.region_counts_, head_of(self), self._row_names, groups=self._groups)
+        return Table({**table.columns, **getattr(self, "region_words_", {})})
 
     @property
     def curves_(self):

@@ -83,18 +83,22 @@ class SearchMixin:
         if len(self.parts_) == 1 and hasattr(self, "calibration_"):
             self.best_estimator_.calibration_ = self.calibration_
 
-    def _regions_of(self, given, X, truth):
-        """Counts for `regions_`, of an even sample if there are many rows, and the words of a few regions."""
+    def _regions_of(self, X, truth):
+        """Counts for `regions_`, of an even sample if there are many rows."""
         if X.shape[0] > COUNTED_ROWS:
             sample = np.linspace(0, X.shape[0] - 1, COUNTED_ROWS).astype(np.intp)
             X, truth = X[sample], truth[sample]
         gate_rows, tile_rows = self.mosaic_.features.rows(X)
-        counts = self._count_regions(tile_rows, truth, self.mosaic_.gate.code(gate_rows, self.n_jobs))
+        return self._count_regions(tile_rows, truth, self.mosaic_.gate.code(gate_rows, self.n_jobs))
+
+    def _words_of_regions(self, given) -> dict:
+        """Columns of `regions_` that describe up to 64 regions in words, by some of the rows as they were given."""
         if not 1 < self.mosaic_.n_tiles <= MOST_DESCRIBED:
-            return counts
-        given = given if hasattr(given, "shape") else np.asarray(given)
+            return {}
+        if not hasattr(given, "shape"):
+            given = np.asarray(given, dtype=None if getattr(self, "_table", None) is None else object)
         few = np.unique(np.linspace(0, given.shape[0] - 1, DESCRIBED_ROWS).astype(np.intp))
-        return counts | words_of_tiles(self, take(given, few), self.mosaic_.n_tiles)
+        return words_of_tiles(self, take(given, few), self.mosaic_.n_tiles)
 
     def _say(self, line):
         if self.verbose:

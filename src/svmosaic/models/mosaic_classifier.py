@@ -184,7 +184,8 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         self.classes_ = target.classes
         self.calibration_ = self._calibrated(found, target)
         self._keep(found)
-        self.region_counts_ = self._regions_of(X, rows, target.label)
+        self.region_counts_ = self._regions_of(rows, target.label)
+        self.region_words_ = self._words_of_regions(X)
         return self
 
     def _calibrated(self, found, target):

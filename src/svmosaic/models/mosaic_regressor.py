@@ -169,6 +169,7 @@ class MosaicRegressor(IntervalMixin, SearchMixin, TableInputMixin, CallbackSuppo
         found = self._search(rows, wanted, judge, build_regressor, rng, (X, y, sample_weight))
         self.head_ = judge.head
         self._keep(found)
-        self.region_counts_ = self._regions_of(X, rows, target.y)
+        self.region_counts_ = self._regions_of(rows, target.y)
+        self.region_words_ = self._words_of_regions(X)
         self.intervals_ = self._fit_intervals(rows, target, rng)
         return self
