@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 import svmosaic
 from svmosaic.datasets import make_xor
 
+pytestmark = pytest.mark.usefixtures("short_search")
 # The check of weight equivalence asks for equal scores to 1e-7: the default gap is no match for it.
 TIGHT = {"tol": 1e-12, "max_iter": 100_000}
 # A gap moves the scores by its root: where a loss is smooth, Newton's method makes it smaller still.

@@ -58,6 +58,7 @@ GIVEN = "LocallyLinearSVC(anchors=rng.standard_normal((4000, 50)), code_scale=1.
 
 
 SLOW = pytest.mark.slow
+pytestmark = pytest.mark.usefixtures("short_search")
 
 
 def interrupt(script, wait=0.5):
