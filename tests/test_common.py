@@ -65,17 +65,17 @@ SETTINGS = {
         }
     ],
     "MixtureSVC": [
-        {"n_experts": 4},
+        {"n_experts": 4, "max_iter": 5},
         {"n_experts": 4, "max_iter": 5, "calibration": "posterior"},
-        {"n_experts": 4, "pieces": 4},
+        {"n_experts": 4, "max_iter": 5, "pieces": 4},
     ],
     "MosaicClassifier": [{"time_budget": None, "families": ("linear",)}],
     "MosaicRegressor": [{"time_budget": None, "families": ("linear",)}],
     "HierarchicalMixtureSVC": [
-        {"branching": (2, 2), "max_iter": 10},
+        {"branching": (2, 2), "max_iter": 5},
         {"branching": (2, 2), "max_iter": 5, "pieces": 4},
     ],
-    "MultiTaskMixtureSVC": [{"n_experts": 3}, {"n_experts": 3, "pieces": 4}],
+    "MultiTaskMixtureSVC": [{"n_experts": 3, "max_iter": 5}, {"n_experts": 3, "max_iter": 5, "pieces": 4}],
 }
 # Checks that may fail, each with its reason.
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
