@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import reference
+from in_memory import InMemory
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import hard_problem
 from scipy import sparse
@@ -18,7 +19,6 @@ from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, Mixtu
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.gates import DistanceGate
 from svmosaic.partitions import fit
-from svmosaic.partitions.chunks import InMemory
 from svmosaic.partitions.part import Job, Part, Raw
 from svmosaic.partitions.rounds import add
 from svmosaic.rows import Rows
