@@ -34,7 +34,7 @@ def paper_tables(results):
     decades = [t["errors"]["scale_decades"]["mean"] for t in found.values()]
     return f"""### Tables 2 and 3
 
-Test errors in per cent, mean ± standard deviation over {results["splits"]["tables"]} random 80/20 splits; in brackets the
+Test errors in percent, mean ± standard deviation over {results["splits"]["tables"]} random 80/20 splits; in brackets the
 paper's figures, from one split each. Fused at w = 0.5 with one and with 32 densities per class. C and gamma are chosen from
 25 pairs by three-fold cross-validation on the training part; covariances are diagonal and pooled.
 
@@ -89,19 +89,19 @@ def semi(results):
                     found.append((r["labelled"]["mean"] - r[key]["mean"], f"{name} ({kind})"))
             rows.append([name, kind, *(cell(r[key]) for key in ("labelled", "semi", "semi_tenth", "all_labels"))])
     full, tenth = (", ".join(name for _, name in sorted(found, reverse=True)) or "none" for found in gains.values())
-    head = ["", "covariance", "labelled rows only", "all rows", "all rows, unlabelled weigh 0.1", "every label known"]
-    return f"""### Five per cent of the labels
+    head = ["", "covariance", "labeled rows only", "all rows", "all rows, unlabeled weigh 0.1", "every label known"]
+    return f"""### Five percent of the labels
 
 Errors of one density per class, 5 % of the training labels known (at least two per class), {results["splits"]["semi"]} splits
-(satimage has one official split: only the choice of the labelled rows varies).
+(satimage has one official split: only the choice of the labeled rows varies).
 
 {table(head, rows)}
 
-With their full weight, unlabelled rows lower the mean error in {len(gains["semi"])} of {len(rows)} cases ({full}); with a weight of 0.1 in
+With their full weight, unlabeled rows lower the mean error in {len(gains["semi"])} of {len(rows)} cases ({full}); with a weight of 0.1 in
 {len(gains["semi_tenth"])} ({tenth}). Some of these gains are far below the standard deviation, and in all other cases
-unlabelled rows do not help or hurt: EM then finds other groups than the classes. The weight and the covariance were not
+unlabeled rows do not help or hurt: EM then finds other groups than the classes. The weight and the covariance were not
 chosen by cross-validation: each row of the table is a setting of its own, and the best of them is a choice after the fact.
-That unlabelled rows join only once the mixture is grown was decided on earlier runs over these same data sets (and others)."""
+That unlabeled rows join only once the mixture is grown was decided on earlier runs over these same data sets (and others)."""
 
 
 def reduction(results):
@@ -121,7 +121,7 @@ def reduction(results):
     ]  # fmt: skip
     return f"""### Fewer densities: `max_densities`
 
-The support vectors are clustered, the centres moved and the weights solved for, so that the decision values on the training
+The support vectors are clustered, the centers moved and the weights solved for, so that the decision values on the training
 rows stay close. Test errors with all support vectors and with a share of them, {results["splits"]["tables"]} splits:
 
 {table(head, errors)}

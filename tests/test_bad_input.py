@@ -226,7 +226,7 @@ def test_rows_that_overflow():
 
 @pytest.mark.parametrize("estimator", [ClusteredSVC, KMeansSVC])
 def test_centres_of_another_width(estimator):
-    with pytest.raises(ValueError, match="clusterer has centres of 3 features, but X has 7"):
+    with pytest.raises(ValueError, match="clusterer has centers of 3 features, but X has 7"):
         estimator(clusterer=np.ones((2, 3))).fit(X, Y)
 
 
