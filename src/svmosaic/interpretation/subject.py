@@ -230,8 +230,8 @@ class Subject:
 
     def explanations(self) -> Iterator:
         """(rows, Explanation) of all rows, some at a time."""
-        n_tiles, n_outputs, n_features = self.mosaic.coef.shape
-        step = max(1, BLOCK // (getattr(self.mosaic.gate, "width", n_tiles) * n_outputs * n_features))
+        _, n_outputs, n_features = self.mosaic.coef.shape
+        step = max(1, BLOCK // (getattr(self.mosaic.gate, "width", self.mosaic.n_tiles) * n_outputs * n_features))
         for start in range(0, self.n_rows, step):
             rows = slice(start, min(start + step, self.n_rows))
             yield rows, explain(self.mosaic, self.X[rows], self.head)
