@@ -1,4 +1,4 @@
-"""Put the stored results of bench_learned.py and bench_gpu.py into docs/learned_gates.md, and draw its curves.
+"""Put the stored results of bench_learned.py, bench_gates.py and bench_gpu.py into docs/learned_gates.md; draw curves.
 
 python benchmarks/learned_page.py
 """
@@ -147,7 +147,7 @@ def draw(name, records):
     plt.close(figure)
 
 
-def on_a_gpu(_, report, devices):
+def on_a_gpu(_, report, devices, *__):
     """Seconds on an accelerator, by task; the time to compile apart."""
     machine = devices["machine"]
     yield (
@@ -190,7 +190,27 @@ def on_a_gpu(_, report, devices):
     yield markdown(("rows", "seconds per epoch"), [(f"{r['rows']:,}", r["epoch_seconds"]) for r in scaling])
 
 
-PAGE = Page("learned_gates.md", ("learned", "gpu", "devices"), {"runs": parts, "gpu": on_a_gpu})
+def seeds(*reports):
+    """Test accuracy over five seeds, with the setting that was chosen, and the next best by cross-validation."""
+    part = reports[-1]["seeds"]
+    machine = part["machine"]
+    yield (
+        "Settings chosen among the same thirteen by three folds of training rows, then five seeds "
+        f"({machine['processor']}, {machine['date']}, one thread per fit; `benchmarks/bench_gates.py`):"
+    )
+    rows = []
+    for name, one in part["summary"].items():
+        records = [r for r in part["records"] if r["set"] == name]
+        scores = ", ".join(f"{r['accuracy']:.2f}" for r in records)
+        seconds = f"{mean(r['fit_seconds'] for r in records):.1f}"
+        rows.append((name, one["setting"], f"{one['held_out'][one['setting']]:.2f}", one["accuracy"], scores, seconds))
+    columns = "set, setting, held out %, test accuracy %, each seed, fit s"
+    yield markdown(columns.split(", "), rows)
+
+
+PAGE = Page(
+    "learned_gates.md", ("learned", "gpu", "devices", "gates"), {"runs": parts, "gpu": on_a_gpu, "seeds": seeds}
+)
 
 if __name__ == "__main__":
     PAGE.write()

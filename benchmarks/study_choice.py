@@ -30,7 +30,7 @@ from svmosaic.search.trials import rank
 
 FILE = RESULTS / "choice_study.json"
 SETS = (*(name for name in TABLES if name not in ("mammography", "wine_white")), *SMALL)
-N_SPLITS = 6
+N_SPLITS = 3
 
 
 def training_rows(name):
@@ -94,9 +94,11 @@ def rules(search, pool):
         yield f"up to 8 within {margin:.0%} of the least loss", near
         yield f"greedy and up to 8 within {margin:.0%} of the least loss", 0.5 * (found + near)
     yield "greedy and 5 of least loss", 0.5 * (found + equal(pool, 5))
-    both = 0.5 * (found + equal(pool, 5))
-    for errors in (1.0, 2.0, 3.0):
-        yield f"greedy and 5 of least loss, unless {errors:g} errors behind", unless_behind(judge, pool, both, errors)
+    bags = bagged(judge, pool, rng)
+    for n in (5, 8, 12):
+        both = 0.5 * (bags + equal(pool, n))
+        yield f"greedy, in bags, and {n} of least loss", both
+        yield f"greedy, in bags, and {n} of least loss, unless 2 errors behind", unless_behind(judge, pool, both, 2.0)
     yield "greedy and 8 of least loss", 0.5 * (found + equal(pool, 8))
 
 

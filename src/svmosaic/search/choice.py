@@ -17,9 +17,9 @@ from svmosaic.search.trials import Trial, rank
 
 # Models that a blend is made of: chosen among so many, by score and by loss each.
 AMONG = 10
-# If all rows were held out in turn, there are few: half of the weight goes in equal parts to so many of least loss,
-# because their differences are mostly chance (benchmarks/study_choice.py).
-EQUALS = 5
+# If all rows were held out in turn, there are few: so many of least loss get equal parts, because their differences are
+# mostly chance (benchmarks/study_choice.py); greedy weights only if that has more loss than the best one alone.
+EQUALS = 8
 # Standard errors of the difference by which a blend may be behind the best single model.
 ERRORS = 2.0
 # The last fit may take this factor of what is expected before it counts as too long for the time that is left.
@@ -63,8 +63,8 @@ class Found:
 def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     """Trials and weights: the best one, or a blend if that is not worse by held-out rows.
 
-    The blend is kept if its loss is lower than that of the best single one, its score is not behind by more than two
-    standard errors, and not behind the best linear model.
+    The blend is kept if its loss is not above that of the best single one, its score is not behind by more than two
+    standard errors, and not behind that of a linear model without curves.
     """
     done = [t for t in search.trials if not t.failure]
     if not done:
@@ -79,22 +79,29 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     judge = search.judge
     best_few = {id(t): t for key in (rank, lambda t: (t.loss,)) for t in sorted(done, key=key)[:AMONG]}
     pool = sorted(best_few.values(), key=lambda t: t.loss)
-    weights = greedy_weights(judge, [t.scores for t in pool], best.rows)
+    weights = [greedy_weights(judge, [t.scores for t in pool], best.rows)]
     if len(search.folds) > 1:
-        n = min(EQUALS, len(pool))
-        weights = 0.5 * weights + 0.5 / n * (np.arange(len(pool)) < n)
-    chosen = _small_enough(search, [(t, float(w)) for t, w in zip(pool, weights, strict=True) if w > 0])
-    if len(chosen) == 1 and chosen[0][0] is best:
+        weights.insert(0, np.where(np.arange(len(pool)) < EQUALS, 1.0 / min(EQUALS, len(pool)), 0.0))
+    for blend_weights in weights:
+        pairs = zip(pool, blend_weights, strict=True)
+        chosen = _small_enough(search, [(t, float(weight)) for t, weight in pairs if weight > 0])
+        scores = tempered(judge, blended(chosen), best.rows)
+        if judge.loss(scores, best.rows) <= best.loss:
+            break
+    else:
         return alone
-    scores = tempered(judge, blended(chosen), best.rows)
     score = judge.score(scores, best.rows)
-    linear = max((t.score for t in done if t.candidate.family == "linear"), default=-np.inf)
     behind = best.score - score
-    if score < linear or judge.loss(scores, best.rows) > best.loss:
+    if score < max((t.score for t in done if is_plain_linear(t.candidate)), default=-np.inf):
         return alone
     if behind > 0 and behind > ERRORS * judge.error_of_difference(best.scores, scores, best.rows):
         return alone
     return chosen
+
+
+def is_plain_linear(candidate) -> bool:
+    """Whether it is what others are compared with: a linear model of the columns."""
+    return candidate.family == "linear" and candidate.pieces is None
 
 
 def blended(chosen) -> np.ndarray:
