@@ -177,3 +177,15 @@ def test_boosted_trees_of_sparse_rows_and_weights():
     weight = np.where(y == 1, 5.0, 1.0)
     weighted = TreeGate.from_trees(forest_of(X, y, 3, 6, growth="boosted", sample_weight=weight), X.shape[1])
     assert not np.array_equal(weighted.threshold, dense.threshold)
+
+
+@pytest.mark.parametrize("growth", GROWTHS)
+def test_a_time_limit_changes_the_number_of_trees_alone(growth):
+    X, y = rows_of(5)
+    whole, within, short = (
+        TreeGate.from_trees(forest_of(X, y, 20, 6, growth=growth, max_time=max_time), X.shape[1])
+        for max_time in (None, 1e3, 0.0)
+    )
+    assert_array_equal(within.threshold, whole.threshold)
+    assert short.n_trees == 8  # those grown before the first look at the clock
+    assert_array_equal(short.threshold, whole.threshold[: len(short.threshold)])

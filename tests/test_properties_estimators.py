@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 
 import svmosaic
 
+pytestmark = pytest.mark.usefixtures("short_search")
 each = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=lambda e: e.__name__)
 # Few tiles and few iterations: a fit should take milliseconds.
 SMALL = {"n_anchors": 5, "n_neighbors": 3, "n_clusters": 3, "n_experts": 3, "branching": (2, 2), "n_tiles": 4}
@@ -25,8 +26,18 @@ LIMITS = {
     "MultiTaskMixtureSVC": {"max_iter": 4, "inner_max_iter": 30},
     "LearnedGateSVC": {"max_iter": 3},
     "LearnedGateSVR": {"max_iter": 3},
-    "MosaicClassifier": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
-    "MosaicRegressor": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
+    "MosaicClassifier": {
+        "time_budget": None,
+        "max_tiles": 4,
+        "families": ("linear", "local"),
+        "validation_fraction": 0.5,
+    },
+    "MosaicRegressor": {
+        "time_budget": None,
+        "max_tiles": 4,
+        "families": ("linear", "local"),
+        "validation_fraction": 0.5,
+    },
     # With the search for its parts, a fit takes seconds.
     "FusedSVC": {"svm": SVC(gamma=0.1), "mixture": svmosaic.GaussianMixtureClassifier(2, max_iter=20), "weight": 0.5},
 }

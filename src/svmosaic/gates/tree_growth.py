@@ -1,6 +1,7 @@
 """Growing the trees of a gate, by scikit-learn: forests, and boosted trees."""
 
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 from scipy import sparse
@@ -13,11 +14,14 @@ SHARE_OF_COLUMNS = {"extra": 0.5, "boosted": 0.3, "forest": 1 / 3}
 # A boosted tree is shortened so that all of them together have about this weight, by at most the last number: the
 # weights of leaves are fitted afterward, but what a tree leaves to the next decides where that splits.
 TOTAL_RATE, LARGEST_RATE = 10.0, 0.3
+# Trees, or rounds of boosting, between two looks at the clock.
+STEP = 8
 
 
 def grow_trees(
-    X, y, *, n_trees, max_leaves, min_rows_per_leaf, sample_weight, rng, growth="forest", regression=False, n_jobs=None
-):
+    X, y, *, n_trees, max_leaves, min_rows_per_leaf, sample_weight, rng, growth="forest", regression=False, n_jobs=None,
+    max_time=None,
+):  # fmt: skip
     """Trees for a gate.
 
     Parameters
@@ -35,6 +39,8 @@ def grow_trees(
     regression : bool
     n_jobs : int, optional
         Threads over trees; the trees do not depend on it.
+    max_time : float, optional
+        Seconds after which no more trees are grown.
 
     Returns
     -------
@@ -46,14 +52,15 @@ def grow_trees(
     }  # fmt: skip
     if max_leaves < 2:
         return []
+    deadline = None if max_time is None else perf_counter() + max_time
     if growth == "boosted":
-        trees = _boosted(X, y, n_trees, sample_weight, regression, options)
+        trees = _boosted(X, y, n_trees, sample_weight, regression, options, deadline)
     else:
-        trees = _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs)
+        trees = _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline)
     return [tree for tree in trees if tree.tree_.node_count > 1]
 
 
-def _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs):
+def _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline):
     from sklearn import ensemble, tree  # here: they take a while to import
 
     if n_trees == 1 and growth == "forest":
@@ -66,7 +73,19 @@ def _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jo
     forest = kind(n_trees, n_jobs=n_jobs, **options)
     if regression or growth == "extra":
         forest.set_params(max_features=SHARE_OF_COLUMNS[growth])
-    return forest.fit(X, y, sample_weight=sample_weight).estimators_
+    return _grown(forest, "n_estimators", n_trees, deadline, X, y, sample_weight).estimators_
+
+
+def _grown(model, size, whole, deadline, X, y, sample_weight):
+    """The fitted model; if there is a deadline, its size grows by steps until then, with the same trees."""
+    if deadline is None:
+        return model.fit(X, y, sample_weight=sample_weight)
+    model.set_params(warm_start=True)
+    for reached in [*range(STEP, whole, STEP), whole]:
+        model.set_params(**{size: reached}).fit(X, y, sample_weight=sample_weight)
+        if perf_counter() > deadline:
+            break
+    return model
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +107,7 @@ class _BoostedTree:
     tree_: _Nodes
 
 
-def _boosted(X, y, n_trees, sample_weight, regression, options):
+def _boosted(X, y, n_trees, sample_weight, regression, options, deadline):
     from sklearn import ensemble
 
     if sparse.issparse(X):
@@ -97,17 +116,15 @@ def _boosted(X, y, n_trees, sample_weight, regression, options):
     at_once = len(targets) if regression else _trees_per_round(np.unique(y).size)
     rounds = max(1, n_trees // at_once)
     kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
-    model = kind(
-        max_iter=rounds, learning_rate=min(LARGEST_RATE, TOTAL_RATE / rounds), early_stopping=False,
-        max_features=SHARE_OF_COLUMNS["boosted"], **options,
-    )  # fmt: skip
+    options |= {"learning_rate": min(LARGEST_RATE, TOTAL_RATE / rounds), "max_features": SHARE_OF_COLUMNS["boosted"]}
     found = []
     # Its sums over threads are added in an order that depends on their number, and trees would with them.
     with threadpool_limits(1, user_api="openmp"):
         for target in targets:
+            model = kind(max_iter=rounds, early_stopping=False, **options)
+            model = _grown(model, "max_iter", rounds, deadline, X, target, sample_weight)
             # Not public, but what converters of scikit-learn's models read too.
-            predictors = model.fit(X, target, sample_weight=sample_weight)._predictors
-            found += [_BoostedTree(_nodes_of(one.nodes)) for together in predictors for one in together]
+            found += [_BoostedTree(_nodes_of(one.nodes)) for together in model._predictors for one in together]
     return found
 
 

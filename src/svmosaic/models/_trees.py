@@ -16,6 +16,8 @@ from svmosaic.solvers import Sight
 TILES = {"constant": "bias", "linear": "straight"}
 # Trees are grown on at most this many rows: their splits hardly move with more.
 GROWING_ROWS = 200_000
+# Share of `max_time` after which no more of them are grown.
+GROWING_SHARE = 0.5
 
 
 class TreesMixin:
@@ -120,6 +122,7 @@ class TreesMixin:
             trees = grow_trees(
                 X, truth, n_trees=self.n_trees, max_leaves=self.max_leaves, min_rows_per_leaf=self.min_rows_per_leaf,
                 sample_weight=weight, rng=rng, growth=self.growth, regression=self._regression, n_jobs=self.n_jobs,
+                max_time=None if self.max_time is None else GROWING_SHARE * self.max_time,
             )  # fmt: skip
         if not trees:
             return SingleCell()

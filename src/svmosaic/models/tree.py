@@ -65,7 +65,8 @@ class TreeSVC(TreesMixin, ComposedClassifier):
     verbose : int, default=0
         1 prints the objective and the gap of each output.
     max_time : float or None, default=None
-        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap.
+        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap. No
+        more trees are grown after half of them.
 
     Attributes
     ----------

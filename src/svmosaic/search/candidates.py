@@ -15,7 +15,7 @@ ROWS_SEEN, EPOCHS = 600_000, (12, 40)
 STEPS, SMALLEST_BATCH, LARGEST_BATCH, PIECES_BATCH = 400, 64, 1024, 128
 COMPONENTS = 16
 # Trees that are nothing but leaves, and their leaves; boosted ones are small, and each needs some rows per leaf.
-DEEP_TREES, DEEP_LEAVES = 64, 1000
+DEEP_TREES, DEEP_LEAVES = 32, 1000
 BOOSTED_TREES, BOOSTED_LEAVES = 50, 64
 LEAST_C, MOST_C = 1e-4, 1e3
 MOST_EFFORT = 3.0
@@ -132,8 +132,8 @@ class Candidate:
             per_row += weights / self.batch_size(n_rows)
             return 5e7 + (2.0 if self.smooth else 1.0) * self.epochs(n_rows) * n_rows * (per_row + 1e4)
         if self.family == "trees":
-            per_split = 0.3 * n_features + 10 if self.growth == "boosted" else n_features**0.5 + 4
-            grown = 20.0 * self.gates * np.log2(n_rows + 2.0) * per_split
+            tried = {"forest": n_features**0.5 + 4, "extra": 0.2 * n_features + 4, "boosted": 0.3 * n_features + 10}
+            grown = 20.0 * self.gates * np.log2(n_rows + 2.0) * tried[self.growth]
             leaves = self.gates * (n_features if self.linear_leaves else 2.0)
             return 3e7 + n_rows * (grown + 30.0 * n_outputs * (seen + leaves))
         if self.family == "local":
