@@ -32,10 +32,11 @@ template <class T>
 struct Scorer {
   const Gate<T>* gate;
   Tiles<T> tiles;
+  SplitGate<T> split;
   // One spare set of buffers, taken and put back whole: a thread that finds none makes its own.
   std::atomic<RowScratch<T>*> spare{nullptr};
 
-  Scorer(const Gate<T>* gate, Tiles<T>&& tiles) : gate(gate), tiles(std::move(tiles)) {}
+  Scorer(const Gate<T>* gate, Tiles<T>&& tiles) : gate(gate), tiles(std::move(tiles)), split(gate, this->tiles.place) {}
   ~Scorer() { delete spare.load(); }
 
   // Score one row, and hand the scores to `use`.
@@ -46,13 +47,13 @@ struct Scorer {
                                   std::to_string(tiles.n_inputs()));
     require(gate || tiles.n_tiles == 1, "a model of several tiles needs a gate");
     std::unique_ptr<RowScratch<T>> scratch(spare.exchange(nullptr));
-    if (!scratch) scratch = std::make_unique<RowScratch<T>>(gate, tiles);
+    if (!scratch) scratch = std::make_unique<RowScratch<T>>(split, tiles);
     const T* x = row.data();
     if (const int64_t stride = row.stride(0); stride != 1) {
       for (int64_t f = 0; f < tiles.n_inputs(); ++f) scratch->x[f] = x[f * stride];
       x = scratch->x.data();
     }
-    score_row(gate, tiles, x, *scratch);
+    score_row(split, tiles, x, *scratch);
     auto result = use(scratch->out);
     delete spare.exchange(scratch.release());
     return result;
@@ -97,8 +98,9 @@ void bind_precision(nb::module_& m, const char* name) {
             require(static_cast<int64_t>(out.shape(0)) == rows.n_rows() &&
                         static_cast<int64_t>(out.shape(1)) == tiles.n_outputs,
                     "out must have shape (n_rows, n_outputs)");
-            with_rows<T>(rows, tiles.n_inputs(), self.gate->cost() + tiles.cost(self.gate->width),
-                         [&](const auto& x) { score_all(*self.gate, tiles, x, out.data(), n_threads); });
+            const int64_t cost = self.gate->cost() + tiles.cost(self.gate->width);
+            with_rows<T>(rows, tiles.n_inputs(), cost,
+                         [&](const auto& x) { score_all(self.split, cost, tiles, x, out.data(), n_threads); });
           },
           nb::arg("rows"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
           "out[i, c] = sum_a weight[i, a] link(<w[tile[i, a], c], x_i> + b), with codes from the gate.")

@@ -17,6 +17,13 @@ namespace svmosaic {
 // The most rows that are coded at a time.
 constexpr int64_t kGateBlock = 16 * kRowsAtOnce;
 
+// What tiles that are only a number add to the scores, times the factor of their gate.
+struct Numbers {
+  const double* number;  // [tile][output]
+  int64_t n_outputs;
+  double factor;
+};
+
 template <class T>
 struct Gate {
   // Buffers of one thread, for a number of rows that is known when they are made.
@@ -41,6 +48,12 @@ struct Gate {
                     double* weight) const = 0;
   virtual void code(const SparseRows<T>& x, int64_t begin, int64_t n, Scratch& scratch, int32_t* tile,
                     double* weight) const = 0;
+
+  // Whether `add` is there: out[r][c] += factor * weight * number[tile][c] over the pairs of each of n rows, in their
+  // order. It saves writing down pairs whose tiles are only numbers.
+  virtual bool adds() const { return false; }
+  virtual void add(const DenseRows<T>&, int64_t, int64_t, Scratch&, const Numbers&, double*) const {}
+  virtual void add(const SparseRows<T>&, int64_t, int64_t, Scratch&, const Numbers&, double*) const {}
 };
 
 // Turns the calls above into those of `code_block(gate, x, begin, n, buffers, tile, weight)` for one kind of gate.

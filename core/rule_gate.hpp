@@ -99,6 +99,12 @@ struct RuleGate : GateOf<T, RuleGate, RuleScratch> {
 
   bool has_tests(int64_t t) const { return test[t] < test[t + 1]; }
 
+  bool adds() const override { return true; }
+  void add(const DenseRows<T>& x, int64_t begin, int64_t n, typename Gate<T>::Scratch& scratch, const Numbers& numbers,
+           double* out) const override;
+  void add(const SparseRows<T>& x, int64_t begin, int64_t n, typename Gate<T>::Scratch& scratch, const Numbers& numbers,
+           double* out) const override;
+
   int64_t cost() const override {
     int64_t steps = static_cast<int64_t>(used.size());
     for (int32_t d : depth) steps += 4 * d;
@@ -125,25 +131,31 @@ struct RuleGate : GateOf<T, RuleGate, RuleScratch> {
   }
 };
 
+// Rows are asked in groups of so many, four vectors of them, or one by one.
+template <class T>
+constexpr int64_t kRuleRows = 256 / sizeof(T);
+
 template <class T>
 struct RuleScratch : Gate<T>::Scratch {
-  static constexpr int64_t kRows = 256 / sizeof(T);  // asked at once: four vectors of them
-  int64_t n_rows;
+  int64_t n_rows;          // of a group
   std::vector<T> columns;  // [used feature][row]
-  std::vector<int32_t> node;
+  std::vector<int32_t> node, tile;
 
-  // One column at least: a leaf compares with the first. Rows in whole vectors.
+  // One column at least: a leaf compares with the first.
   RuleScratch(const RuleGate<T>& gate, int64_t n)
-      : n_rows(n < kRows ? n : (n + kRows - 1) / kRows * kRows),
-        columns(std::max<size_t>(1, gate.used.size()) * n_rows), node(n_rows) {}
+      : n_rows(std::min(n, kRuleRows<T>)), columns(std::max<size_t>(1, gate.used.size()) * n_rows), node(n_rows),
+        tile(n_rows) {}
 };
 
 template <class T>
 inline void read_columns(const RuleGate<T>& gate, const DenseRows<T>& x, int64_t begin, int64_t n,
                          RuleScratch<T>& scratch) {
+  const int64_t n_used = static_cast<int64_t>(gate.used.size()), stride = scratch.n_rows;
+  const int32_t* used = gate.used.data();
   for (int64_t r = 0; r < n; ++r) {
     const T* row = x.data + (begin + r) * x.stride;
-    for (size_t u = 0; u < gate.used.size(); ++u) scratch.columns[u * scratch.n_rows + r] = row[gate.used[u]];
+    T* to = scratch.columns.data() + r;
+    for (int64_t u = 0; u < n_used; ++u) to[u * stride] = row[used[u]];
   }
 }
 
@@ -159,29 +171,52 @@ inline void read_columns(const RuleGate<T>& gate, const SparseRows<T>& x, int64_
 }
 
 #if defined(__GNUC__)
-// The leaves that remain of one tree for kRows rows, whose columns begin at `values`.
-template <class T>
-inline void remaining_leaves(const RuleGate<T>& gate, int64_t t, const T* values, int64_t stride,
-                             typename RuleGate<T>::Bits* leaves) {
-  typedef typename RuleGate<T>::Bits Bits __attribute__((vector_size(64)));
-  constexpr int64_t w = kLanes<T>;
-  Bits left[4] = {~Bits{}, ~Bits{}, ~Bits{}, ~Bits{}};
-  for (int32_t q = gate.test[t]; q < gate.test[t + 1]; ++q) {
-    const T* column = values + gate.test_column[q] * stride;
-    const T threshold = gate.test_threshold[q];
+// The leaves that remain of one tree for a whole group of rows, by vectors of so many bytes: comparisons of vectors
+// that a machine does not have become scalar.
+template <int Bytes, class T>
+inline void remaining_by(const RuleGate<T>& gate, int64_t t, const T* values, typename RuleGate<T>::Bits* leaves) {
+  typedef typename RuleGate<T>::Bits Bits __attribute__((vector_size(Bytes)));
+  typedef T Values __attribute__((vector_size(Bytes)));
+  constexpr int64_t w = Bytes / sizeof(T), at_once = 4;
+  for (int64_t first = 0; first < kRuleRows<T>; first += at_once * w) {
+    Bits left[at_once] = {~Bits{}, ~Bits{}, ~Bits{}, ~Bits{}};
+    for (int32_t q = gate.test[t]; q < gate.test[t + 1]; ++q) {
+      const T* column = values + gate.test_column[q] * kRuleRows<T> + first;
+      const T threshold = gate.test_threshold[q];
 #pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) left[v] &= gate.remaining[q] | ~(Bits)(load<T>(column + v * w) > threshold);
+      for (int v = 0; v < at_once; ++v) {
+        Values value;
+        std::memcpy(&value, column + v * w, sizeof(value));
+        left[v] = value > threshold ? left[v] & gate.remaining[q] : left[v];
+      }
+    }
+    std::memcpy(leaves + first, left, sizeof(left));
   }
-  std::memcpy(leaves, left, sizeof(left));
+}
+
+#if defined(SVMOSAIC_LONG_VECTORS)
+template <class T>
+SVMOSAIC_LONG_VECTORS void remaining_by_long(const RuleGate<T>& gate, int64_t t, const T* values,
+                                             typename RuleGate<T>::Bits* leaves) {
+  remaining_by<64>(gate, t, values, leaves);
+}
+#endif
+
+template <class T>
+inline void remaining_leaves(const RuleGate<T>& gate, int64_t t, const T* values, typename RuleGate<T>::Bits* leaves) {
+#if defined(SVMOSAIC_LONG_VECTORS)
+  if (SVMOSAIC_HAS_LONG_VECTORS) return remaining_by_long(gate, t, values, leaves);
+#endif
+  remaining_by<32>(gate, t, values, leaves);
 }
 
 inline int lowest_bit(uint32_t bits) { return __builtin_ctz(bits); }
 inline int lowest_bit(uint64_t bits) { return __builtin_ctzll(bits); }
 #endif
 
-// Tiles of n rows in one tree by walking.
+// Tiles of the n rows of a group in one tree, by walking.
 template <class T>
-inline void walk(const RuleGate<T>& gate, int64_t t, int64_t n, RuleScratch<T>& scratch, int32_t* tile) {
+inline void walk(const RuleGate<T>& gate, int64_t t, int64_t n, RuleScratch<T>& scratch) {
   const int32_t *column = gate.column.data(), *child = gate.child.data();
   const T *threshold = gate.threshold.data(), *values = scratch.columns.data();
   const int32_t stride = static_cast<int32_t>(scratch.n_rows), rows = static_cast<int32_t>(n);
@@ -192,30 +227,70 @@ inline void walk(const RuleGate<T>& gate, int64_t t, int64_t n, RuleScratch<T>& 
       const int32_t here = node[r];
       node[r] = child[here] + (values[column[here] * stride + r] > threshold[here] ? 1 : 0);
     }
-  for (int64_t r = 0; r < n; ++r) tile[r * gate.width + t] = gate.tile[node[r]];
+  for (int64_t r = 0; r < n; ++r) scratch.tile[r] = gate.tile[node[r]];
+}
+
+// use(first row, rows, tree, tiles) for the trees in their order, of one group of rows after another.
+template <class T, class Rows, class Use>
+inline void find_leaves(const RuleGate<T>& gate, const Rows& x, int64_t begin, int64_t n, RuleScratch<T>& scratch,
+                        const Use& use) {
+  for (int64_t first = 0; first < n; first += scratch.n_rows) {
+    const int64_t m = std::min(scratch.n_rows, n - first);
+    read_columns(gate, x, begin + first, m, scratch);
+    for (int64_t t = 0; t < gate.width; ++t) {
+#if defined(__GNUC__)
+      if (scratch.n_rows == kRuleRows<T> && gate.has_tests(t)) {
+        const int32_t* leaf_tile = gate.leaf_tile.data() + t * RuleGate<T>::kMostLeaves;
+        typename RuleGate<T>::Bits leaves[kRuleRows<T>];
+        remaining_leaves(gate, t, scratch.columns.data(), leaves);
+        use(first, m, t, [&](int64_t r) { return leaf_tile[lowest_bit(leaves[r])]; });
+        continue;
+      }
+#endif
+      walk(gate, t, m, scratch);
+      use(first, m, t, [&](int64_t r) { return scratch.tile[r]; });
+    }
+  }
 }
 
 template <class T, class Rows>
 SVMOSAIC_CLONES void code_block(const RuleGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
                                 RuleScratch<T>& scratch, int32_t* tile, double* weight) {
-  read_columns(gate, x, begin, n, scratch);
   std::fill(weight, weight + n * gate.width, 1.0);
-  for (int64_t t = 0; t < gate.width; ++t) {
-#if defined(__GNUC__)
-    constexpr int64_t at_once = RuleScratch<T>::kRows;
-    if (n >= at_once && gate.has_tests(t)) {
-      const int32_t* leaf_tile = gate.leaf_tile.data() + t * RuleGate<T>::kMostLeaves;
-      typename RuleGate<T>::Bits leaves[at_once];
-      for (int64_t first = 0; first < n; first += at_once) {
-        remaining_leaves(gate, t, scratch.columns.data() + first, scratch.n_rows, leaves);
-        for (int64_t r = first; r < std::min(n, first + at_once); ++r)
-          tile[r * gate.width + t] = leaf_tile[lowest_bit(leaves[r - first])];
-      }
-      continue;
+  find_leaves(gate, x, begin, n, scratch, [&](int64_t first, int64_t m, int64_t t, const auto& tile_of) {
+    int32_t* to = tile + first * gate.width + t;
+    for (int64_t r = 0; r < m; ++r) to[r * gate.width] = tile_of(r);
+  });
+}
+
+template <class T, class Rows>
+SVMOSAIC_CLONES void add_block(const RuleGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
+                               RuleScratch<T>& scratch, const Numbers& numbers, double* out) {
+  const double factor = numbers.factor, *number = numbers.number;
+  const int64_t n_outputs = numbers.n_outputs;
+  find_leaves(gate, x, begin, n, scratch, [&](int64_t first, int64_t m, int64_t, const auto& tile_of) {
+    double* to = out + first * n_outputs;
+    if (n_outputs == 1) {
+      for (int64_t r = 0; r < m; ++r) to[r] += factor * number[tile_of(r)];
+      return;
     }
-#endif
-    walk(gate, t, n, scratch, tile);
-  }
+    for (int64_t r = 0; r < m; ++r) {
+      const double* from = number + tile_of(r) * n_outputs;
+      for (int64_t c = 0; c < n_outputs; ++c) to[r * n_outputs + c] += factor * from[c];
+    }
+  });
+}
+
+template <class T>
+void RuleGate<T>::add(const DenseRows<T>& x, int64_t begin, int64_t n, typename Gate<T>::Scratch& scratch,
+                      const Numbers& numbers, double* out) const {
+  add_block(*this, x, begin, n, static_cast<RuleScratch<T>&>(scratch), numbers, out);
+}
+
+template <class T>
+void RuleGate<T>::add(const SparseRows<T>& x, int64_t begin, int64_t n, typename Gate<T>::Scratch& scratch,
+                      const Numbers& numbers, double* out) const {
+  add_block(*this, x, begin, n, static_cast<RuleScratch<T>&>(scratch), numbers, out);
 }
 
 }  // namespace svmosaic

@@ -9,133 +9,26 @@
 // when the tiles are so small that looking them up costs more than multiplying. The choice is made for each row by
 // the number of its tiles alone, so that its bits do not depend on the rows beside it.
 //
-// A tile without weights, only a bias, is a number: it is added while codes are read, and is no pair.
-//
 // Tiles with curves see rows with their bins found, a block at a time; gates see the rows themselves.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <memory>
-#include <optional>
+#include <type_traits>
 #include <vector>
 
+#include "curve_lines.hpp"
 #include "curves.hpp"
-#include "exponential.hpp"
 #include "gate.hpp"
-#include "loss.hpp"
 #include "panels.hpp"
 #include "parallel.hpp"
 #include "passes.hpp"
 #include "rows.hpp"
+#include "split_gate.hpp"
+#include "tiles.hpp"
 
 namespace svmosaic {
-
-enum class Link { identity, vote, posterior };
-
-// s[i] = link(s[i]) for n margins, many exponentials at once; `room` has space for 2 * padded_width(n) numbers.
-inline void link_all(Link link, double* s, int64_t n, double* room) {
-  if (link == Link::identity) return;
-  double *in_favour = room, *against = room + padded_width(n);
-  for (int64_t i = 0; i < n; ++i) {
-    in_favour[i] = -slack_of(1, s[i]);
-    against[i] = -slack_of(1, -s[i]);
-  }
-  exp_all(in_favour, n);
-  exp_all(against, n);
-  if (link == Link::vote)
-    for (int64_t i = 0; i < n; ++i) s[i] = in_favour[i] - against[i];
-  else
-    for (int64_t i = 0; i < n; ++i) s[i] = (in_favour[i] - against[i]) / (in_favour[i] + against[i]);
-}
-
-template <class T>
-struct Tiles {
-  int64_t n_tiles, n_outputs, n_features;
-  Link link;
-  int64_t few;                   // rows with at most so many seeing tiles are scored tile by tile, others on all
-  // Tiles with weights see the row, and are counted apart from those that are only a number.
-  int64_t n_seeing = 0;
-  std::vector<int32_t> place;    // by tile: its place among the seeing ones, or -1
-  std::vector<double> constant;  // [tile][output]: what a tile adds that sees nothing
-  std::vector<T> intercept;      // [seeing tile][output]
-  Panels<T> all;                 // every (seeing tile, output) in one matrix, if some rows may need it
-  // For tile by tile, one of the two: a matrix per tile; plain [seeing tile][output][feature].
-  std::vector<Panels<T>> panels;
-  std::vector<T> coef;
-  std::optional<Curves<T>> curves;  // if there are none, tiles are linear in the rows
-
-  // With fewer outputs than this, dot products waste less than a padded panel.
-  static constexpr int64_t kFewOutputs = 5;
-
-  // `sloped`: the tiles that the `n_sloped` weights given belong to, increasing; null for all. `width`: how many tiles
-  // a row names; `posterior`: it may give weight to any number of them.
-  Tiles(const double* coef_in, const int32_t* sloped, int64_t n_sloped, const double* intercept_in, int64_t n_tiles,
-        int64_t n_outputs, int64_t n_features, Link link, int64_t width, bool posterior,
-        std::optional<Curves<T>>&& curves_in = std::nullopt)
-      : n_tiles(n_tiles), n_outputs(n_outputs), n_features(n_features), link(link), few(0),
-        curves(std::move(curves_in)) {
-    keep(coef_in, sloped, n_sloped, intercept_in);
-    few = affordable();
-    if (!posterior) few = std::min(width, n_seeing) <= few ? n_seeing : 0;
-    if (few >= n_seeing) few = std::numeric_limits<int64_t>::max();
-    if (few < n_seeing) all = Panels<T>::pack(coef.data(), n_seeing * n_outputs, n_features, n_features);
-    if (few > 0 && n_outputs < kFewOutputs) return;
-    for (int64_t k = 0; k < (few > 0 ? n_seeing : 0); ++k)
-      panels.push_back(Panels<T>::pack(coef.data() + k * n_outputs * n_features, n_outputs, n_features, n_features));
-    std::vector<T>().swap(coef);
-  }
-
-  // Features of the rows that are given to be scored.
-  int64_t n_inputs() const { return curves ? curves->pieces.n_inputs : n_features; }
-
-  // Scores of a row on one tile, padded.
-  int64_t padded() const { return panels.empty() ? n_outputs : panels[0].padded(); }
-
-  // Multiply-adds of a row that gives weight to `width` tiles, about.
-  int64_t cost(int64_t width) const {
-    width = std::min(width, n_seeing);
-    return (curves ? curves->work() : n_features) * (width <= few ? width * padded() : all.padded());
-  }
-
- private:
-  // Tell the tiles that see the row from those that are only a number, and keep what each is made of.
-  void keep(const double* coef_in, const int32_t* sloped, int64_t n_sloped, const double* intercept_in) {
-    const int64_t size = n_outputs * n_features;
-    constant.assign(intercept_in, intercept_in + n_tiles * n_outputs);
-    std::vector<double> room(2 * padded_width(constant.size()));
-    link_all(link, constant.data(), constant.size(), room.data());
-    place.assign(n_tiles, -1);
-    for (int64_t q = 0; q < n_sloped; ++q) {
-      const int64_t k = sloped ? sloped[q] : q;
-      const double *first = coef_in + q * size, *last = first + size;
-      if (std::all_of(first, last, [](double w) { return w == 0; })) continue;
-      place[k] = static_cast<int32_t>(n_seeing++);
-      coef.insert(coef.end(), first, last);
-      intercept.insert(intercept.end(), intercept_in + k * n_outputs, intercept_in + (k + 1) * n_outputs);
-    }
-  }
-
-  // Multiply-adds of whole vectors per row, with what finding a pair and adding up a dot product cost beside
-  // them, measured on a server of 2023.
-  static constexpr double kPair = 12, kDot = 12;
-
-  // With more tiles than this, a row is scored on all of them at less cost.
-  int64_t affordable() const {
-    constexpr int64_t lanes = Panels<T>::kVector;
-    const auto vectors = [](int64_t n) { return n <= lanes ? 1.0 : 2.0 * ((n + 2 * lanes - 1) / (2 * lanes)); };
-    const int64_t work = curves ? curves->work() : n_features;
-    // Rows share the weights that are loaded for a matrix product, but not the values of their curves.
-    const double whole = (curves ? 1.5 : 1.0) * work * vectors(n_seeing * n_outputs);
-    const double by_panel = work * vectors(n_outputs);
-    const double steps = curves ? work : work / lanes + work % lanes;
-    const double by_dot = n_outputs * (steps + kDot);
-    const double pair = kPair + (n_outputs < kFewOutputs ? by_dot : by_panel);
-    return static_cast<int64_t>(std::ceil(whole / pair)) - 1;  // the last that is cheaper, not just as cheap
-  }
-};
 
 // Rows coded and scored together: enough that a tile meets some thirty of its rows, so that fetching its weights is
 // shared, within bounds.
@@ -143,7 +36,7 @@ template <class T>
 inline int64_t score_block_rows(const Tiles<T>& tiles, int64_t width) {
   // Where most tiles are numbers, what counts is that the codes stay in the first-level cache.
   if (tiles.n_seeing < tiles.n_tiles / 2) return kGateBlock;
-  return std::clamp<int64_t>(32 * tiles.n_tiles / width, 8 * kGateBlock, 64 * kGateBlock);
+  return std::clamp<int64_t>(32 * tiles.n_tiles / std::max<int64_t>(width, 1), 8 * kGateBlock, 64 * kGateBlock);
 }
 // Rows scored on all tiles at a time.
 constexpr int64_t kAllBlock = 8 * kRowsAtOnce;
@@ -168,6 +61,7 @@ struct ScoreScratch {
   RowBuffers<T> by_tile, on_all;
   std::vector<double> margins, exponentials;  // of the pairs of a row, or of the rows of a tile
   CurveScratch<T> curves;
+  std::vector<T> lines;
 
   ScoreScratch(const Tiles<T>& tiles, int64_t n_rows, int64_t width)
       : tile(n_rows * width), listed(n_rows * width), pair(tiles.few > 0 ? n_rows * width : 0), pair_row(n_rows), many(n_rows), weight(n_rows * width),
@@ -329,11 +223,10 @@ inline void score_by_tile(const Tiles<T>& tiles, const Rows& x, int64_t begin, c
   }
 }
 
-// out of n rows from `begin` on, as the tiles see them, given their codes
+// Add to out the scores of n rows from `begin` on, as the tiles see them, given their codes.
 template <class T, class Rows>
 inline void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
                                  const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
-  std::fill(out, out + n * tiles.n_outputs, 0.0);
   std::fill(scratch.start.begin(), scratch.start.end(), 0);
   int64_t n_many = 0, n_listed = 0;
   for (int64_t r = 0; r < n; ++r) {
@@ -356,11 +249,34 @@ inline void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int6
   score_by_tile(tiles, x, begin, weight, width, scratch, out);
 }
 
+// The same if only one tile sees the rows, and what it makes of their curves is known: [row][output].
+template <class T>
+inline void score_lines(const Tiles<T>& tiles, const T* scores, int64_t n, const int32_t* tile, const double* weight,
+                        int64_t width, ScoreScratch<T>& scratch, double* out) {
+  const int64_t n_outputs = tiles.n_outputs;
+  double* margin = scratch.margins.data();
+  for (int64_t r = 0; r < n; ++r) {
+    int32_t* listed = scratch.listed.data();
+    const int64_t needed =
+        list_seeing(tiles, tile, weight, r * width, (r + 1) * width, listed, out + r * n_outputs);
+    if (needed == 0) continue;
+    margins_of(tiles, 0, scores + r * n_outputs, margin);
+    link_all(tiles.link, margin, n_outputs, scratch.exponentials.data());
+    for (int64_t q = 0; q < needed; ++q)
+      add_weighted(weight ? weight[listed[q]] : 1.0, margin, n_outputs, out + r * n_outputs);
+  }
+}
+
 // The same of the rows as they are given.
 template <class T, class Rows>
 SVMOSAIC_CLONES void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
                                  const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
-  if (tiles.curves)
+  if constexpr (std::is_same_v<Rows, DenseRows<T>>)
+    if (tiles.lines) {
+      sum_curves(*tiles.lines, tiles.curves->pieces, x, begin, n, scratch.lines);
+      return score_lines(tiles, scratch.lines.data(), n, tile, weight, width, scratch, out);
+    }
+  if (tiles.curves && tiles.n_seeing > 0)
     score_seen(tiles, seen_by(*tiles.curves, x, begin, n, scratch.curves), 0, n, tile, weight, width, scratch, out);
   else
     score_seen(tiles, x, begin, n, tile, weight, width, scratch, out);
@@ -371,14 +287,13 @@ SVMOSAIC_CLONES void score_block(const Tiles<T>& tiles, const Rows& x, int64_t b
 // What one dense row needs, kept between calls.
 template <class T>
 struct RowScratch {
-  std::unique_ptr<typename Gate<T>::Scratch> gate;
+  typename SplitGate<T>::Scratch gate;
   ScoreScratch<T> score;
   std::vector<T> x;
   std::vector<double> out;
 
-  RowScratch(const Gate<T>* gate_of, const Tiles<T>& tiles)
-      : gate(gate_of ? gate_of->scratch(1) : nullptr), score(tiles, 1, gate_of ? gate_of->width : 1),
-        x(tiles.n_inputs()), out(tiles.n_outputs) {}
+  RowScratch(const SplitGate<T>& split, const Tiles<T>& tiles)
+      : gate(split.scratch(1)), score(tiles, 1, split.width), x(tiles.n_inputs()), out(tiles.n_outputs) {}
 };
 
 template <class T, class Rows>
@@ -386,7 +301,6 @@ inline void score_seen_row(const Tiles<T>& tiles, const Rows& x, int64_t width, 
   const int32_t* tile = scratch.score.tile.data();
   const double* weight = scratch.score.weight.data();
   const int32_t first = 0;
-  std::fill(scratch.out.begin(), scratch.out.end(), 0.0);
   int32_t* listed = scratch.score.listed.data();
   const int64_t needed = list_seeing(tiles, tile, weight, 0, width, listed, scratch.out.data());
   if (needed > tiles.few)
@@ -404,22 +318,25 @@ inline void score_seen_row(const Tiles<T>& tiles, const Rows& x, int64_t width, 
 template <class T>
 SVMOSAIC_CLONES void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t width,
                                      RowScratch<T>& scratch) {
-  if (tiles.curves)
-    score_seen_row(tiles, seen_by(*tiles.curves, x, 0, 1, scratch.score.curves), width, scratch);
-  else
+  ScoreScratch<T>& buffers = scratch.score;
+  if (tiles.lines) {
+    sum_curves(*tiles.lines, tiles.curves->pieces, x, 0, 1, buffers.lines);
+    score_lines(tiles, buffers.lines.data(), 1, buffers.tile.data(), buffers.weight.data(), width, buffers,
+                scratch.out.data());
+  } else if (tiles.curves && tiles.n_seeing > 0) {
+    score_seen_row(tiles, seen_by(*tiles.curves, x, 0, 1, buffers.curves), width, scratch);
+  } else {
     score_seen_row(tiles, x, width, scratch);
+  }
 }
 
 template <class T>
-void score_row(const Gate<T>* gate, const Tiles<T>& tiles, const T* data, RowScratch<T>& scratch) {
+void score_row(const SplitGate<T>& split, const Tiles<T>& tiles, const T* data, RowScratch<T>& scratch) {
   const DenseRows<T> x{data, 1, tiles.n_inputs(), tiles.n_inputs(), 0.0};
-  if (gate) {
-    gate->code(x, 0, 1, *scratch.gate, scratch.score.tile.data(), scratch.score.weight.data());
-  } else {
-    scratch.score.tile[0] = 0;
-    scratch.score.weight[0] = 1;
-  }
-  score_coded_row(tiles, x, gate ? gate->width : 1, scratch);
+  std::fill(scratch.out.begin(), scratch.out.end(), 0.0);
+  split.code(x, 0, 1, scratch.gate, tiles.constant, tiles.n_outputs, scratch.score.tile.data(),
+             scratch.score.weight.data(), scratch.out.data());
+  if (split.width > 0) score_coded_row(tiles, x, split.width, scratch);
 }
 
 // ---- all rows, in parallel over pieces --------------------------------------------------------------
@@ -445,21 +362,23 @@ void for_blocks(int64_t n_rows, int64_t cost, int64_t block_rows, int n_threads,
 }
 
 template <class T, class Rows>
-void score_all(const Gate<T>& gate, const Tiles<T>& tiles, const Rows& x, double* out, int n_threads) {
+void score_all(const SplitGate<T>& split, int64_t cost, const Tiles<T>& tiles, const Rows& x, double* out,
+               int n_threads) {
   struct Scratch {
-    std::unique_ptr<typename Gate<T>::Scratch> gate;
+    typename SplitGate<T>::Scratch gate;
     ScoreScratch<T> score;
   };
-  const int64_t width = gate.width;
+  const int64_t width = split.width;
   for_blocks(
-      x.n_rows, gate.cost() + tiles.cost(width), score_block_rows(tiles, width), n_threads,
-      [&](int64_t n) { return Scratch{gate.scratch(std::min(n, kGateBlock)), ScoreScratch<T>(tiles, n, width)}; },
+      x.n_rows, cost, score_block_rows(tiles, width), n_threads,
+      [&](int64_t n) { return Scratch{split.scratch(n), ScoreScratch<T>(tiles, n, width)}; },
       [&](int64_t begin, int64_t n, Scratch& s) {
-        for (int64_t r = 0; r < n; r += kGateBlock)
-          gate.code(x, begin + r, std::min(kGateBlock, n - r), *s.gate, s.score.tile.data() + r * width,
-                    s.score.weight.data() + r * width);
-        score_block(tiles, x, begin, n, s.score.tile.data(), s.score.weight.data(), width, s.score,
-                    out + begin * tiles.n_outputs);
+        double* scores = out + begin * tiles.n_outputs;
+        std::fill(scores, scores + n * tiles.n_outputs, 0.0);
+        int32_t* tile = s.score.tile.data();
+        double* weight = s.score.weight.data();
+        split.code(x, begin, n, s.gate, tiles.constant, tiles.n_outputs, tile, weight, scores);
+        if (width > 0) score_block(tiles, x, begin, n, tile, weight, width, s.score, scores);
       });
 }
 
@@ -470,8 +389,9 @@ void score_all(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const 
       x.n_rows, tiles.cost(width), score_block_rows(tiles, width), n_threads,
       [&](int64_t n) { return ScoreScratch<T>(tiles, n, width); },
       [&](int64_t begin, int64_t n, ScoreScratch<T>& s) {
-        score_block(tiles, x, begin, n, tile + begin * width, weight ? weight + begin * width : nullptr, width, s,
-                    out + begin * tiles.n_outputs);
+        double* scores = out + begin * tiles.n_outputs;
+        std::fill(scores, scores + n * tiles.n_outputs, 0.0);
+        score_block(tiles, x, begin, n, tile + begin * width, weight ? weight + begin * width : nullptr, width, s, scores);
       });
 }
 

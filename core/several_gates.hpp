@@ -24,11 +24,18 @@ struct SeveralGates : GateOf<T, SeveralGates, SeveralScratch> {
   // A null pointer is the gate of a single tile, which all rows belong to. Kept alive by whoever made this.
   std::vector<const Gate<T>*> gates;
   std::vector<double> factor;
+  std::vector<int64_t> first_tile;  // by gate
 
   SeveralGates(std::vector<const Gate<T>*> gates_in, const double* factor_in, int64_t n_features)
       : Base(sum(gates_in, &Gate<T>::n_tiles), n_features, sum(gates_in, &Gate<T>::width), all_posterior(gates_in)),
         gates(std::move(gates_in)),
-        factor(factor_in, factor_in + gates.size()) {}
+        factor(factor_in, factor_in + gates.size()) {
+    int64_t first = 0;
+    for (const Gate<T>* gate : gates) {
+      first_tile.push_back(first);
+      first += gate ? gate->n_tiles : 1;
+    }
+  }
 
   int64_t cost() const override {
     int64_t total = 0;
@@ -70,7 +77,7 @@ struct SeveralScratch : Gate<T>::Scratch {
 template <class T, class Rows>
 SVMOSAIC_CLONES void code_block(const SeveralGates<T>& several, const Rows& x, int64_t begin, int64_t n, SeveralScratch<T>& scratch,
                 int32_t* tile, double* weight) {
-  int64_t first_tile = 0, first_pair = 0;
+  int64_t first_pair = 0;
   for (size_t m = 0; m < several.gates.size(); ++m) {
     const Gate<T>* gate = several.gates[m];
     const int64_t width = gate ? gate->width : 1;
@@ -80,7 +87,7 @@ SVMOSAIC_CLONES void code_block(const SeveralGates<T>& several, const Rows& x, i
       std::fill_n(scratch.tile.begin(), n, 0);
       std::fill_n(scratch.weight.begin(), n, 1.0);
     }
-    const int32_t offset = static_cast<int32_t>(first_tile);
+    const int32_t offset = static_cast<int32_t>(several.first_tile[m]);
     const double factor = several.factor[m];
     for (int64_t r = 0; r < n; ++r) {
       const int32_t* from = scratch.tile.data() + r * width;
@@ -90,7 +97,6 @@ SVMOSAIC_CLONES void code_block(const SeveralGates<T>& several, const Rows& x, i
       for (int64_t a = 0; a < width; ++a) to[a] = from[a] + offset;
       for (int64_t a = 0; a < width; ++a) scaled[a] = factor * weights[a];
     }
-    first_tile += gate ? gate->n_tiles : 1;
     first_pair += width;
   }
 }

@@ -16,6 +16,16 @@
 #define SVMOSAIC_CLONES
 #endif
 
+// Functions that only machines with long vectors run: in one copy if there are several, else if all code is for them.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
+    !defined(SVMOSAIC_NO_CLONES)
+#define SVMOSAIC_LONG_VECTORS __attribute__((target("arch=x86-64-v4")))
+#define SVMOSAIC_HAS_LONG_VECTORS __builtin_cpu_supports("x86-64-v4")
+#elif defined(__GNUC__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+#define SVMOSAIC_LONG_VECTORS
+#define SVMOSAIC_HAS_LONG_VECTORS true
+#endif
+
 namespace svmosaic {
 
 #if defined(__GNUC__)

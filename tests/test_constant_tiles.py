@@ -13,14 +13,14 @@ from test_export_c import Compiled
 from test_export_onnx import run
 
 import svmosaic
-from svmosaic import ClusteredSVC, LinearSVC, LocalCodingSVC, TreeSVC, TreeSVR
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, TreeSVC, TreeSVR
 from svmosaic.blending import blend
 from svmosaic.curves import curves_of
 from svmosaic.explain import explain
 from svmosaic.export.c import to_c
 from svmosaic.export.javascript import to_javascript
 from svmosaic.export.onnx import to_onnx
-from svmosaic.gates import TreeGate
+from svmosaic.gates import ScaledGate, SeveralGates, SingleCell, TreeGate
 from svmosaic.heads import Classify
 from svmosaic.interpretation import effects
 from svmosaic.maps import Pieces
@@ -180,3 +180,39 @@ def test_deep_trees_are_walked_in_onnx():
     exported = to_onnx(model, dtype=np.float64)
     assert_allclose(run(exported, X)["scores"], model.decision_function(X), atol=1e-10)
     assert len(exported.SerializeToString()) < 100 * len(gate.feature)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_are_added_up_as_their_codes_say(n_outputs, dtype):
+    # Trees that are asked by vectors and one that is too large for it, in a gate of its own, behind a scaling, and next
+    # to cells whose tiles have weights, or are numbers too.
+    X, y = rows_of(n_classes=2, dtype=dtype)
+    rng = np.random.default_rng(1)
+    trees = [
+        forest(n_trees=3, max_leaves=leaves, min_rows_per_leaf=1).fit(X, y).mosaic_.gate.gates[1] for leaves in (9, 120)
+    ]
+    cells = KMeansSVC(3, random_state=0).fit(X, y).mosaic_.gate
+    factor = rng.uniform(0.5, 2.0, X.shape[1])
+    gates = (trees[0], cells, SingleCell(), ScaledGate(None, factor, trees[1]), cells)
+    gate = SeveralGates(gates, rng.standard_normal(len(gates)))
+    first = np.cumsum([0, *(part.n_tiles for part in gates)])
+    sloped = np.arange(first[1], first[3], dtype=np.int32)
+    shape = (gate.n_tiles, n_outputs)
+    mosaic = Mosaic(gate, rng.standard_normal((4, n_outputs, X.shape[1])), rng.standard_normal(shape), sloped=sloped)
+    for rows in (X, sparse.csr_array(X)):
+        expected = with_zeros(mosaic).score_codes(rows, *gate.code(rows))
+        assert_allclose(mosaic.decision_function(rows), expected, rtol=1e-12, atol=1e-12)
+    whole = mosaic.decision_function(X)
+    predictor = mosaic.compile()
+    assert_array_equal([predictor.decision_function(x) for x in X], np.squeeze(whole))
+    for n in (2, 31, 33, 97, 161):
+        assert_array_equal(mosaic.decision_function(X[:n]), whole[:n])
+    assert_array_equal(mosaic.decision_function(X, 2), whole)
+    alone = Mosaic(trees[0], np.zeros((0, n_outputs, X.shape[1])), rng.standard_normal((trees[0].n_tiles, n_outputs)),
+                   sloped=np.zeros(0, dtype=np.int32))  # fmt: skip
+    tile, _ = trees[0].code(X)
+    assert_allclose(alone.decision_function(X), alone.intercept[tile].sum(axis=1), rtol=1e-12)
+    assert_array_equal(
+        [alone.compile().decision_function(x) for x in X[:50]], np.squeeze(alone.decision_function(X[:50]))
+    )
