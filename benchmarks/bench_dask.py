@@ -27,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 import svmosaic
 from svmosaic.datasets import Dataset, data_folder, load
+from svmosaic.partitions.part import Raw
 
 N_FEATURES, N_REGIONS, ROW_GROUP, FILE_ROWS = 50, 20, 200_000, 1_000_000
 # The most training rows of a mixture: it takes hundreds of rounds, and ten fits are compared.
@@ -178,8 +179,7 @@ def cluster_part(quick):
 def traffic_part(quick):
     """Bytes a round, for more rows and more tiles."""
     from svmosaic.partitions import fit
-    from svmosaic.partitions.chunks import InMemory
-    from svmosaic.partitions.part import Raw
+    from svmosaic.partitions.chunks import Chunks
 
     records = []
     n_rows = 4000 if quick else 200_000
@@ -187,8 +187,9 @@ def traffic_part(quick):
     for rows, tiles in [(n_rows, 8), (2 * n_rows, 8), (4 * n_rows, 8), (n_rows, 16), (n_rows, 32)]:
         X, y = stream.rows(0, rows)
         # What is counted is what would travel: the same functions, arguments and answers as on a cluster.
-        held = InMemory([Raw(X[k::4], y[k::4], None, str(k)) for k in range(4)])
-        fit(svmosaic.ClusteredSVC(tiles, loss="squared_hinge", tol=1e-3, random_state=0), held)
+        with tempfile.TemporaryDirectory() as folder:
+            held = Chunks(Quarters(X, y), folder)
+            fit(svmosaic.ClusteredSVC(tiles, loss="squared_hinge", tol=1e-3, random_state=0), held)
         solver = [r for r in held.rounds if r.name == "answer"]
         records.append(
             {
@@ -209,6 +210,21 @@ def traffic_part(quick):
     if by_rows > 1.05:
         raise SystemExit("what travels grows with the rows")
     return records, {"bytes_for_4_times_rows": by_rows, "bytes_for_4_times_tiles": by_tiles}
+
+
+class Quarters:
+    """Rows in four chunks."""
+
+    n_chunks = 4
+
+    def __init__(self, X, y):
+        self.X, self.y = X, y
+
+    def read(self, k):
+        return Raw(self.rows(k), self.y[k::4], None, str(k))
+
+    def rows(self, k):
+        return self.X[k::4]
 
 
 class Stream:

@@ -9,7 +9,7 @@ HEADINGS = {
     "cluster": "**Clusters against the local model.** The largest over 1, 2 and 4 worker processes and three "
     "partitionings (even, very uneven, and one with a single class a partition): the relative difference of the "
     "objective from the local one, and the difference of the test accuracy in points.",
-    "traffic": "**What travels** in a round of the squared hinge's optimiser with four partitions: bytes to and from "
+    "traffic": "**What travels** in a round of the squared hinge's optimizer with four partitions: bytes to and from "
     "one of them.",
     "disk": "**From disk**: Parquet files of float32, `ClusteredSVC(16, loss='squared_hinge')` in one thread, in a "
     "process of its own.",

@@ -100,7 +100,7 @@ def satimage(_, accuracies, study):
     below = study["eigenvalues"]["below"]
     light, heavy = (by_experts(accuracies, weight) for weight in (1.0, 5.0))
     yield f"""\
-- *The covariance floor.* The 36 features are nine neighbouring pixels in four bands, and so nearly the same four numbers
+- *The covariance floor.* The 36 features are nine neighboring pixels in four bands, and so nearly the same four numbers
   nine times. Of the eigenvalues of the covariances without a floor, {100 * below["0.1"]:.0f} % lie below a tenth of the
   features' variance, and {100 * below["0.01"]:.0f} % below a hundredth: the Gaussians are thin sheets, and a new row goes to
   whichever happens to pass it. A floor of 0.1 is worth {best - reached["covariance floor 0.01"]:.1f} points over 0.01 and

@@ -4,24 +4,26 @@ A setting is fitted to 75 % of at most 4000 training rows and scored on the rest
 looked at. What counts is the mean over the sets of the error beyond that of the best setting of each set, in points.
 Times are processor seconds of one thread. Needs the data folder.
 
-    python benchmarks/study_learned.py            # some minutes; writes benchmarks/results/learned_study.json
-    python benchmarks/study_learned.py --quick    # one set, two settings; writes nothing
+    python benchmarks/study_learned.py                  # writes benchmarks/results/learned_study.json
+    python benchmarks/study_learned.py --processes 16   # the same, many fits at a time
+    python benchmarks/study_learned.py --quick          # one set, two settings; writes nothing
 """
 
 import argparse
 import warnings
 from time import process_time
 
+from common import print_table, write_results  # isort: skip; first: it sets the number of threads
+
+import auto_data
 import numpy as np
-from common import print_table, write_results  # first: it sets the number of threads
-from sklearn.compose import make_column_transformer
+from joblib import Parallel, delayed
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from svmosaic import LearnedGateSVC
 from svmosaic.datasets import load
-from svmosaic.datasets.loader import data_folder
 
 SETS = ("letter", "satimage", "ijcnn1", "pendigits", "svmguide1", "usps", "adult")
 LARGEST, SEEDS = 4000, 2
@@ -61,13 +63,8 @@ def training_part(name):
     if name == "digits":
         X, y = load_digits(return_X_y=True)
     elif name == "adult":
-        import pandas
-
-        table = pandas.read_csv(data_folder(None) / "tables" / "adult_train.csv", skipinitialspace=True)
-        X, y = table[table.columns[:-1]], table[table.columns[-1]].to_numpy()
-        texts = [column for column in X if not pandas.api.types.is_numeric_dtype(X[column])]
-        encoder = OneHotEncoder(min_frequency=20, sparse_output=False, handle_unknown="infrequent_if_exist")
-        X = make_column_transformer((encoder, texts), remainder="passthrough").fit_transform(X)
+        train, _ = auto_data.adult()
+        X, y = auto_data.one_hot(train, train)[0], train.y
     else:
         data = load(name)
         X, y = data.X_train, data.y_train
@@ -104,25 +101,28 @@ def summary_of(records):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one set, two settings; writes nothing")
+    parser.add_argument("--processes", type=int, default=1, help="fits at a time")
+    parser.add_argument("--out", help="file to write to instead")
     options = parser.parse_args()
     sets = ("digits",) if options.quick else SETS
     settings = dict(list(SETTINGS.items())[:2]) if options.quick else SETTINGS
-    records = []
-    for name in sets:
-        X, y = training_part(name)
-        for label, setting in settings.items():
-            for seed in range(1 if options.quick else SEEDS):
-                records.append({"set": name, "setting": label, "seed": seed} | judged(X, y, setting, seed))
-            print(
-                name, label, [r["accuracy"] for r in records if (r["set"], r["setting"]) == (name, label)], flush=True
-            )
+    data = {name: training_part(name) for name in sets}
+    seeds = range(1 if options.quick else SEEDS)
+    tasks = [(name, label, seed) for name in sets for label in settings for seed in seeds]
+    found = Parallel(options.processes, verbose=5)(
+        delayed(judged)(*data[name], settings[label], seed) for name, label, seed in tasks
+    )
+    records = [
+        {"set": name, "setting": label, "seed": seed} | one
+        for (name, label, seed), one in zip(tasks, found, strict=True)
+    ]
     summary = summary_of(records)
     rows = sorted(
         ([label, str(s["points_behind"]), str(s["seconds"])] for label, s in summary.items()), key=lambda r: float(r[1])
     )
     print_table("settings", ["setting", "points behind", "seconds"], rows)
     if not options.quick:
-        write_results("learned_study", "defaults", records, summary)
+        write_results("learned_study", "defaults", records, summary, path=options.out)
 
 
 if __name__ == "__main__":

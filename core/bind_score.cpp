@@ -19,6 +19,14 @@ Link link_of(const std::string& name) {
   throw std::invalid_argument("unknown link: " + name);
 }
 
+void require_sloped(const std::optional<Vector<const int32_t>>& sloped, int64_t n_given, int64_t n_tiles) {
+  if (!sloped) return require(n_given == n_tiles, "coef must have the weights of every tile");
+  require_length(sloped->shape(0), n_given, "sloped must have one entry per tile with weights");
+  for (int64_t q = 0; q < n_given; ++q)
+    require(sloped->data()[q] > (q ? sloped->data()[q - 1] : -1) && sloped->data()[q] < n_tiles,
+            "sloped must hold increasing tiles");
+}
+
 // A gate (or none: one tile) and the tiles, packed for scoring. The gate is kept alive by Python.
 template <class T>
 struct Scorer {
@@ -56,25 +64,28 @@ void bind_precision(nb::module_& m, const char* name) {
   nb::class_<Scorer<T>>(m, name, "A gate and a bank of linear tiles, packed for scoring.")
       .def("__init__",
            [](Scorer<T>* self, const Gate<T>* gate, Cube coef, Matrix<const double> intercept,
-              const std::string& link, int64_t width, const Pieces<T>* curves, bool zero_is_zero) {
-             const int64_t n_tiles = coef.shape(0), n_outputs = coef.shape(1), d = coef.shape(2);
+              const std::string& link, int64_t width, const Pieces<T>* curves, bool zero_is_zero,
+              std::optional<Vector<const int32_t>> sloped) {
+             const int64_t n_tiles = intercept.shape(0), n_outputs = intercept.shape(1), d = coef.shape(2);
              require(n_tiles >= 1 && n_outputs >= 1, "at least one tile and one output are needed");
-             require(static_cast<int64_t>(intercept.shape(0)) == n_tiles &&
-                         static_cast<int64_t>(intercept.shape(1)) == n_outputs,
-                     "intercept must have shape (n_tiles, n_outputs)");
+             require(static_cast<int64_t>(coef.shape(1)) == n_outputs, "coef must have as many outputs as intercept");
+             require_sloped(sloped, coef.shape(0), n_tiles);
              std::optional<Curves<T>> packed;
              if (curves) packed.emplace(Pieces<T>(*curves), zero_is_zero);
              require(!packed || packed->n_features() == d, "curves and tiles do not belong together");
              require(!gate || (gate->n_tiles == n_tiles && gate->n_features == (curves ? curves->n_inputs : d)),
                      "gate and tiles do not belong together");
-             new (self) Scorer<T>(gate, Tiles<T>(coef.data(), intercept.data(), n_tiles, n_outputs, d, link_of(link),
+             new (self) Scorer<T>(gate, Tiles<T>(coef.data(), sloped ? sloped->data() : nullptr, coef.shape(0),
+                                                 intercept.data(), n_tiles, n_outputs, d, link_of(link),
                                                  gate ? gate->width : width, gate && gate->posterior,
                                                  std::move(packed)));
            },
            nb::arg("gate").none(), nb::arg("coef"), nb::arg("intercept"), nb::arg("link"), nb::arg("width") = 1,
-           nb::arg("curves") = nb::none(), nb::arg("zero_is_zero") = false, nb::keep_alive<1, 2>(),
+           nb::arg("curves") = nb::none(), nb::arg("zero_is_zero") = false, nb::arg("sloped") = nb::none(),
+           nb::keep_alive<1, 2>(),
            "`width`: how many tiles a row selects if there is no gate to ask. With `curves`, coef holds what curves.hpp "
-           "says, and `zero_is_zero` that all curves are zero at zero.")
+           "says, and `zero_is_zero` that all curves are zero at zero. With `sloped`, coef has the weights of these "
+           "tiles alone, and the others are numbers.")
       .def_prop_ro(
           "few", [](const Scorer<T>& self) { return self.tiles.few; },
           "A row that gives weight to at most so many tiles is scored on these alone, else on all.")

@@ -70,12 +70,14 @@ struct Tiles {
   // With fewer outputs than this, dot products waste less than a padded panel.
   static constexpr int64_t kFewOutputs = 5;
 
-  // `width`: how many tiles a row names; `posterior`: it may give weight to any number of them.
-  Tiles(const double* coef_in, const double* intercept_in, int64_t n_tiles, int64_t n_outputs, int64_t n_features,
-        Link link, int64_t width, bool posterior, std::optional<Curves<T>>&& curves_in = std::nullopt)
+  // `sloped`: the tiles that the `n_sloped` weights given belong to, increasing; null for all. `width`: how many tiles
+  // a row names; `posterior`: it may give weight to any number of them.
+  Tiles(const double* coef_in, const int32_t* sloped, int64_t n_sloped, const double* intercept_in, int64_t n_tiles,
+        int64_t n_outputs, int64_t n_features, Link link, int64_t width, bool posterior,
+        std::optional<Curves<T>>&& curves_in = std::nullopt)
       : n_tiles(n_tiles), n_outputs(n_outputs), n_features(n_features), link(link), few(0),
         curves(std::move(curves_in)) {
-    keep(coef_in, intercept_in);
+    keep(coef_in, sloped, n_sloped, intercept_in);
     few = affordable();
     if (!posterior) few = std::min(width, n_seeing) <= few ? n_seeing : 0;
     if (few >= n_seeing) few = std::numeric_limits<int64_t>::max();
@@ -100,14 +102,15 @@ struct Tiles {
 
  private:
   // Tell the tiles that see the row from those that are only a number, and keep what each is made of.
-  void keep(const double* coef_in, const double* intercept_in) {
+  void keep(const double* coef_in, const int32_t* sloped, int64_t n_sloped, const double* intercept_in) {
     const int64_t size = n_outputs * n_features;
     constant.assign(intercept_in, intercept_in + n_tiles * n_outputs);
     std::vector<double> room(2 * padded_width(constant.size()));
     link_all(link, constant.data(), constant.size(), room.data());
     place.assign(n_tiles, -1);
-    for (int64_t k = 0; k < n_tiles; ++k) {
-      const double *first = coef_in + k * size, *last = first + size;
+    for (int64_t q = 0; q < n_sloped; ++q) {
+      const int64_t k = sloped ? sloped[q] : q;
+      const double *first = coef_in + q * size, *last = first + size;
       if (std::all_of(first, last, [](double w) { return w == 0; })) continue;
       place[k] = static_cast<int32_t>(n_seeing++);
       coef.insert(coef.end(), first, last);

@@ -34,7 +34,7 @@ def regions(out):
         RegionDisplay.from_estimator(model.fit(X, y), X, y, ax=axis, legend=last, class_names=["left", "right"])
         axis.set_title(f"{name}, {100 * model.score(X, y):.1f} % right")
     axes[1].set_ylabel("")
-    figure.savefig(out / "regions.png", dpi=110)
+    figure.savefig(out / "regions.png", dpi=180)
 
 
 # %%
@@ -44,7 +44,7 @@ def convergence(out):
     model = MixtureSVC(n_experts=40, nu=13.0, random_state=0).fit(X, y)
     display = ConvergenceDisplay.from_estimator(model)
     display.ax_.set_title("MixtureSVC on two spirals")
-    display.figure_.savefig(out / "convergence.png", dpi=110)
+    display.figure_.savefig(out / "convergence.svg", metadata={"Date": None})
 
 
 # %%
@@ -68,7 +68,7 @@ def pixels(out):
     model = MosaicClassifier(20, max_tiles=64, random_state=0).fit(X[train], truth[train])
     names = ["wheat", "maize", "grass", "clover", "soil", "water"]
     display = PixelMapDisplay.from_estimator(model, X, truth, shape=shape, class_names=names)
-    display.figure_.savefig(out / "pixel_map.png", dpi=110)
+    display.figure_.savefig(out / "pixel_map.png", dpi=180)
 
 
 # %%

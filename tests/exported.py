@@ -41,7 +41,8 @@ class Fitted:
 
     @property
     def n_features_in_(self):
-        return self.mosaic_.coef.shape[2]
+        pieces = self.mosaic_.features.pieces
+        return self.mosaic_.coef.shape[2] if pieces is None else pieces.n_inputs
 
 
 def synthetic():
@@ -162,7 +163,7 @@ def rows_for(model, seed=0):
 def scale_of(model, X):
     """What rounding is relative to: the sum of |w_f x_f| + |b| of a row, at most over tiles, times its weights."""
     mosaic = model.mosaic_
-    coef, intercept = mosaic.coef.reshape(-1, mosaic.coef.shape[2]), mosaic.intercept.ravel()
+    coef, intercept = mosaic.over_tiles(mosaic.coef).reshape(-1, mosaic.coef.shape[2]), mosaic.intercept.ravel()
     seen = X.astype(float) if mosaic.features.pieces is None else mosaic.features.expand(X.astype(float)).toarray()
     reach = (np.abs(seen) @ np.abs(coef).T + np.abs(intercept)).max(axis=1)
     _, weight = mosaic.gate.code(X)

@@ -333,6 +333,7 @@ class Exports:
         if rng.integers(2):
             odd = [np.nan, np.inf, -np.inf, 1e39, 1e-320, -0.0, 1.7976931348623157e308][int(rng.integers(7))]
             target = [model.mosaic_.coef, model.mosaic_.intercept][int(rng.integers(2))]
+            target = target if target.size else model.mosaic_.intercept
             target.flat[int(rng.integers(target.size))] = odd
         stem = "model" if rng.integers(4) else re.sub(r"[/\0]", "_", words[3])[:40]
         name = "name" if rng.integers(4) else words[2]

@@ -402,7 +402,7 @@ def parts_of(model) -> dict:
     if not hasattr(model, "mosaic_"):
         return {name: leaves(getattr(model, name)) for name in ARRAYS if hasattr(model, name)}
     mosaic = model.mosaic_
-    return {"gate": leaves(mosaic.gate), "coef": [mosaic.coef], "intercept": [mosaic.intercept]}
+    return {"gate": leaves(mosaic.gate), "coef": [mosaic.over_tiles(mosaic.coef)], "intercept": [mosaic.intercept]}
 
 
 def leaves(part) -> list:

@@ -11,22 +11,14 @@ from sklearn.utils import get_tags
 
 import svmosaic
 from svmosaic import ClusteredSVC, GaussianMixtureClassifier, KMeansSVC, LinearSVC, MultiTaskMixtureSVC
-from svmosaic.search import climb
 
+pytestmark = pytest.mark.usefixtures("short_search")
 SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_tags.sparse]
 each = pytest.mark.parametrize("estimator", ESTIMATORS)
 each_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS)
 each_regressor = pytest.mark.parametrize("estimator", REGRESSORS)
 with_quantiles = pytest.mark.parametrize("estimator", [e for e in REGRESSORS if "quantile" in e().get_params()])
 X, Y, _ = hard_data(0)
-
-
-@pytest.fixture(autouse=True)
-def short_search(monkeypatch):
-    """What is refused does not depend on how many candidates are tried."""
-    first = climb.seeds
-    monkeypatch.setattr(climb, "seeds", lambda *arguments: first(*arguments)[:2])
-    monkeypatch.setattr(climb, "PATIENCE", 1)
 
 
 def spoilt(value):
@@ -234,7 +226,7 @@ def test_rows_that_overflow():
 
 @pytest.mark.parametrize("estimator", [ClusteredSVC, KMeansSVC])
 def test_centres_of_another_width(estimator):
-    with pytest.raises(ValueError, match="clusterer has centres of 3 features, but X has 7"):
+    with pytest.raises(ValueError, match="clusterer has centers of 3 features, but X has 7"):
         estimator(clusterer=np.ones((2, 3))).fit(X, Y)
 
 

@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 import svmosaic
 from svmosaic.datasets import make_xor
 
+pytestmark = pytest.mark.usefixtures("short_search")
 # The check of weight equivalence asks for equal scores to 1e-7: the default gap is no match for it.
 TIGHT = {"tol": 1e-12, "max_iter": 100_000}
 # A gap moves the scores by its root: where a loss is smooth, Newton's method makes it smaller still.
@@ -64,17 +65,17 @@ SETTINGS = {
         }
     ],
     "MixtureSVC": [
-        {"n_experts": 4},
+        {"n_experts": 4, "max_iter": 5},
         {"n_experts": 4, "max_iter": 5, "calibration": "posterior"},
-        {"n_experts": 4, "pieces": 4},
+        {"n_experts": 4, "max_iter": 5, "pieces": 4},
     ],
     "MosaicClassifier": [{"time_budget": None, "families": ("linear",)}],
     "MosaicRegressor": [{"time_budget": None, "families": ("linear",)}],
     "HierarchicalMixtureSVC": [
-        {"branching": (2, 2), "max_iter": 10},
+        {"branching": (2, 2), "max_iter": 5},
         {"branching": (2, 2), "max_iter": 5, "pieces": 4},
     ],
-    "MultiTaskMixtureSVC": [{"n_experts": 3}, {"n_experts": 3, "pieces": 4}],
+    "MultiTaskMixtureSVC": [{"n_experts": 3, "max_iter": 5}, {"n_experts": 3, "max_iter": 5, "pieces": 4}],
 }
 # Checks that may fail, each with its reason.
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")

@@ -194,8 +194,7 @@ QUICK = {
     "LocalCodingSVC": {"n_anchors": 8},
     "LocallyLinearSVC": {"n_anchors": 8},
     "MixtureSVC": {"n_experts": 3, "max_iter": 3},
-    "MosaicClassifier": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
-    "MosaicRegressor": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
+    "MosaicClassifier": {"time_budget": None, "families": ("linear",), "validation_fraction": 0.5},
     "MultiTaskMixtureSVC": {"n_experts": 3, "max_iter": 3, "covariance_floor": 0.1},
     "NeighborsSVC": {"n_neighbors": 10},
 }

@@ -24,7 +24,7 @@ from svmosaic import (
 )
 from svmosaic.datasets import make_xor
 from svmosaic.display import ConvergenceDisplay, PixelMapDisplay, RegionDisplay, pixel_map
-from svmosaic.display._pyplot import class_colours
+from svmosaic.display._pyplot import class_colors
 
 matplotlib.use("Agg")
 
@@ -204,7 +204,7 @@ def test_pixel_map_beside_the_truth():
     share = model.score(bands[labelled], truth.ravel()[labelled])
     assert display.ax_[0].get_title() == f"predicted ({100 * share:.1f} % right)"
     assert display.ax_[1].get_title() == "truth"
-    assert [t.get_text() for t in display.legend_.get_texts()] == ["a", "b", "c", "unlabelled"]
+    assert [t.get_text() for t in display.legend_.get_texts()] == ["a", "b", "c", "unlabeled"]
     display.plot(hide_unlabelled=True)
     assert_array_equal(display.images_[0].get_array().mask, truth == 0)
 
@@ -221,8 +221,8 @@ def test_pixel_map_alone_and_wrong_shapes(xor):
         PixelMapDisplay.from_predictions(np.zeros((2, 2)), ax=plt.subplots(1, 2)[1])
 
 
-def test_colours_are_many_and_all_different():
-    assert len(set(class_colours(24))) == 24
+def test_colors_are_many_and_all_different():
+    assert len(set(class_colors(24))) == 24
 
 
 def test_missing_matplotlib_names_the_extra():

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from in_memory import InMemory
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_classification
 
@@ -16,7 +17,6 @@ from svmosaic.models._em_loop import EM, effective_number
 from svmosaic.models._em_rows import MemoryEMRows
 from svmosaic.models._experts import carried_over
 from svmosaic.models.multitask_mixture import _start
-from svmosaic.partitions.chunks import InMemory
 from svmosaic.partitions.fit import PartitionedRows, Survey
 from svmosaic.partitions.mixture import PartitionedEMRows
 from svmosaic.partitions.part import Raw, describe, prepare

@@ -19,7 +19,16 @@ window.explained = (rows) => rows.map((row) => {
 </script>"""
 
 
-@pytest.mark.parametrize("name", MODELS)
+# One of each kind of gate, link and calibration; Node runs all of them in test_export_javascript.
+QUICK = {
+    "linear-temperature", "kmeans-sigmoid", "clustered-isotonic", "local-llc", "rules-linear-temperature",
+    "learned-pieces", "mixture-sigmoid", "tree-posterior", "gaussian-temperature", "spherical", "fused-sigmoid",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+)
 def test_a_browser_agrees_with_python(name, opened):  # noqa: F811
     X, y = training_set(3)
     model = MODELS[name].fit(X, y)

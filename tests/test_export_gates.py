@@ -13,7 +13,7 @@ from svmosaic.export.c import to_c
 from svmosaic.export.onnx import to_onnx
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell
 from svmosaic.maps import Scaling
-from svmosaic.mosaic import Mosaic
+from svmosaic.mosaic import LINKS, Mosaic
 
 ROWS = np.random.default_rng(3).standard_normal((200, 5)) + 1.0
 
@@ -34,7 +34,14 @@ def models():
             scaling = Scaling(rng.standard_normal(5), rng.uniform(0.5, 2.0, 5)) if "s" in name else None
             mosaic = Mosaic(gate, rng.standard_normal((*shape, 5)), rng.standard_normal(shape), feature_map=scaling)
             found[f"{name}-{n_classes}"] = Fitted(mosaic, np.arange(n_classes))
-    parts = [model.mosaic_ for name, model in found.items() if name.endswith("-3")]
+    for link in LINKS:  # tiles of which some are only a number, or all
+        for sloped in ([0, 3, 4, 9], []):
+            gate, kept = gates["several several"], np.array(sloped, dtype=np.int32)
+            coef, intercept = rng.standard_normal((len(kept), 3, 5)), rng.standard_normal((gate.n_tiles, 3))
+            found[f"{len(kept)} sloped {link}-3"] = Fitted(
+                Mosaic(gate, coef, intercept, link, None, kept), np.arange(3)
+            )
+    parts = [model.mosaic_ for name, model in found.items() if name.endswith("-3") and model.mosaic_.link == "identity"]
     found["blend-3"] = Fitted(blend(parts, rng.standard_normal(len(parts))), np.arange(3))
     return found
 
@@ -64,6 +71,8 @@ def test_c_agrees_with_the_engine(name, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_explanations_add_up(name, tmp_path):
     model = MODELS[name]
+    if model.mosaic_.link != "identity":
+        pytest.skip("votes are no sums over columns")
     rows = ROWS.astype(np.float32)
     out = run(to_onnx(model, explain=True), rows)
     summed = out["contributions"].sum(axis=2, dtype=np.float64) + out["intercept"]

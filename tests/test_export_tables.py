@@ -15,6 +15,7 @@ from test_table_input import QUICK, mixed_table
 import svmosaic
 from svmosaic import MosaicClassifier, MosaicRegressor
 
+pytestmark = pytest.mark.usefixtures("short_search")
 SEVERAL = {"ordered": {"rank": ["low", "middle", "high"]}}
 
 

@@ -207,7 +207,7 @@ def rewrite(path, name, change, *, compression=zipfile.ZIP_STORED):
 def test_a_file_from_a_newer_version_is_refused(saved):
     newer = json.dumps({"format": files.FORMAT + 1, "svmosaic": "9.9"}).encode()
     rewrite(saved, files.HEADER, lambda _: newer)
-    with pytest.raises(ModelFileError, match=r"svmosaic 9\.9 in format 2, newer .* upgrade"):
+    with pytest.raises(ModelFileError, match=rf"svmosaic 9\.9 in format {files.FORMAT + 1}, newer .* upgrade"):
         svmosaic.load(saved)
 
 

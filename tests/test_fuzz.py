@@ -26,31 +26,33 @@ SPY = """
 import sys; sys.path.insert(0, {folder!r})
 import fuzzing
 guard = fuzzing.Guard()
+"""
+SPIED = """
 try:
     with guard.watching():
         {action}
+    print("not caught")
 except fuzzing.Trespass as error:
     print("caught", error)
 """
+TRESPASSES = [
+    ("import wave", "import of wave"),
+    ("exec('1')", "code object <string>"),
+    ("open('{path}', 'w')", "for writing"),
+    ("__import__('os').open('{path}', 1 | 64)", "for writing"),
+    ("__import__('os').system('true')", "os.system"),
+    ("__import__('os').mkdir('{path}')", "os.mkdir"),
+]
 
 
-@pytest.mark.parametrize(
-    ("action", "told"),
-    [
-        ("import wave", "import of wave"),
-        ("exec('1')", "code object <string>"),
-        ("open('{path}', 'w')", "for writing"),
-        ("__import__('os').open('{path}', 1 | 64)", "for writing"),
-        ("__import__('os').system('true')", "os.system"),
-        ("__import__('os').mkdir('{path}')", "os.mkdir"),
-    ],
-)
-def test_the_guard_notices(action, told, tmp_path):
+def test_the_guard_notices(tmp_path):
     # In a process of its own: a hook cannot be taken off.
-    script = SPY.format(folder=str(Path(__file__).parent), action=action.format(path=tmp_path / "trace"))
+    actions = [SPIED.format(action=action.format(path=tmp_path / "trace")) for action, _ in TRESPASSES]
+    script = SPY.format(folder=str(Path(__file__).parent)) + "".join(actions)
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True).stdout
-    assert out.startswith("caught")
-    assert told in out
+    for line, (action, told) in zip(out.splitlines(), TRESPASSES, strict=True):
+        assert line.startswith("caught"), action
+        assert told in line
     assert os.listdir(tmp_path) == []
 
 

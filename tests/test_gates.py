@@ -93,7 +93,7 @@ def test_centres_of_a_clusterer(storage):
 def test_centres_given_outright():
     X, _ = make_xor(100, random_state=0)
     assert_array_equal(place(X, 8, source=[[1, 1], [0, 0], [1, 1]]), [[0.0, 0.0], [1.0, 1.0]])
-    with pytest.raises(ValueError, match="clusterer has centres of 3 features, but X has 2"):
+    with pytest.raises(ValueError, match="clusterer has centers of 3 features, but X has 2"):
         place(X, 8, source=np.ones((2, 3)))
     with pytest.raises(ValueError, match="clusterer"):
         place(X, 8, source=[[np.nan, 1.0]])

@@ -5,11 +5,12 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from svmosaic import _core
-from svmosaic.gates.trees import Condition, TreeGate, describe_rule, grow_trees
+from svmosaic.gates.tree_growth import GROWTHS, grow_trees
+from svmosaic.gates.trees import Condition, TreeGate, describe_rule
 
 
 def rows_of(seed, dtype=np.float64):
@@ -18,11 +19,9 @@ def rows_of(seed, dtype=np.float64):
     return X.astype(dtype), y
 
 
-def forest_of(X, y, n_trees, max_leaves):
-    return grow_trees(
-        X, y, n_trees=n_trees, max_leaves=max_leaves, min_rows_per_leaf=3, sample_weight=None,
-        rng=np.random.RandomState(0),
-    )  # fmt: skip
+def forest_of(X, y, n_trees, max_leaves, **options):
+    options = {"sample_weight": None, "rng": np.random.RandomState(0)} | options
+    return grow_trees(X, y, n_trees=n_trees, max_leaves=max_leaves, min_rows_per_leaf=3, **options)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -120,3 +119,73 @@ def test_the_core_refuses_arrays_that_are_no_trees(change, message):
     types = {"feature": np.int32, "threshold": np.float64, "left": np.int32, "roots": np.int32}
     with pytest.raises(ValueError, match=message):
         _core.RuleGateF64(*(np.array(arrays[name], dtype=types[name]) for name in types), 2, 2)
+
+
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize("regression", [False, True])
+def test_trees_grow_as_asked_whatever_the_threads(growth, regression):
+    X, y = rows_of(2)
+    if regression:
+        y = X @ np.arange(X.shape[1]) + y
+    gates = [
+        TreeGate.from_trees(
+            forest_of(X, y, 6, 9, growth=growth, regression=regression, n_jobs=n_jobs), X.shape[1]
+        )
+        for n_jobs in (1, 2)
+    ]  # fmt: skip
+    tile = gates[0].code(X)[0]
+    assert_array_equal(gates[1].code(X)[0], tile)
+    assert gates[0].n_trees == 6
+    rows_per_leaf = np.bincount(tile.ravel(), minlength=gates[0].n_tiles)
+    leaves = np.bincount(gates[0].tree_of_tile)
+    assert leaves.min() >= 2
+    assert leaves.max() <= 9
+    if growth != "forest":  # a forest counts the rows of its bootstrap samples
+        assert rows_per_leaf.min() >= 3
+
+
+def test_boosted_trees_split_as_scikit_learn_does():
+    X, y = rows_of(3)
+    trees = forest_of(X, y, 5, 8, growth="boosted")
+    gate = TreeGate.from_trees(trees, X.shape[1])
+    model = HistGradientBoostingClassifier(
+        max_iter=5, max_leaf_nodes=8, min_samples_leaf=3, learning_rate=0.3, max_features=0.3, early_stopping=False,
+        random_state=np.random.RandomState(0).randint(2**31 - 1),
+    ).fit(X, y)  # fmt: skip
+    # Rows in the same leaves of all trees have the same score, and no others: scores are sums of the leaves' numbers.
+    codes, group = np.unique(gate.code(X)[0], axis=0, return_inverse=True)
+    scores, same_score = np.unique(model.decision_function(X).round(9), return_inverse=True)
+    assert len(codes) >= len(scores) > 8
+    assert_array_equal([len(np.unique(same_score[group == g])) for g in range(len(codes))], 1)
+
+
+def test_boosted_trees_of_several_classes_and_targets_share_the_number_of_trees():
+    X, y = make_classification(300, 7, n_informative=5, n_classes=3, random_state=0)
+    assert len(forest_of(X, y, 9, 4, growth="boosted")) == 9
+    assert len(forest_of(X, y, 2, 4, growth="boosted")) == 3  # a tree per class at least
+    targets = np.column_stack([X[:, 0], X[:, 1] ** 2])
+    assert len(forest_of(X, targets, 4, 4, growth="boosted", regression=True)) == 4
+
+
+def test_boosted_trees_of_sparse_rows_and_weights():
+    X, y = rows_of(4)
+    dense = TreeGate.from_trees(forest_of(X, y, 3, 6, growth="boosted"), X.shape[1])
+    assert_array_equal(
+        TreeGate.from_trees(forest_of(sparse.csr_array(X), y, 3, 6, growth="boosted"), X.shape[1]).threshold,
+        dense.threshold,
+    )
+    weight = np.where(y == 1, 5.0, 1.0)
+    weighted = TreeGate.from_trees(forest_of(X, y, 3, 6, growth="boosted", sample_weight=weight), X.shape[1])
+    assert not np.array_equal(weighted.threshold, dense.threshold)
+
+
+@pytest.mark.parametrize("growth", GROWTHS)
+def test_a_time_limit_changes_the_number_of_trees_alone(growth):
+    X, y = rows_of(5)
+    whole, within, short = (
+        TreeGate.from_trees(forest_of(X, y, 20, 6, growth=growth, max_time=max_time), X.shape[1])
+        for max_time in (None, 1e3, 0.0)
+    )
+    assert_array_equal(within.threshold, whole.threshold)
+    assert short.n_trees == 8  # those grown before the first look at the clock
+    assert_array_equal(short.threshold, whole.threshold[: len(short.threshold)])

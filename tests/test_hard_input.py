@@ -23,6 +23,7 @@ from svmosaic import (
 from svmosaic.partitions.part import Raw, check_raw
 from svmosaic.solvers.certificates import Certificate
 
+pytestmark = pytest.mark.usefixtures("short_search")
 SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_tags.sparse]
 # Small and short, where the defaults would take long.
 QUICK = {

@@ -159,7 +159,7 @@ def test_anchors_from_elsewhere():
     assert cloned.anchors_.shape == (5, 3)
     with pytest.raises(ValueError, match="anchors must be 'kmeans'"):
         LocallyLinearSVC(anchors="k-means").fit(X, y)
-    with pytest.raises(ValueError, match="centres of 2 features, but X has 3"):
+    with pytest.raises(ValueError, match="centers of 2 features, but X has 3"):
         LocallyLinearSVC(anchors=np.eye(2)).fit(X, y)
 
 

@@ -29,6 +29,7 @@ from svmosaic.search.leaderboard import Leaderboard
 
 FREE = {"time_budget": None, "random_state": 0}
 QUICK = FREE | {"families": ("linear", "local")}
+LINEAR = FREE | {"families": ("linear",), "validation_fraction": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +43,10 @@ def xor():
 def noisy():
     """Curves, an interaction and noise: no model is right, so a blend is better than any."""
     rng = np.random.RandomState(0)
-    X = rng.standard_normal((600, 6))
+    X = rng.standard_normal((400, 6))
     X[:, 4] = np.exp(2 * X[:, 4])
     f = np.sin(2 * X[:, 0]) + X[:, 1] * (X[:, 2] > 0) + (X[:, 4] > 1) - 0.5
-    return X, (f + 0.5 * rng.standard_normal(600) > 0).astype(int)
+    return X, (f + 0.5 * rng.standard_normal(400) > 0).astype(int)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +172,7 @@ def test_probabilities_by_default(blended, noisy):
     assert_allclose(probability.sum(axis=1), 1)
     assert_array_equal(blended.predict(X), blended.classes_[probability.argmax(axis=1)])
     with pytest.raises(AttributeError, match="no predict_proba without a calibration"):
-        _ = MosaicClassifier(calibration=None, **QUICK).fit(X, y).predict_proba
+        _ = MosaicClassifier(calibration=None, **LINEAR).fit(X, y).predict_proba
 
 
 def test_never_worse_than_the_linear_baseline_on_held_out_rows(noisy):
@@ -226,42 +227,42 @@ def test_few_held_out_rows_are_not_worth_another_fit(monkeypatch):
 def test_f1_is_about_the_positive_label(labels):
     X, truth = make_classification(400, 6, weights=[0.8], flip_y=0.1, random_state=0)
     y = np.array(labels)[truth]
-    model = MosaicClassifier(metric="f1", pos_label=labels[1], blend=False, **QUICK).fit(X, y)
+    model = MosaicClassifier(metric="f1", pos_label=labels[1], blend=False, **LINEAR).fit(X, y)
     rows, scores = model.held_out_
     found = np.array(labels)[(scores[:, 0] * (1 if labels[0] < labels[1] else -1) > 0).astype(int)]
     assert model.best_score_ == pytest.approx(f1_score(y[rows], found, pos_label=labels[1]))
-    other = MosaicClassifier(metric="f1", pos_label=labels[0], **QUICK).fit(X, y)
+    other = MosaicClassifier(metric="f1", pos_label=labels[0], **LINEAR).fit(X, y)
     assert other.best_score_ > model.best_score_ + 0.05  # of the frequent class
     scorer = make_scorer(f1_score, pos_label=labels[1])
-    assert MosaicClassifier(metric=scorer, blend=False, **QUICK).fit(X, y).best_score_ == model.best_score_
+    assert MosaicClassifier(metric=scorer, blend=False, **LINEAR).fit(X, y).best_score_ == model.best_score_
 
 
 @pytest.mark.parametrize(("metric", "function"), [("neg_log_loss", log_loss), ("roc_auc", roc_auc_score)])
 def test_scores_of_probabilities(metric, function, noisy):
     X, y = noisy
-    model = MosaicClassifier(metric=metric, **QUICK).fit(X, y)
+    model = MosaicClassifier(metric=metric, **LINEAR).fit(X, y)
     rows, scores = model.held_out_
     probability = model.calibration_.probabilities(scores)[:, 1]
     expected = function(y[rows], probability) * (-1 if metric == "neg_log_loss" else 1)
     assert model.best_score_ == pytest.approx(expected, abs=1e-3)
     seen = []
-    own = MosaicClassifier(metric=lambda estimator, X, y: seen.append(X.shape) or estimator.score(X, y), **QUICK)
+    own = MosaicClassifier(metric=lambda estimator, X, y: seen.append(X.shape) or estimator.score(X, y), **LINEAR)
     assert own.fit(X, y).best_score_ > 0.7
-    assert (1200, 6) in seen
+    assert (800, 6) in seen
 
 
 def test_tf_idf_rows_are_left_as_they_are_and_counts_scaled_by_their_largest_value():
     rng = np.random.RandomState(0)
     counts = sparse.random_array(
-        (300, 2000), density=0.01, format="csr", rng=rng, data_sampler=lambda size: 1 + rng.poisson(1, size)
+        (300, 1200), density=0.017, format="csr", rng=rng, data_sampler=lambda size: 1 + rng.poisson(1, size)
     )
-    y = (counts[:, :1000].sum(axis=1) > counts[:, 1000:].sum(axis=1)).astype(int)
+    y = (counts[:, :600].sum(axis=1) > counts[:, 600:].sum(axis=1)).astype(int)
     norms = np.sqrt(counts.multiply(counts).sum(axis=1))
     tf_idf = sparse.csr_array(sparse.diags_array(1 / norms) @ counts)
-    model = MosaicClassifier(max_tiles=4, **FREE).fit(tf_idf, y)
+    model = MosaicClassifier(max_tiles=4, validation_fraction=0.5, **FREE).fit(tf_idf, y)
     assert {line["scaling"] for line in model.leaderboard_} == {"none"}
     assert "TreeSVC" not in {line["model"] for line in model.leaderboard_}
-    plain = MosaicClassifier(max_tiles=4, families=("linear",), **FREE).fit(counts, y)
+    plain = MosaicClassifier(**LINEAR).fit(counts, y)
     assert {line["scaling"] for line in plain.leaderboard_} == {"maxabs"}
     assert_allclose(plain.decision_function(counts), plain.decision_function(counts.toarray()), atol=1e-9)
 
@@ -281,15 +282,14 @@ def test_zero_weights_are_as_if_absent(xor):
     X, y = xor
     weight = np.ones(len(y))
     weight[200:] = 0
-    weighted = MosaicClassifier(max_tiles=8, **QUICK).fit(X, y, sample_weight=weight)
-    cut = MosaicClassifier(max_tiles=8, **QUICK).fit(X[:200], y[:200])
+    weighted = MosaicClassifier(**LINEAR).fit(X, y, sample_weight=weight)
+    cut = MosaicClassifier(**LINEAR).fit(X[:200], y[:200])
     assert_array_equal(weighted.decision_function(X), cut.decision_function(X))
 
 
 def test_class_weight_moves_predictions_and_probabilities_but_not_the_metric():
     X, y = make_classification(1000, 5, weights=[0.9], flip_y=0.1, random_state=0)
-    settings = QUICK | {"families": ("linear",), "blend": False}
-    plain, balanced = (MosaicClassifier(class_weight=w, **settings).fit(X, y) for w in (None, "balanced"))
+    plain, balanced = (MosaicClassifier(class_weight=w, blend=False, **LINEAR).fit(X, y) for w in (None, "balanced"))
     assert (balanced.predict(X) == 1).sum() > 1.5 * (plain.predict(X) == 1).sum()
     # Calibrated for the data, and for classes that are equally frequent.
     assert plain.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=0.05)
@@ -322,7 +322,7 @@ def test_wrong_parameters_are_named(settings, message):
 def test_a_metric_that_does_not_go_with_the_labels_says_why():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match="metric='f1' cannot judge these rows: Target is multiclass"):
-        MosaicClassifier(metric="f1", **QUICK).fit(X, y)
+        MosaicClassifier(metric="f1", **LINEAR).fit(X, y)
 
 
 def test_too_few_rows_for_a_choice_give_the_linear_model():
@@ -337,7 +337,7 @@ def test_too_few_rows_for_a_choice_give_the_linear_model():
 def test_a_class_of_one_row_is_no_obstacle():
     X, y = load_iris(return_X_y=True)
     kept = np.r_[0:100, 149]
-    model = MosaicClassifier(max_tiles=4, **QUICK).fit(X[kept], y[kept])
+    model = MosaicClassifier(**LINEAR).fit(X[kept], y[kept])
     assert list(model.classes_) == [0, 1, 2]
     assert model.predict_proba(X).shape == (150, 3)
     with pytest.raises(ValueError, match="needs at least two of each class, but class '2' has 1"):

@@ -13,6 +13,7 @@ from svmosaic import MosaicRegressor
 
 FREE = {"time_budget": None, "random_state": 0}
 QUICK = FREE | {"families": ("linear", "local")}
+LINEAR = FREE | {"families": ("linear",), "validation_fraction": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def fitted(rows):
-    return MosaicRegressor(max_tiles=100, **FREE).fit(*rows)
+    return MosaicRegressor(max_tiles=64, **FREE).fit(*rows)
 
 
 def test_it_finds_what_a_linear_model_cannot(fitted, rows):
@@ -62,8 +63,8 @@ def test_services_of_a_mosaic(fitted, rows, tmp_path):
 def test_metric_decides_the_loss(rows):
     X, y = rows
     y = np.where(np.arange(len(y)) % 10 == 0, y + 500, y)  # far values drag squared errors along
-    by_squares = MosaicRegressor(**QUICK).fit(X, y)
-    by_size = MosaicRegressor(metric="neg_mean_absolute_error", **QUICK).fit(X, y)
+    by_squares = MosaicRegressor(**LINEAR).fit(X, y)
+    by_size = MosaicRegressor(metric="neg_mean_absolute_error", **LINEAR).fit(X, y)
     assert by_size.best_estimator_.loss == "epsilon_insensitive"
     assert by_squares.best_estimator_.loss == "squared_epsilon_insensitive"
     held, scores = by_size.held_out_
@@ -76,14 +77,14 @@ def test_metric_decides_the_loss(rows):
 def test_several_targets_sparse_rows_and_weights(rows):
     X, y = rows
     both = np.column_stack([y, -2 * y])
-    model = MosaicRegressor(**QUICK).fit(X, both)
+    model = MosaicRegressor(**LINEAR).fit(X, both)
     assert model.predict(X).shape == (300, 2)
     assert_allclose(model.predict(X)[:, 1], -2 * model.predict(X)[:, 0], rtol=0.05)
-    assert MosaicRegressor(**QUICK).fit(sparse.csr_array(X), y).predict(sparse.csr_array(X)).shape == (300,)
+    assert MosaicRegressor(**LINEAR).fit(sparse.csr_array(X), y).predict(sparse.csr_array(X)).shape == (300,)
     weight = np.ones(300)
     weight[200:] = 0
-    cut = MosaicRegressor(**QUICK).fit(X[:200], y[:200])
-    assert_array_equal(MosaicRegressor(**QUICK).fit(X, y, sample_weight=weight).predict(X), cut.predict(X))
+    cut = MosaicRegressor(**LINEAR).fit(X[:200], y[:200])
+    assert_array_equal(MosaicRegressor(**LINEAR).fit(X, y, sample_weight=weight).predict(X), cut.predict(X))
 
 
 def test_never_worse_than_the_linear_baseline_and_the_same_for_one_seed():

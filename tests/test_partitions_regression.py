@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from in_memory import InMemory
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from test_regression import bent_plane
 
 from svmosaic import ClusteredSVR, KMeansSVR, LinearSVR, LocallyLinearSVR, MosaicRegressor, outofcore
 from svmosaic.losses import REGRESSION_LOSSES
-from svmosaic.partitions.chunks import InMemory
 from svmosaic.partitions.fit import fit
 from svmosaic.partitions.part import Raw
 

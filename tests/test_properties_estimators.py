@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 
 import svmosaic
 
+pytestmark = pytest.mark.usefixtures("short_search")
 each = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=lambda e: e.__name__)
 # Few tiles and few iterations: a fit should take milliseconds.
 SMALL = {"n_anchors": 5, "n_neighbors": 3, "n_clusters": 3, "n_experts": 3, "branching": (2, 2), "n_tiles": 4}

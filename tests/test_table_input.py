@@ -25,7 +25,11 @@ from svmosaic.models._table_input import is_matrix, prepare_training
 from svmosaic.tabular.formats import TableError
 from svmosaic.tabular.table_preparation import TablePreparation
 
-QUICK = {"time_budget": None, "max_tiles": 4, "random_state": 0, "calibration": "sigmoid"}
+pytestmark = pytest.mark.usefixtures("short_search")
+QUICK = {
+    "time_budget": None, "max_tiles": 4, "families": ("linear", "local", "trees"), "random_state": 0,
+    "calibration": "sigmoid",
+}  # fmt: skip
 
 
 def mixed_table(n=400, seed=0):

@@ -45,7 +45,8 @@ def expanded(model, X):
 
 def flat_weights(model, output=0):
     """The weights of the blocks in the columns of `expanded`."""
-    coef, intercept = model.mosaic_.coef[:, output], model.mosaic_.intercept[:, output]
+    mosaic = model.mosaic_
+    coef, intercept = mosaic.over_tiles(mosaic.coef)[:, output], mosaic.intercept[:, output]
     n_seen = model.n_features_in_ if model.tiles == "linear" else 0
     assert not coef[1:, n_seen:].any()
     leaves = [np.append(w[:n_seen], b) for w, b in zip(coef[1:], intercept[1:], strict=True)]

@@ -67,35 +67,46 @@ def blend(mosaics, weights=None) -> Mosaic:
         mosaics = [_over_rows(m, shared) for m in mosaics]
     if len({m.coef.shape[2] for m in mosaics}) > 1:
         raise ValueError(f"mosaics must have the same features, got {[m.coef.shape[2] for m in mosaics]}")
-    parts = list(_parts(mosaics, weights))
-    singles = [part for part in parts if isinstance(part[0], SingleCell)]
-    if len(singles) > 1 and mosaics[0].link == "identity":
-        coef, intercept = (sum(part[1] * part[i] for part in singles) for i in (2, 3))
-        parts = [part for part in parts if not isinstance(part[0], SingleCell)] + [(SingleCell(), 1.0, coef, intercept)]
-    gates, factors, coefs, intercepts = zip(*parts, strict=True)
-    coef, intercept = np.concatenate(coefs), np.concatenate(intercepts)
-    if len(gates) == 1:
-        if mosaics[0].link != "identity" and factors[0] != 1.0:
+    factors, parts = zip(*_parts(mosaics, weights), strict=True)
+    singles = [isinstance(part.gate, SingleCell) for part in parts]
+    if sum(singles) > 1 and mosaics[0].link == "identity":
+        pairs = list(zip(factors, parts, singles, strict=True))
+        coef = sum(factor * part.over_tiles(part.coef) for factor, part, single in pairs if single)
+        intercept = sum(factor * part.intercept for factor, part, single in pairs if single)
+        factors = (*(factor for factor, _, single in pairs if not single), 1.0)
+        parts = (*(part for _, part, single in pairs if not single), Mosaic(SingleCell(), coef, intercept))
+    if len(parts) == 1:
+        (part,), (factor,) = parts, factors
+        if mosaics[0].link != "identity" and factor != 1.0:
             raise ValueError(f"a single mosaic with the link {mosaics[0].link!r} cannot be weighted, got {weights!r}")
-        return Mosaic(gates[0], factors[0] * coef, factors[0] * intercept, mosaics[0].link, shared)
-    if all(isinstance(gate, SingleCell) for gate in gates):
+        coef, intercept = factor * part.coef, factor * part.intercept
+        return Mosaic(part.gate, coef, intercept, mosaics[0].link, shared, part.sloped)
+    if all(isinstance(part.gate, SingleCell) for part in parts):
         raise ValueError(f"linear models with the link {mosaics[0].link!r} cannot be blended")
-    return Mosaic(SeveralGates(gates, np.array(factors)), coef, intercept, mosaics[0].link, shared)
+    coef, intercept = (np.concatenate([getattr(part, name) for part in parts]) for name in ("coef", "intercept"))
+    first = np.cumsum([0, *(part.n_tiles for part in parts)], dtype=np.int32)
+    sloped = np.concatenate([start + part.sloped_tiles for start, part in zip(first[:-1], parts, strict=True)])
+    return Mosaic(
+        SeveralGates(tuple(part.gate for part in parts), np.array(factors)), coef, intercept, mosaics[0].link, shared,
+        None if len(sloped) == first[-1] else sloped,
+    )  # fmt: skip
 
 
 def _parts(mosaics, weights):
-    """(gate, factor, coef, intercept) of each gate; a gate that is several is taken apart."""
+    """(factor, mosaic) of each gate, whose link and feature map are not said; a gate that is several is taken apart."""
     for mosaic, weight in zip(mosaics, weights, strict=True):
         if not hasattr(mosaic.gate, "core_arguments"):
             raise ValueError(f"a {type(mosaic.gate).__name__} cannot be blended: it is not evaluated in the core")
         if not isinstance(mosaic.gate, SeveralGates):
-            yield mosaic.gate, float(weight), mosaic.coef, mosaic.intercept
+            yield float(weight), mosaic
             continue
         first = 0
         for gate, factor in zip(mosaic.gate.gates, mosaic.gate.factors, strict=True):
-            tiles = slice(first, first + gate.n_tiles)
-            yield gate, float(weight * factor), mosaic.coef[tiles], mosaic.intercept[tiles]
-            first = tiles.stop
+            last = first + gate.n_tiles
+            here = slice(*np.searchsorted(mosaic.sloped_tiles, [first, last]))
+            sloped = None if mosaic.sloped is None else mosaic.sloped[here] - np.int32(first)
+            yield float(weight * factor), Mosaic(gate, mosaic.coef[here], mosaic.intercept[first:last], sloped=sloped)
+            first = last
 
 
 def _union(features) -> Pieces | None:
@@ -152,17 +163,17 @@ def _over_rows(mosaic, shared) -> Mosaic:
             gate = _scaled(gate, scaling)
     n_inputs = mosaic.coef.shape[2] if features.pieces is None else features.pieces.n_inputs
     center, factor = (np.broadcast_to(part, n_inputs) for part in _straight(features))
-    slope, intercept = mosaic.coef[..., :n_inputs].copy(), mosaic.intercept
+    slope = mosaic.coef[..., :n_inputs].copy()
     curves = {}
     if features.pieces is not None:
         slope[..., features.pieces.column] = 0.0
-        folded = features.pieces.folded
-        values = (mosaic.coef.reshape(-1, mosaic.coef.shape[2]) @ folded.matrix).reshape(*slope.shape[:2], -1)
-        own = _knots(features)
-        curves = {f: (own[f], values[..., here]) for f, here in zip(own, folded.places, strict=True)}
-    slope, intercept = Scaling(center, factor).fold(slope, intercept)
+        values, own = features.pieces.pack(mosaic.coef)[0], _knots(features)
+        curves = {f: (own[f], values[..., here]) for f, here in zip(own, features.pieces.folded.places, strict=True)}
+    slope, folded = Scaling(center, factor).fold(slope, mosaic.intercept[mosaic.sloped_tiles])
+    intercept = mosaic.intercept.astype(folded.dtype)  # a copy: tiles that are only a number stay as they are
+    intercept[mosaic.sloped_tiles] = folded
     if shared is None:
-        return Mosaic(gate, slope, intercept, mosaic.link)
+        return Mosaic(gate, slope, intercept, mosaic.link, sloped=mosaic.sloped)
     coef = np.zeros((*slope.shape[:2], shared.n_features))
     coef[..., :n_inputs] = slope / shared.scale
     places = zip(shared.column.tolist(), shared.start[:-1], shared.start[1:], strict=True)
@@ -172,7 +183,8 @@ def _over_rows(mosaic, shared) -> Mosaic:
             hats = coef[..., n_inputs + first : n_inputs + last]
             at_knots = np.array([np.interp(shared.knots[f], u, unit) for unit in np.eye(len(u))])
             hats[:] = values @ at_knots
-    return Mosaic(gate, coef, intercept + slope @ shared.center, mosaic.link, shared)
+    intercept[mosaic.sloped_tiles] += slope @ shared.center
+    return Mosaic(gate, coef, intercept, mosaic.link, shared, mosaic.sloped)
 
 
 def _scaled(gate, scaling):

@@ -20,7 +20,10 @@ class Curve:
     name : str
     knots : ndarray of shape (n_knots,)
         In the units of the column. A straight feature has two of them.
-    values : ndarray of shape (n_tiles, n_outputs, n_knots)
+    sloped : ndarray of shape (n_sloped, n_outputs, n_knots)
+        Values at the knots, of the tiles that have weights.
+    place : ndarray of int, shape (n_tiles,)
+        The entry of `sloped` that belongs to each tile; -1 for a tile without weights, whose curve is zero.
     mean : ndarray of shape (n_outputs, n_knots)
         The mean over the tiles, weighted by their shares of the training rows: the effect on the whole.
     straight : bool
@@ -30,9 +33,17 @@ class Curve:
 
     name: str
     knots: np.ndarray
-    values: np.ndarray
+    sloped: np.ndarray
+    place: np.ndarray
     mean: np.ndarray
     straight: bool
+
+    @property
+    def values(self) -> np.ndarray:
+        """Values at the knots, of shape (n_tiles, n_outputs, n_knots)."""
+        values = np.zeros((len(self.place), *self.mean.shape))
+        values[self.place >= 0] = self.sloped[self.place[self.place >= 0]]
+        return values
 
     def __call__(self, x, tile=None):
         """Values at points.
@@ -47,8 +58,21 @@ class Curve:
         -------
         ndarray of shape (n_outputs, n_points)
         """
+        values = self.mean
+        if tile is not None:
+            place = self.place[tile]
+            values = np.zeros_like(self.mean) if place < 0 else self.sloped[place]
+        return self.at(x, values)
+
+    def at(self, x, values):
+        """The values at points, of shape (n_outputs, n_points), from those at the knots.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_points,)
+        values : ndarray of shape (n_outputs, n_knots)
+        """
         x = np.asarray(x, dtype=np.float64)
-        values = self.mean if tile is None else self.values[tile]
         if self.straight:
             part = (x - self.knots[0]) / (self.knots[1] - self.knots[0])
             return values[:, :1] + part * (values[:, 1:] - values[:, :1])
@@ -139,8 +163,8 @@ def curves_of(mosaic, rows_per_tile, output_names, feature_names=None) -> Curves
     found: list = [None] * pieces.n_inputs
 
     def keep(f, knots, values, straight):
-        mean = np.einsum("k,kcm->cm", share, values)
-        found[f] = Curve(names[f], knots / factor[f] + shift[f], values, mean, straight)
+        mean = np.einsum("k,kcm->cm", share[mosaic.sloped_tiles], values)
+        found[f] = Curve(names[f], knots / factor[f] + shift[f], values, mosaic.place_of_tile, mean, straight)
 
     for k, f in enumerate(folded.straight):
         ends = pieces.center[f] + np.array([0.0, 1.0 / pieces.scale[f] if pieces.scale[f] else 1.0])

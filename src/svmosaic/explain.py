@@ -225,7 +225,7 @@ def explain(mosaic, X, head: Head, feature_names=None, n_jobs=None) -> Explanati
         tile=tile,
         weight=weight,
         value=mosaic.features.values(X),
-        tile_contributions=mosaic.features.contributions(mosaic.coef[tile], X),
+        tile_contributions=mosaic.features.contributions(mosaic.weights_of(tile), X),
         tile_intercept=mosaic.intercept[tile],
         decision=decision,
         link=mosaic.link,
@@ -256,37 +256,41 @@ def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
     target, found : ndarray
         What is known of the rows, and what the model says of them; see `Head.region_counts`.
     rows : ndarray, CSR matrix or EncodedRows, optional
-        The rows as the tiles see them, for "spread": the sum over the rows of each tile of the absolute deviations of
-        the features' contributions from their means, of shape (n_tiles, n_columns).
+        The rows as the tiles see them, for "spread": the sum over the rows of each tile with weights of the absolute
+        deviations of the features' contributions from their means, of shape (n_sloped, n_columns).
     """
     tile, weight = codes
     gate, weight = mosaic.gate, np.ones(tile.shape) if weight is None else weight
     parts = gate.split((tile, weight)) if isinstance(gate, SeveralGates) else [(tile, weight)]
-    counts = [head.region_counts(part, mosaic.n_tiles, target, found) for part in parts]
-    sums = {name: sum(part[name] for part in counts) for name in counts[0]}
-    if rows is not None:
-        sums["spread"] = sum(_spread(mosaic, home_tiles(part), rows) for part in parts)
+    sums: dict = {}
+    for part in parts:
+        counts = head.region_counts(part, mosaic.n_tiles, target, found)
+        if rows is not None:
+            counts["spread"] = _spread(mosaic, home_tiles(part), rows)
+        sums = {name: sums.get(name, 0) + values for name, values in counts.items()}
     return sums
 
 
 def _spread(mosaic, home, rows):
-    """Sums of absolute deviations of contributions, tile by tile; of many rows, from an even sample of them."""
-    n_rows = len(home)
-    seen = np.unique(home)
-    if not mosaic.coef[seen].any():  # tiles that are only a number
-        return np.zeros((mosaic.n_tiles, len(mosaic.features.names(None, mosaic.coef.shape[2]))), dtype=np.float32)
-    n_sample = min(n_rows, MOST_ROWS, max(50, MOST_NUMBERS // (mosaic.coef.shape[1] * mosaic.coef.shape[2])))
+    """Sums of absolute deviations of contributions in tiles with weights; of many rows, from an even sample of them."""
+    n_sloped, n_outputs, n_features = mosaic.coef.shape
+    here = mosaic.place_of_tile[home]
+    here, seen = here[here >= 0], np.flatnonzero(here >= 0)
+    n_rows = len(here)
+    if not mosaic.coef[np.unique(here)].any():  # tiles that are only a number
+        return np.zeros((n_sloped, len(names_of(mosaic, None))), dtype=np.float32)
+    n_sample = min(n_rows, MOST_ROWS, max(50, MOST_NUMBERS // (n_outputs * n_features)))
     sample = np.linspace(0, n_rows - 1, n_sample).astype(np.intp) if n_rows else np.zeros(0, dtype=np.intp)
-    rows, at = rows[sample], home[sample]
+    rows, at = rows[seen[sample]], here[sample]
     inputs = getattr(rows, "inputs", rows)
     pieces = mosaic.features.pieces
     total = 0.0
-    for c in range(mosaic.coef.shape[1]):
+    for c in range(n_outputs):
         coef = mosaic.coef[at, c]
         parts = coef * dense(inputs) if pieces is None else pieces.contributions(coef, inputs)
-        total = total + deviations(parts, at, mosaic.n_tiles)
-    share = np.bincount(home, minlength=mosaic.n_tiles) / np.maximum(np.bincount(at, minlength=mosaic.n_tiles), 1)
-    return (total * share[:, None] / mosaic.coef.shape[1]).astype(np.float32)
+        total = total + deviations(parts, at, n_sloped)
+    share = np.bincount(here, minlength=n_sloped) / np.maximum(np.bincount(at, minlength=n_sloped), 1)
+    return (total * share[:, None] / n_outputs).astype(np.float32)
 
 
 def deviations(parts, group, n_groups):
@@ -327,17 +331,17 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=
     """
     names = names_of(mosaic, feature_names)
     # Several outputs are compared as they are scored; one has units of its own.
-    importance = _importances(mosaic, counts) * (head.factor[0] if head.n_outputs == 1 else 1.0)
+    importance = _importances(mosaic, counts, head) * (head.factor[0] if head.n_outputs == 1 else 1.0)
     # With one output a weight has a sign, for or against the second class; a curve and a group of columns have none.
     signed = mosaic.coef.shape[1] == 1 and mosaic.features.pieces is None and groups is None
     shown = np.copysign(importance, mosaic.coef[:, 0]) if signed else importance
     if groups is not None:
         names, source = groups
-        shown = importance = np.stack([np.bincount(source, line, len(names)) for line in importance])
-    strongest = []
-    for k in range(mosaic.n_tiles):
-        order = np.argsort(-importance[k], kind="stable")[:top]
-        strongest.append(", ".join(f"{names[f]} ({shown[k, f]:{'+' if signed else ''}.3g})" for f in order))
+        shown = importance = np.array([np.bincount(source, line, len(names)) for line in importance])
+    strongest = [""] * mosaic.n_tiles  # of a tile that is only a number, none
+    for k, line, values in zip(mosaic.sloped_tiles, importance, shown, strict=True):
+        order = np.argsort(-line, kind="stable")[:top]
+        strongest[k] = ", ".join(f"{names[f]} ({values[f]:{'+' if signed else ''}.3g})" for f in order)
     return Table(
         {
             "tile": np.arange(mosaic.n_tiles),
@@ -348,9 +352,9 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=
     )
 
 
-def _importances(mosaic, counts):
-    """Mean absolute deviation of each column's contribution in each tile; of old model files, its weight."""
+def _importances(mosaic, counts, head):
+    """Mean absolute deviation of each column's contribution in tiles with weights; of old model files, its weight."""
     if "spread" not in counts:
         return np.linalg.norm(mosaic.features.strengths(mosaic.coef), axis=1)
-    rows = counts["rows"] if "rows" in counts else counts["classes"].sum(axis=1)
+    rows = head.region_columns(counts)["rows"][mosaic.sloped_tiles]
     return counts["spread"] / np.maximum(rows, 1)[:, None]

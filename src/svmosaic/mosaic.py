@@ -44,13 +44,16 @@ class Mosaic:
     gate : object with `n_tiles` and `code(X, n_jobs)`
         Says to which tiles a row belongs: tiles and weights, each of shape (n_samples, width). A gate with
         `core(dtype)` is evaluated inside the scoring loop of the core.
-    coef : ndarray of shape (n_tiles, n_outputs, n_features)
+    coef : ndarray of shape (n_sloped, n_outputs, n_features)
+        The weights of the tiles that have any.
     intercept : ndarray of shape (n_tiles, n_outputs)
     link : {"identity", "vote", "posterior"}
         Margins add up; or vote by exp(-hinge(s)) - exp(-hinge(-s)); or by that divided by the sum of the two
         exponentials, p(+) - p(-) of a tile, which makes the score p(+) - p(-) of the mixture.
     feature_map : FeatureMap or None
         What the tiles, and perhaps the gate, see instead of x: a scaling, a transformer, pieces.
+    sloped : ndarray of int32, shape (n_sloped,), or None
+        The tiles that have weights, increasing; the others are only a number. None: all of them.
     """
 
     gate: Any
@@ -58,10 +61,40 @@ class Mosaic:
     intercept: np.ndarray
     link: str = "identity"
     feature_map: FeatureMap | None = None
+    sloped: np.ndarray | None = None
 
     @property
     def n_tiles(self) -> int:
-        return self.coef.shape[0]
+        return self.intercept.shape[0]
+
+    @property
+    def sloped_tiles(self) -> np.ndarray:
+        """The tiles that the entries of `coef` belong to."""
+        return np.arange(self.n_tiles, dtype=np.int32) if self.sloped is None else self.sloped
+
+    def over_tiles(self, values):
+        """What is known of the tiles with weights, one entry each, for all tiles: zero for those without."""
+        if self.sloped is None:
+            return values
+        whole = np.zeros((self.n_tiles, *values.shape[1:]), dtype=values.dtype)
+        whole[self.sloped] = values
+        return whole
+
+    @cached_property
+    def place_of_tile(self) -> np.ndarray:
+        """The entry of `coef` that belongs to each tile, or -1, of shape (n_tiles,)."""
+        place = np.full(self.n_tiles, -1, dtype=np.int32)
+        place[self.sloped_tiles] = np.arange(len(self.coef))
+        return place
+
+    def weights_of(self, tile):
+        """The weights of tiles, of shape (..., n_outputs, n_features) for tiles of any shape."""
+        if self.sloped is None:
+            return self.coef[tile]
+        place = self.place_of_tile[tile]
+        weights = np.zeros((*place.shape, *self.coef.shape[1:]), dtype=self.coef.dtype)
+        weights[place >= 0] = self.coef[place[place >= 0]]
+        return weights
 
     @property
     def features(self) -> FeatureMap:
@@ -71,7 +104,7 @@ class Mosaic:
     @property
     def n_bytes(self) -> int:
         """Size of the parameters."""
-        return self.coef.nbytes + self.intercept.nbytes + _n_bytes(self.gate)
+        return _n_bytes((self.coef, self.intercept, self.sloped, self.gate))
 
     def in_units(self, head) -> "Mosaic":
         """The same for scores in the units of a head, but for its `offset`, which no tile holds."""
@@ -130,10 +163,10 @@ class Mosaic:
         return self._pack(np.float64)
 
     def packed_tiles(self):
-        """What the core's scorer is made of: (coef, intercept, link) as it holds them, and curves or None."""
+        """What the core's scorer is made of: (coef, intercept, link, sloped) as it holds them, and curves or None."""
         coef, curves = self.features.pack(self.coef)
-        coef = np.ascontiguousarray(coef, dtype=np.float64)
-        return (coef, np.ascontiguousarray(self.intercept, dtype=np.float64), self.link), curves
+        coef, intercept = (np.ascontiguousarray(part, dtype=np.float64) for part in (coef, self.intercept))
+        return (coef, intercept, self.link, self.sloped), curves
 
     def _pack(self, dtype):
         gate = self.gate.core(dtype) if self._fused else None

@@ -134,7 +134,7 @@ def _row(model, options):
     account = model.explain(row, name)
     predicted = model.predict(row, name)[0]
     facts = {"row": options.row, "prediction": predicted, "label": label}
-    lines = [f"row {options.row} of {name}: {predicted}" + ("" if label is None else f" (labelled {label})")]
+    lines = [f"row {options.row} of {name}: {predicted}" + ("" if label is None else f" (labeled {label})")]
     if getattr(model.estimator, "calibration_", None) is not None:
         share = model.predict_proba(row, name)[0]
         facts["probabilities"] = dict(zip(map(str, model.classes), share, strict=True))

@@ -82,3 +82,25 @@ class Coupling:
         """Tile weights of shape (n_tiles, n_features + 1) from block weights."""
         own, shared = blocks[: self.n_tiles], blocks[self.n_tiles :]
         return self.own * own + self.shared @ shared
+
+    def split(self, blocks, n_sighted=None):
+        """Tile weights without the bias, which comes last in blocks, and the bias of each tile.
+
+        Parameters
+        ----------
+        blocks : ndarray of shape (n_blocks, n_features + 1)
+        n_sighted : int, optional
+            Only the first so many blocks have weights other than the bias; None: all of them.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_sloped, n_features)
+            Of the tiles that may have any.
+        bias : ndarray of shape (n_tiles,)
+        sloped : ndarray of int32, shape (n_sloped,), or None
+            Those tiles; None: all of them.
+        """
+        if n_sighted is None or n_sighted >= self.n_tiles or self.n_shared:
+            tiles = self.tiles(blocks)
+            return tiles[:, :-1], tiles[:, -1], None
+        return self.own * blocks[:n_sighted, :-1], self.own * blocks[:, -1], np.arange(n_sighted, dtype=np.int32)

@@ -210,7 +210,7 @@ SETS = {
         fingerprint="3ba52301a4cbd573f81307dd09385098e037f1c68e053101c24e0a5492f70289",
     ),
     "indian_pines": Entry(
-        "hyperspectral scene, 145 x 145 pixels, 16 crops and unlabelled (0)",
+        "hyperspectral scene, 145 x 145 pixels, 16 crops and unlabeled (0)",
         SceneFiles(
             (f"{EHU}/6/67/Indian_pines_corrected.mat", "indian_pines_corrected"),
             (f"{EHU}/c/c4/Indian_pines_gt.mat", "indian_pines_gt"),
@@ -220,7 +220,7 @@ SETS = {
         fingerprint="801b30b6147f401db95aa89863d7a00cec9ff49d9ca58a9a322e65454ec952c7",
     ),
     "salinas_a": Entry(
-        "hyperspectral scene, 83 x 86 pixels, six crops and unlabelled (0)",
+        "hyperspectral scene, 83 x 86 pixels, six crops and unlabeled (0)",
         SceneFiles(
             (f"{EHU}/1/1a/SalinasA_corrected.mat", "salinasA_corrected"),
             (f"{EHU}/a/aa/SalinasA_gt.mat", "salinasA_gt"),
@@ -265,7 +265,7 @@ def _below(base, threshold, title):
 
 
 def _labelled(base):
-    return Task(base, "the labelled pixels", keep=lambda y: y > 0)
+    return Task(base, "the labeled pixels", keep=lambda y: y > 0)
 
 
 TASKS = {

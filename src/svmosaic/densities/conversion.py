@@ -46,7 +46,7 @@ class _KernelClassifier:
         X = check_array(X, dtype=DTYPES).astype(np.float64, copy=False)
         if X.shape[1] != self.centers.shape[1]:
             raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} has centres of {self.centers.shape[1]}"
+                f"X has {X.shape[1]} features, but {type(self).__name__} has centers of {self.centers.shape[1]}"
             )
         centers = self.centers
         if self.whitening is not None:

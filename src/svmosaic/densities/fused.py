@@ -353,7 +353,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class _Data:
-    """Labelled rows, and apart from them the unlabeled ones."""
+    """Labeled rows, and apart from them the unlabeled ones."""
 
     X: np.ndarray
     y: np.ndarray

@@ -16,13 +16,13 @@ def pyplot(name):
     return plt
 
 
-def class_colours(n_classes) -> list[str]:
+def class_colors(n_classes) -> list[str]:
     """As many colors: Okabe and Ito's eight, then darker and lighter shades of them."""
-    colours = []
+    colors = []
     for k in range(n_classes):
         base = PALETTE[k % len(PALETTE)]
         shade = _SHADES[(k // len(PALETTE)) % len(_SHADES)]
         parts = [int(base[i : i + 2], 16) for i in (1, 3, 5)]
         parts = [round(p * shade) if shade <= 1 else round(255 - (255 - p) / shade**2) for p in parts]
-        colours.append("#" + "".join(f"{p:02x}" for p in parts))
-    return colours
+        colors.append("#" + "".join(f"{p:02x}" for p in parts))
+    return colors

@@ -3,7 +3,7 @@
 import numpy as np
 
 from svmosaic.display._fitted import Fitted
-from svmosaic.display._pyplot import class_colours, pyplot
+from svmosaic.display._pyplot import class_colors, pyplot
 
 
 class CurveDisplay:
@@ -156,7 +156,7 @@ class CurveDisplay:
         # Two lines of axes for each line of panels: the curve, and the distribution below it.
         cells = figure.add_gridspec(2 * n_lines, n_columns, height_ratios=[4, 1] * n_lines)
         self.figure_, self.axes_, self.histograms_, self.lines_ = figure, [], [], []
-        colors = class_colours(1 + len(self.region_names))
+        colors = class_colors(1 + len(self.region_names))
         for k, name in enumerate(self.names):
             line, column = divmod(k, n_columns)
             ax = figure.add_subplot(cells[2 * line, column])

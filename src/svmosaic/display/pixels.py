@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from svmosaic.display._pyplot import class_colours, pyplot
+from svmosaic.display._pyplot import class_colors, pyplot
 
 
 def pixel_map(estimator, X, shape):
@@ -164,7 +164,7 @@ class PixelMapDisplay:
         if len(self.ax_) != len(maps):
             raise ValueError(f"ax must hold {len(maps)} axes, one a map, got {len(self.ax_)}")
         self.figure_ = self.ax_[0].figure
-        colours = class_colours(len(self.classes))
+        colors = class_colors(len(self.classes))
         known = None if self.truth is None else np.isin(self.truth, self.classes)
         self.images_ = []
         for axis, (name, values) in zip(self.ax_, maps.items(), strict=True):
@@ -173,7 +173,7 @@ class PixelMapDisplay:
             if hide_unlabelled and known is not None:
                 hidden |= ~known
             image = axis.imshow(
-                np.ma.masked_array(places, hidden), cmap=ListedColormap(colours), vmin=-0.5,
+                np.ma.masked_array(places, hidden), cmap=ListedColormap(colors), vmin=-0.5,
                 vmax=len(self.classes) - 0.5, interpolation="nearest",
             )  # fmt: skip
             self.images_.append(image)
@@ -182,10 +182,10 @@ class PixelMapDisplay:
             right = float(np.mean(self.predicted[known] == self.truth[known]))
             self.ax_[0].set_title(f"predicted ({100 * right:.1f} % right)")
         patches = [
-            Patch(facecolor=c, edgecolor="#444444", label=n) for c, n in zip(colours, self.class_names, strict=True)
+            Patch(facecolor=c, edgecolor="#444444", label=n) for c, n in zip(colors, self.class_names, strict=True)
         ]
         if known is not None and not known.all():
-            patches.append(Patch(facecolor="white", edgecolor="#444444", label="unlabelled"))
+            patches.append(Patch(facecolor="white", edgecolor="#444444", label="unlabeled"))
         self.legend_ = self.ax_[-1].legend(
             handles=patches, loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False
         )

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic.display._fitted import Fitted, Plane, anchors_of
-from svmosaic.display._pyplot import MARKERS, class_colours, pyplot
+from svmosaic.display._pyplot import MARKERS, class_colors, pyplot
 
 
 class RegionDisplay:
@@ -182,9 +182,9 @@ class RegionDisplay:
         from matplotlib.colors import ListedColormap
 
         n_classes = len(self.class_names)
-        colours = class_colours(n_classes)
+        colors = class_colors(n_classes)
         self.surface_ = ax.pcolormesh(
-            self.xx0, self.xx1, self.response, cmap=ListedColormap(colours), vmin=-0.5, vmax=n_classes - 0.5,
+            self.xx0, self.xx1, self.response, cmap=ListedColormap(colors), vmin=-0.5, vmax=n_classes - 0.5,
             alpha=0.28, shading="nearest", rasterized=True, linewidth=0,
         )  # fmt: skip
         self.boundaries_ = self._edges(ax, self.response, colors="black", linewidths=1.8)
@@ -192,7 +192,7 @@ class RegionDisplay:
             here = self.points[self.label == c]
             self.scatters_.append(
                 ax.scatter(
-                    here[:, 0], here[:, 1], s=self._size, color=colours[c], marker=MARKERS[c % len(MARKERS)],
+                    here[:, 0], here[:, 1], s=self._size, color=colors[c], marker=MARKERS[c % len(MARKERS)],
                     edgecolor="white", linewidth=0.4, label=self.class_names[c], zorder=3,
                 )
             )  # fmt: skip

@@ -11,6 +11,9 @@ from svmosaic.experiments.tasks import SCENES
 
 POINTS = ("#1f5fa8", "#c8501e")
 GROUND = ("#ffffff", "#d6d6d6")
+# A method has the same color in all figures.
+LINES = {"Linear SVM": "gray", "CSVM": "#1f5fa8", "LSVM-MTL": "#c8501e", "LL-SVM": "#2d8659"}
+TITLE, TEXT = 11, 10
 
 
 def draw(experiment, store) -> Figure:
@@ -40,9 +43,9 @@ def _panels(experiment, store):
 
 def _draw_curve(axis, panel):
     axis.plot(panel["x"], panel["y"], color=POINTS[0])
-    axis.set_title(panel["title"], fontsize=9)
-    axis.set_xlabel(panel["axis"], fontsize=8)
-    axis.tick_params(labelsize=7)
+    axis.set_title(panel["title"], fontsize=TITLE)
+    axis.set_xlabel(panel["axis"], fontsize=TEXT)
+    axis.tick_params(labelsize=TEXT)
 
 
 def _draw_region(axis, panel):
@@ -71,7 +74,7 @@ def _draw_region(axis, panel):
     if "rings" in panel:
         axis.scatter(*np.array(panel["rings"]).T, s=22, facecolor="none", edgecolor="limegreen", linewidths=0.6)
     axis.set(xticks=[], yticks=[], xlim=low, ylim=high)
-    axis.set_title(f"{panel['title']}: {panel['accuracy']:.1f} %", fontsize=8)
+    axis.set_title(f"{panel['title']}\n{panel['accuracy']:.1f} %", fontsize=TEXT)
 
 
 def _curves(experiment, store):
@@ -88,17 +91,19 @@ def _curves(experiment, store):
                 continue
             x, mean, deviation = map(np.array, zip(*points, strict=True))
             if len(x) == 1 and x[0] == 0:
-                axis.axhline(mean[0], color="gray", linestyle="--", label=line)
+                axis.axhline(mean[0], color=LINES.get(line), linestyle="--", label=line)
             else:
-                axis.errorbar(x, mean, deviation, marker="o", markersize=3, capsize=2, label=line)
+                axis.errorbar(
+                    x, mean, deviation, marker="o", markersize=3, capsize=2, color=LINES.get(line), label=line
+                )
         if max(x for _, x in experiment.lines.values()) >= 100:
             axis.set_xscale("log")
-        axis.set_title(task.name, fontsize=9)
-        axis.set_xlabel(experiment.axis, fontsize=8)
-        axis.set_ylabel(MEASURES[experiment.measure][1], fontsize=8)
-        axis.tick_params(labelsize=7)
+        axis.set_title(task.name, fontsize=TITLE)
+        axis.set_xlabel(experiment.axis, fontsize=TEXT)
+        axis.set_ylabel(MEASURES[experiment.measure][1], fontsize=TEXT)
+        axis.tick_params(labelsize=TEXT)
         if axis.get_legend_handles_labels()[0]:
-            axis.legend(fontsize=7)
+            axis.legend(fontsize=TEXT)
     return figure
 
 
@@ -118,5 +123,5 @@ def _scene(experiment, store):
         axis.imshow(np.ma.masked_equal(picture, 0), cmap="tab20", vmin=0, vmax=19, interpolation="nearest")
         axis.set_facecolor("black")
         axis.set(xticks=[], yticks=[])
-        axis.set_title(title, fontsize=9)
+        axis.set_title(title, fontsize=TEXT)
     return figure

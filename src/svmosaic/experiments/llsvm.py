@@ -20,7 +20,7 @@ _SGD = Method(
 _ALL: dict[str, Any] = {"tune_rows": 16_000, "tune_numbers": 4_000_000}
 _LOCAL = replace(LLSVM, name="LL-SVM", own=True, **_ALL)
 _SIXTEEN = replace(
-    LLSVM, name="LL-SVM, 16 neighbours", settings={"n_anchors": 100, "n_neighbors": 16, "anchors": "kmeans"}, **_ALL
+    LLSVM, name="LL-SVM, 16 neighbors", settings={"n_anchors": 100, "n_neighbors": 16, "anchors": "kmeans"}, **_ALL
 )
 _PRINTED = replace(
     LLSVM,
@@ -44,7 +44,7 @@ def _coordinates(n_anchors, cost):
 _PROTOCOL = (
     "Images have rows of unit norm, LETTER standardized features. C by 5-fold cross-validation on at most 16,000 "
     "training rows (LL-SVM; 6,000 for linear SVMs, 2,000 for the kernel SVM, with gamma), then a fit on all. LL-SVM: "
-    "100 anchors and 8 neighbours as printed, but softmax codes, squared hinge and anchors drawn in each class; the "
+    "100 anchors and 8 neighbors as printed, but softmax codes, squared hinge and anchors drawn in each class; the "
     "printed codes 1/d are a row of their own."
 )
 _PASSES = (
@@ -68,9 +68,9 @@ TABLE_1 = Experiment(
     notes={
         ("Linear SVM, 10 passes of stochastic descent", None): _PASSES,
         ("Linear SVM on LCC, 512 anchors", None): "The printed figures of LCC are those of Yu, Zhang and Gong (NIPS "
-        "2009), who learn the anchors together with the codes; here they are k-means centres.",
-        ("LL-SVM", "MNIST"): "The method reaches it: see the row of 16 neighbours, with k-means anchors. Eight "
-        "neighbours of anchors drawn in each class are too few here.",
+        "2009), who learn the anchors together with the codes; here they are k-means centers.",
+        ("LL-SVM", "MNIST"): "The method reaches it: see the row of 16 neighbors, with k-means anchors. Eight "
+        "neighbors of anchors drawn in each class are too few here.",
     },
 )  # fmt: skip
 TABLE_2 = Experiment(
@@ -132,7 +132,7 @@ TABLE_3 = Experiment(
     "accuracy", 5,
     protocol="The paper's set is Caltech-101 with PHOW and self-similarity histograms that nobody publishes. Here: "
     "scikit-learn's bundled 8 x 8 digits, a tenth for training (about 18 a class; the paper has 15), gradient "
-    "histograms over the paper's pyramid of 1 x 1, 2 x 2 and 4 x 4 cells, codes 1/d over 5 neighbours as printed, 2, "
+    "histograms over the paper's pyramid of 1 x 1, 2 x 2 and 4 x 4 cells, codes 1/d over 5 neighbors as printed, 2, "
     "5 or 20 anchors by cross-validation (the paper has 20 for eight times the rows), and the chi-squared map of "
     "scikit-learn in place of the intersection kernel's. So the printed figures (linear 63.2, intersection kernel "
     "68.8, SVM-KNN 59.1, locally linear 66.9, locally additive 70.1) are not comparable; only the order of the methods "
@@ -142,7 +142,7 @@ TABLE_3 = Experiment(
 FIGURE_1 = Experiment(
     "llsvm-figure1", "LL-SVM", "Figure 1: a boundary between two bananas", "picture",
     (Task("bananas", "xor", prepare="none", cost=0.1),), (Method("bananas", "picture: banana"),),
-    protocol="600 points, 12 anchors (stars), 4 neighbours.",
+    protocol="600 points, 12 anchors (stars), 4 neighbors.",
 )  # fmt: skip
 _ANCHORS = (1, 2, 5, 10, 20, 50, 100, 200)
 _FIXED = tuple(

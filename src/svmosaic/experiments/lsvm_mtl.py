@@ -93,8 +93,8 @@ FIGURE_2 = Experiment(
     "lsvm-mtl-figure2", "LSVM-MTL", "Figure 2: two sines", "picture",
     (Task("sines", "xor", prepare="none", cost=0.5),), (Method("sines", "picture: sines"),),
     protocol="1,000 rows per class. Groups are hard: with two features the relaxation says nothing about five groups. "
-    "The paper's five groups of two neighbours each were not found: groups form by equal slope (last panel but one, "
-    "coloured by group).",
+    "The paper's five groups of two neighbors each were not found: groups form by equal slope (last panel but one, "
+    "colored by group).",
 )  # fmt: skip
 _NUMBERS = (2, 5, 8, 11, 14, 17, 20)
 _LINES = {

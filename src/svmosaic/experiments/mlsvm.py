@@ -139,8 +139,8 @@ TABLE_V = Experiment(
     "accuracy", 3,
     {("MLSVM", "skin"): (95.20, 0.30), ("SVM", "skin"): (95.45, 0.22), ("LSVM", "skin"): (91.34, 0.15)},
     protocol="The paper's hyperspectral pictures of people are not public: the printed figures are of another set "
-    "and stand here for scale only. Skin: the public set of 245,057 colours, 10,000 drawn for training, 50,000 "
-    "others for testing. Indian Pines: half of the 10,249 labelled pixels for training, drawn anew for each repeat; "
+    "and stand here for scale only. Skin: the public set of 245,057 colors, 10,000 drawn for training, 50,000 "
+    "others for testing. Indian Pines: half of the 10,249 labeled pixels for training, drawn anew for each repeat; "
     "pixels side by side are alike, so a random split flatters every method. Features standardized; "
     "settings as in table III.",
 )  # fmt: skip
@@ -152,7 +152,7 @@ TABLE_V_TIMES = replace(
 )  # fmt: skip
 FIGURE_5 = Experiment(
     "mlsvm-figure5", "MLSVM", "Figure 5: a classified image beside the truth", "scene", (SCENE,), _THREE, "accuracy", 1,
-    protocol="Indian Pines, all labelled pixels (half of them were trained on), first repeat of table V.",
+    protocol="Indian Pines, all labeled pixels (half of them were trained on), first repeat of table V.",
 )  # fmt: skip
 FIGURE_3 = Experiment(
     "mlsvm-figure3", "MLSVM", "Figure 3: a circle in a square, with boosting", "picture",

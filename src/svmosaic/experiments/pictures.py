@@ -223,7 +223,7 @@ def sines(n_samples=2000, max_iter=30):
         region("LSVM-MTL, 5 experts, iteration 1", first.decision_function, X, y, tile=_tiles(first, X)),
         region("LSVM-MTL, 5 experts, iteration 5", fifth.decision_function, X, y, tile=_tiles(fifth, X)),
         region("LSVM-MTL, 5 experts, last iteration", five.decision_function, X, y, tile=_tiles(five, X)),
-        region("10 experts, coloured by group", ten.decision_function, X, y, tile=groups[_tiles(ten, X)]),
+        region("10 experts, colored by group", ten.decision_function, X, y, tile=groups[_tiles(ten, X)]),
         curve("log-likelihood, 5 experts", five.objective_),
     ]
     return {"panels": panels, "groups": groups.tolist(), "size": {"experts": len(groups)}}

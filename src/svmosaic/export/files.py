@@ -18,7 +18,7 @@ from svmosaic._version import __version__
 from svmosaic.atomic import write_bytes
 
 # Raise when older versions could not make sense of a new file; files of all lower formats stay readable.
-FORMAT = 1
+FORMAT = 2
 HEADER = "svmosaic.json"
 MOST_HEADER_BYTES = 10_000
 

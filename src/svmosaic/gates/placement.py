@@ -81,14 +81,14 @@ def _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_it
     if hasattr(source, "fit"):
         return _clustered(X, source, rng, name)
     if np.ndim(source) == 0:
-        raise ValueError(f"{name} must be a clusterer or an array of centres, got {source!r}")
+        raise ValueError(f"{name} must be a clusterer or an array of centers, got {source!r}")
     return _checked(source, X, name)
 
 
 def _checked(centers, X, name):
     centers = check_array(centers, dtype=X.dtype, input_name=name)
     if centers.shape[1] != X.shape[1]:
-        raise ValueError(f"{name} has centres of {centers.shape[1]} features, but X has {X.shape[1]}")
+        raise ValueError(f"{name} has centers of {centers.shape[1]} features, but X has {X.shape[1]}")
     return centers
 
 

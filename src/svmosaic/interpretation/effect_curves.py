@@ -88,7 +88,7 @@ def effect_curves(subject: Subject, chosen, region_of_row, n_regions) -> list:
     region_of_row : ndarray of int, shape (n_rows,)
     n_regions : int
     """
-    share = _shares(subject, region_of_row, n_regions)
+    share = _shares(subject, region_of_row, n_regions)[:, subject.mosaic.sloped_tiles]
     curves = _Curves(subject)
     return [_effect(subject, j, share, curves) for j in chosen]
 
@@ -108,7 +108,7 @@ def _effect(subject, j, share, curves):
     column, values = subject.columns[j], subject.values(j)
     points = _points(subject, j, values, curves)
     at = subject.features_at(j, points)
-    tiles = sum(curves(f, at[:, i]) for i, f in enumerate(column.features))  # (n_tiles, n_outputs, n_points)
+    tiles = sum(curves(f, at[:, i]) for i, f in enumerate(column.features))  # (n_sloped, n_outputs, n_points)
     found = np.einsum("rk,kcp->rcp", share, tiles) * subject.scale[:, None]
     found -= (found * _rows_at(points, values, column.is_text)).sum(axis=2, keepdims=True)
     return Effect(column.name, column.is_text, points, found[-1], found[:-1])
@@ -149,7 +149,7 @@ def _rows_at(points, values, is_text):
 
 
 class _Curves:
-    """What each feature of an estimator adds to the margins of all tiles."""
+    """What each feature of an estimator adds to the margins of the tiles that have weights."""
 
     def __init__(self, subject):
         mosaic = subject.mosaic
@@ -163,11 +163,10 @@ class _Curves:
         return np.zeros(0) if self.curves is None or self.curves[f].straight else self.curves[f].knots
 
     def __call__(self, f, z):
-        """Values of shape (n_tiles, n_outputs, n_points) at values of the feature."""
+        """Values of shape (n_sloped, n_outputs, n_points) at values of the feature."""
         if self.curves is not None:
             curve = self.curves[f]
-            n_tiles, n_outputs, _ = curve.values.shape
-            return np.stack([curve(z, tile) for tile in range(n_tiles)]).reshape(n_tiles, n_outputs, -1)
+            return np.array([curve.at(z, values) for values in curve.sloped]).reshape(*curve.sloped.shape[:2], len(z))
         if self.affine is not None:
             center, factor = self.affine
             z = (z - (0.0 if center is None else center[f])) * factor[f]

@@ -14,6 +14,8 @@ from svmosaic.mosaic import linked
 
 # Rows on which tiles are compared, and columns that conditions are looked for in: those that matter most.
 COMPARED_ROWS, MOST_COLUMNS = 200, 60
+# Rows by which they are chosen: contributions to wide tiles take long.
+WEIGHED_ROWS = 64
 # Rows that rules are found on.
 DESCRIBED_ROWS = 10_000
 
@@ -219,8 +221,7 @@ def _rules(subject, groups, region_of_row) -> tuple[list, bool]:
         rules = [tuple(_in_whole_numbers(condition, subject) for condition in exact[int(t)]) for (t,) in groups]
         return [Rule(conditions, 1.0, 1.0) for conditions in rules], True
     some = np.unique(np.linspace(0, subject.n_rows - 1, DESCRIBED_ROWS).astype(np.intp))
-    importance = np.abs(subject.contributions).mean(axis=(0, 1))
-    chosen = np.sort(np.argsort(-importance, kind="stable")[:MOST_COLUMNS])
+    chosen = _important_columns(subject)
     describer = Describer([subject.values(j)[some] for j in chosen])
     found = []
     for g in range(len(groups)):
@@ -228,6 +229,15 @@ def _rules(subject, groups, region_of_row) -> tuple[list, bool]:
         conditions = tuple(_about(condition, int(chosen[condition.feature])) for condition in rule.conditions)
         found.append(Rule(conditions, rule.covers, rule.pure))
     return found, False
+
+
+def _important_columns(subject):
+    """Those that rules may be about: all, or the most important ones, by some rows, if there are many."""
+    if len(subject.columns) <= MOST_COLUMNS:
+        return np.arange(len(subject.columns))
+    few = np.unique(np.linspace(0, subject.n_rows - 1, WEIGHED_ROWS).astype(np.intp))
+    importance = np.abs(subject.contributions_of(few)).mean(axis=(0, 1))
+    return np.sort(np.argsort(-importance, kind="stable")[:MOST_COLUMNS])
 
 
 def _in_whole_numbers(condition, subject):

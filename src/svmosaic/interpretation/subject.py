@@ -228,13 +228,14 @@ class Subject:
         mine = np.isin(tile, self.owned)
         return home_tiles((tile, np.where(mine, weight, -np.inf)))
 
-    def explanations(self) -> Iterator:
-        """(rows, Explanation) of all rows, some at a time."""
-        n_tiles, n_outputs, n_features = self.mosaic.coef.shape
-        step = max(1, BLOCK // (getattr(self.mosaic.gate, "width", n_tiles) * n_outputs * n_features))
-        for start in range(0, self.n_rows, step):
-            rows = slice(start, min(start + step, self.n_rows))
-            yield rows, explain(self.mosaic, self.X[rows], self.head)
+    def explanations(self, rows=None) -> Iterator:
+        """(rows, Explanation) of all rows, or of those listed, some at a time."""
+        rows = np.arange(self.n_rows) if rows is None else rows
+        _, n_outputs, n_features = self.mosaic.coef.shape
+        step = max(1, BLOCK // (getattr(self.mosaic.gate, "width", self.mosaic.n_tiles) * n_outputs * n_features))
+        for start in range(0, len(rows), step):
+            here = rows[start : start + step]
+            yield here, explain(self.mosaic, self.X[here], self.head)
 
     @cached_property
     def contributions(self):
@@ -242,15 +243,19 @@ class Subject:
 
         In the units of the answer for regression. Where scores are votes of tiles, to the margin of the row's region.
         """
-        parts = np.empty((self.n_rows, self.head.n_outputs, len(self.columns)))
-        for rows, account in self.explanations():
+        return self.contributions_of(np.arange(self.n_rows))
+
+    def contributions_of(self, rows):
+        """The same for some of the rows, given by their places."""
+        parts = [np.empty((0, self.head.n_outputs, len(self.columns)))]
+        for here, account in self.explanations(rows):
             if account.link == "identity":
                 found = account.contributions
             else:
-                at = (account.tile == self.home[rows][:, None]).argmax(axis=1)
+                at = (account.tile == self.home[here][:, None]).argmax(axis=1)
                 found = account.tile_contributions[np.arange(len(at)), at]
-            parts[rows] = (found.reshape(-1, found.shape[-1]) @ self.regroup).reshape(parts[rows].shape)
-        return parts
+            parts.append((found.reshape(-1, found.shape[-1]) @ self.regroup).reshape(len(here), *parts[0].shape[1:]))
+        return np.concatenate(parts)
 
     @cached_property
     def regroup(self):

@@ -191,7 +191,7 @@ class Pieces:
     def pack(self, coef):
         """Weights as the scorer holds them (see core/curves.hpp), and the curves that go with them."""
         folded = self.folded
-        weights = (coef.reshape(-1, self.n_features) @ folded.matrix).reshape(*coef.shape[:-1], -1)
+        weights = (coef.reshape(-1, self.n_features) @ folded.matrix).reshape(*coef.shape[:-1], folded.matrix.shape[1])
         return weights, (folded.arguments, self.implicit_zeros)
 
     def expand(self, X):
@@ -254,7 +254,7 @@ class Pieces:
     def strengths(self, coef):
         """The largest minus the smallest value of each column's curve at its knots; of a straight term, its weight."""
         folded = self.folded
-        values = (coef.reshape(-1, self.n_features) @ folded.matrix).reshape(*coef.shape[:-1], -1)
+        values, _ = self.pack(coef)
         out = np.empty((*coef.shape[:-1], self.n_inputs))
         out[..., folded.straight] = np.abs(values[..., : len(folded.straight)])
         for f, here in zip(self.column, folded.places, strict=True):

@@ -17,7 +17,7 @@ from svmosaic.gates import place_centers
 from svmosaic.losses import Loss, parameters_of
 from svmosaic.models._em_rows import MemoryEMRows
 from svmosaic.mosaic import Mosaic
-from svmosaic.rows import Rows, row_blocks, split_bias
+from svmosaic.rows import Rows, row_blocks
 from svmosaic.solvers import Problem, SgdOptions, Sight, Solution, problems_of, solve
 
 
@@ -141,15 +141,18 @@ class Composed:
     mosaic: Mosaic
     solved: Solved
 
-    def with_tiles_of(self, solved, bias) -> Mosaic:
+    def with_tiles_of(self, solved, options) -> Mosaic:
         """The same mosaic with the tiles of another solve."""
-        coef, intercept = tiles_of(solved.coupling, solved.weights, bias)
-        return replace(self.mosaic, coef=coef, intercept=intercept)
+        return replace(self.mosaic, **tiles_of(solved.coupling, solved.weights, options))
 
 
-def tiles_of(coupling, weights, bias):
-    """Weights (n_tiles, n_outputs, n_features) and intercepts of the tiles, from the block weights of each output."""
-    return split_bias(np.stack([coupling.tiles(w) for w in weights], axis=1), bias)
+def tiles_of(coupling, weights, options) -> dict:
+    """The `coef`, `intercept` and `sloped` of a `Mosaic`, from the block weights of each output."""
+    sight = options.sight
+    n_sighted = sight.n_full if sight is not None and sight.n_seen == 0 else None
+    coefs, biases, sloped = zip(*(coupling.split(w, n_sighted) for w in weights), strict=True)
+    intercept = options.bias * np.stack(biases, axis=1)
+    return {"coef": np.stack(coefs, axis=1), "intercept": intercept, "sloped": sloped[0]}
 
 
 def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve_tiles, show, start=None) -> Composed:
@@ -172,7 +175,7 @@ def fit_composed(rows: FitRows, gate, coupling, options, progress, rng, *, solve
     """
 
     def mosaic_of(coupling, weights):
-        return Mosaic(gate, *tiles_of(coupling, weights, options.bias), feature_map=rows.feature_map)
+        return Mosaic(gate, feature_map=rows.feature_map, **tiles_of(coupling, weights, options))
 
     rows.encode(gate, options)
     progress = progress.showing(lambda coupling, weights: show(mosaic_of(coupling, weights), coupling, weights))
@@ -277,7 +280,7 @@ class MemoryRows:
             # The duals of the rows that stay are feasible without the others, and nearly optimal.
             start = [np.where(_as_column(weight > 0, s.alpha), s.alpha, 0.0) for s in solved.solutions]
             fewer = replace(self, target=replace(self.target, weight=weight))
-            mosaic = fitted.with_tiles_of(solve_tiles(fewer, solved.coupling, options, quiet, rng, start), options.bias)
+            mosaic = fitted.with_tiles_of(solve_tiles(fewer, solved.coupling, options, quiet, rng, start), options)
             return mosaic.score_codes(self.tile_rows, *self.codes, options.n_jobs)
 
         return cross_fit(method, self.target, scores_without, rng)

@@ -96,7 +96,8 @@ def _settings(candidate, n_rows, n_components) -> dict:
     if candidate.family == "trees":
         return common | {
             "n_trees": candidate.gates, "max_leaves": candidate.tiles,
-            "min_rows_per_leaf": 1 if candidate.only_leaves else SMALLEST_LEAF,
+            "min_rows_per_leaf": 1 if candidate.only_leaves and candidate.growth != "boosted" else SMALLEST_LEAF,
+            "growth": candidate.growth,
             "tiles": "linear" if candidate.linear_leaves else "constant",
             "global_reg": NO_GLOBAL_TILE if candidate.only_leaves else 1.0,
         }  # fmt: skip

@@ -27,11 +27,21 @@ class ImportanceMixin:
                 f"{self.n_features_in_} of X, which have no weights of their own"
             )
         counts = getattr(self, "region_counts_", None)
-        rows = np.ones(len(coef)) if counts is None else head_of(self).region_columns(counts)["rows"]
-        return weighted_importances(coef, rows)
+        rows = np.zeros(self.mosaic_.n_tiles) if counts is None else head_of(self).region_columns(counts)["rows"]
+        return weighted_importances(coef, self.mosaic_.sloped_tiles, rows)
 
 
-def weighted_importances(coef, weight):
-    """Mean absolute weights over the first two axes, the first of which is weighted."""
-    weight = weight if weight.sum() > 0 else np.ones(len(coef))
-    return np.average(np.abs(coef).mean(axis=1), axis=0, weights=weight).astype(np.float64)
+def weighted_importances(coef, tile, rows):
+    """Mean absolute weights over tiles and outputs.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_sloped, n_outputs, n_features)
+    tile : ndarray of int, shape (n_sloped,)
+        The tiles they belong to; the others have none.
+    rows : ndarray of shape (n_tiles,)
+        How much each tile counts; the same for all if there are no rows.
+    """
+    weight = rows if rows.sum() > 0 else np.ones(len(rows))
+    mean = np.abs(coef).mean(axis=1).astype(np.float64)
+    return (mean * weight[tile, None]).sum(axis=0) / weight.sum()

@@ -195,7 +195,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
         """The arguments of `place` for the start."""
         return {
             "n_centers": n_experts, "source": "kmeans", "rows_per_center": self.rows_per_expert,
-            "max_iter": self.kmeans_iter, "name": "centres",
+            "max_iter": self.kmeans_iter, "name": "centers",
         }  # fmt: skip
 
     def _gate_options(self):

@@ -51,7 +51,7 @@ class StreamMixin:
             min(effective_n_jobs(self.n_jobs), len(problems)),
         )  # fmt: skip
         weights = [descent.weights for descent in self._stream]
-        mosaic = Mosaic(gate, *tiles_of(coupling, weights, options.bias), feature_map=rows.feature_map)
+        mosaic = Mosaic(gate, feature_map=rows.feature_map, **tiles_of(coupling, weights, options))
         vars(self).update(self._attributes(target.head)(mosaic, coupling, weights))
         self.objective_ = self.dual_gap_ = np.full(len(weights), np.nan)
         self.n_iter_ = 1

@@ -109,7 +109,9 @@ class TableInputMixin:
             return super().feature_importances_
         coef = self.mosaic_.features.strengths(self.mosaic_.coef)
         found = dict.fromkeys(self.feature_names_in_, 0.0)
-        weights = weighted_importances(coef, head_of(self).region_columns(self.region_counts_)["rows"])
+        weights = weighted_importances(
+            coef, self.mosaic_.sloped_tiles, head_of(self).region_columns(self.region_counts_)["rows"]
+        )
         for name, places in self._table.columns.items():
             found[name] = float(weights[places].sum())
         return np.array(list(found.values()))

@@ -8,13 +8,16 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import check_choice, check_real
 from svmosaic.explain import Table
 from svmosaic.gates import SeveralGates, SingleCell, TreeGate
-from svmosaic.gates.trees import describe_rule, grow_trees
+from svmosaic.gates.tree_growth import GROWTHS, grow_trees
+from svmosaic.gates.trees import describe_rule
 from svmosaic.heads import flattened, head_of
 from svmosaic.solvers import Sight
 
 TILES = {"constant": "bias", "linear": "straight"}
 # Trees are grown on at most this many rows: their splits hardly move with more.
 GROWING_ROWS = 200_000
+# Share of `max_time` after which no more of them are grown.
+GROWING_SHARE = 0.5
 
 
 class TreesMixin:
@@ -118,7 +121,8 @@ class TreesMixin:
                 truth = flattened(rows.target.head.targets(truth))
             trees = grow_trees(
                 X, truth, n_trees=self.n_trees, max_leaves=self.max_leaves, min_rows_per_leaf=self.min_rows_per_leaf,
-                sample_weight=weight, rng=rng, regression=self._regression, n_jobs=self.n_jobs,
+                sample_weight=weight, rng=rng, growth=self.growth, regression=self._regression, n_jobs=self.n_jobs,
+                max_time=None if self.max_time is None else GROWING_SHARE * self.max_time,
             )  # fmt: skip
         if not trees:
             return SingleCell()
@@ -152,3 +156,4 @@ class TreesMixin:
         check_real("min_rows_per_leaf", self.min_rows_per_leaf, at_least=1, integer=True)
         check_real("global_reg", self.global_reg, above=0)
         check_choice("tiles", self.tiles, tuple(TILES))
+        check_choice("growth", self.growth, GROWTHS)

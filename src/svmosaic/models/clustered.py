@@ -144,7 +144,7 @@ class KMeansSVC(KMeansCells, ComposedClassifier):
 class ClusteredSVC(ClusteredCells, ComposedClassifier):
     __doc__ = rf"""Clustered SVM: one linear SVM a k-means cell, all pulled towards a global one.
 
-    Minimises over the global vector w and the cells' vectors (biases included)
+    Minimizes over the global vector w and the cells' vectors (biases included)
 
     .. math:: \tfrac{{\lambda}}{{2}} \lVert w \rVert^2 + \tfrac12 \sum_k \lVert w_k - w \rVert^2
               + C \sum_k \sum_{{i \in k}} s_i \, \text{{loss}}(y_i \langle w_k, (x_i, \beta) \rangle)

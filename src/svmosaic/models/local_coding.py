@@ -169,9 +169,9 @@ class _InterceptsOnly(Coupling):
 
     n_features: int
 
-    def tiles(self, blocks):
-        bias = super().tiles(blocks)[:, -1:]
-        return np.hstack([np.zeros((len(bias), self.n_features)), bias])
+    def split(self, blocks, n_sighted=None):
+        """No weights, the intercepts, and no tile that has weights."""
+        return np.zeros((0, self.n_features)), self.tiles(blocks)[:, -1], np.zeros(0, dtype=np.int32)
 
 
 def _solve_intercepts(rows, coupling, options, progress, rng, start=None):

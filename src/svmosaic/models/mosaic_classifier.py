@@ -30,7 +30,7 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         Seconds for the search and the last fit together; None for no limit. Give it more for many rows. If the budget
         runs out, the choice depends on the speed of the machine: `budget_bound_` says whether it did. Otherwise the
         same `random_state` gives the same model.
-    max_tiles : int, default=10000
+    max_tiles : int, default=100000
         Tiles that the model may have, those of all gates and leaves of all trees counted. A lower number makes
         prediction cheaper.
     metric : str or callable, default="accuracy"
@@ -123,7 +123,7 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         self,
         time_budget=30.0,
         *,
-        max_tiles=10_000,
+        max_tiles=100_000,
         metric="accuracy",
         pos_label=None,
         class_weight=None,

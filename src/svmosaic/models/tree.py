@@ -38,6 +38,10 @@ class TreeSVC(TreesMixin, ComposedClassifier):
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
     min_rows_per_leaf : int, default=20
         Rows that a leaf must hold when a tree is grown. Small leaves overfit.
+    growth : {"forest", "extra", "boosted"}, default="forest"
+        How trees are grown: on bootstrap samples, as a random forest does; on all rows with random thresholds, which
+        suits columns of noisy numbers; or one after the other, each for what those before leave over. Boosted trees
+        are grown for each class if there are more than two, `n_trees` of them together.
     trees : None, fitted tree or forest of scikit-learn, or sequence of fitted trees, default=None
         Trees to use instead of growing some. A model that is cloned, as by a search, needs them in a `FrozenEstimator`.
     solver : {"auto", "dual"}, default="auto"
@@ -61,7 +65,8 @@ class TreeSVC(TreesMixin, ComposedClassifier):
     verbose : int, default=0
         1 prints the objective and the gap of each output.
     max_time : float or None, default=None
-        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap.
+        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap. No
+        more trees are grown after half of them.
 
     Attributes
     ----------
@@ -108,6 +113,7 @@ class TreeSVC(TreesMixin, ComposedClassifier):
         C=0.1,
         loss="squared_hinge",
         min_rows_per_leaf=20,
+        growth="forest",
         trees=None,
         solver="auto",
         tol=1e-3,
@@ -129,6 +135,7 @@ class TreeSVC(TreesMixin, ComposedClassifier):
         self.C = C
         self.loss = loss
         self.min_rows_per_leaf = min_rows_per_leaf
+        self.growth = growth
         self.trees = trees
         self.solver = solver
         self.tol = tol

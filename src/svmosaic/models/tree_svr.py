@@ -37,6 +37,10 @@ class TreeSVR(TreesMixin, ComposedRegressor):
         Weight of the losses.
     {_values.loss_parameters("squared_epsilon_insensitive")}min_rows_per_leaf : int, default=20
         Rows that a leaf must hold when a tree is grown. Small leaves overfit.
+    growth : {{"forest", "extra", "boosted"}}, default="forest"
+        How trees are grown: on bootstrap samples, as a random forest does; on all rows with random thresholds, which
+        suits columns of noisy numbers; or one after the other, each for what those before leave over. Boosted trees
+        are grown for each target, `n_trees` of them together.
     trees : None, fitted tree or forest of scikit-learn, or sequence of fitted trees, default=None
         Trees to use instead of growing some. A model that is cloned, as by a search, needs them in a `FrozenEstimator`.
     solver : {{"auto", "dual"}}, default="auto"
@@ -86,6 +90,7 @@ class TreeSVR(TreesMixin, ComposedRegressor):
         quantile=0.5,
         normalize_y=True,
         min_rows_per_leaf=20,
+        growth="forest",
         trees=None,
         solver="auto",
         tol=1e-3,
@@ -108,6 +113,7 @@ class TreeSVR(TreesMixin, ComposedRegressor):
         self.quantile = quantile
         self.normalize_y = normalize_y
         self.min_rows_per_leaf = min_rows_per_leaf
+        self.growth = growth
         self.trees = trees
         self.solver = solver
         self.tol = tol

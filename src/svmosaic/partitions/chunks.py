@@ -4,7 +4,6 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from svmosaic.partitions.part import Raw
 from svmosaic.partitions.rounds import Partitions, add
 
 
@@ -88,37 +87,3 @@ class Chunks(Partitions):
 
 def _own(each, k):
     return () if each is None else (each[k],)
-
-
-class InMemory(Partitions):
-    """Partitions held by the process itself, for tests and for rows that fit in memory."""
-
-    def __init__(self, parts: list[Raw], n_threads=1):
-        super().__init__()
-        self.parts = parts
-        self.n_threads = n_threads
-
-    @property
-    def n_parts(self) -> int:
-        return len(self.parts)
-
-    def gather(self, function, *args, each=None):
-        found = [function(part, *_own(each, k), *args) for k, part in enumerate(self.parts)]
-        self._log(function, args, found[0] if found else None)
-        return found
-
-    def total(self, function, *args, each=None):
-        found = self.gather(function, *args, each=each)
-        value = found[0]
-        for other in found[1:]:
-            value = add(value, other)
-        return value
-
-    def stream(self, function, *args, order):
-        return (function(self.parts[k], *args) for k in order)
-
-    def advance(self, function, *args, each=None):
-        self.parts = [function(part, *_own(each, k), *args) for k, part in enumerate(self.parts)]
-
-    def keep(self, places):
-        self.parts = [self.parts[k] for k in places]

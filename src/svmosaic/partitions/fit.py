@@ -276,7 +276,7 @@ class PartitionedRows:
         mosaics = []
         for f in range(N_FOLDS):
             fold = solutions[f * n_outputs : (f + 1) * n_outputs]
-            mosaics.append(fitted.with_tiles_of(Solved(coupling, [s.weights for s in fold], fold), options.bias))
+            mosaics.append(fitted.with_tiles_of(Solved(coupling, [s.weights for s in fold], fold), options))
         share = min(1.0, CALIBRATION_ROWS / self.n_rows)
         found = self.partitions.gather(held_out_scores, mosaics, share, self.partitions.n_threads)
         scores, label, weight = (np.concatenate(parts) for parts in zip(*found, strict=True))

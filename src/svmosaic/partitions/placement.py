@@ -31,7 +31,7 @@ def place(partitions, survey, n_centers, *, source, rows_per_center, max_iter, r
     if not isinstance(source, str):
         if hasattr(source, "fit") and not hasattr(source, "cluster_centers_"):
             raise ValueError(
-                f"{name}={source!r} would have to be fitted to all rows at once; fit it to a sample, or give centres"
+                f"{name}={source!r} would have to be fitted to all rows at once; fit it to a sample, or give centers"
             )
         return place_centers(
             np.empty((1, survey.n_features), survey.dtype), n_centers, source=source, rng=rng, name=name

@@ -14,8 +14,9 @@ ROWS_SEEN, EPOCHS = 600_000, (12, 40)
 # Rows per step of a learned gate, and of one with pieces at least: each step touches all weights.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH, PIECES_BATCH = 400, 64, 1024, 128
 COMPONENTS = 16
-# Leaves of trees that are nothing but leaves.
-DEEP_LEAVES = 300
+# Trees that are nothing but leaves, and their leaves; boosted ones are small, and each needs some rows per leaf.
+DEEP_TREES, DEEP_LEAVES = 32, 1000
+BOOSTED_TREES, BOOSTED_LEAVES = 50, 64
 LEAST_C, MOST_C = 1e-4, 1e3
 MOST_EFFORT = 3.0
 MANY_ROWS = 50_000
@@ -48,6 +49,8 @@ class Candidate:
         Trees: leaves add a linear function instead of a number.
     only_leaves : bool
         Trees: nothing but leaves, which may hold single rows; without the tile of all rows, which small leaves refine.
+    growth : {"forest", "extra", "boosted"}
+        How trees are grown; see `TreeSVC`.
     effort : float
         Learned gates: factor of the number of epochs.
     """
@@ -64,12 +67,21 @@ class Candidate:
     smooth: bool = False
     linear_leaves: bool = False
     only_leaves: bool = False
+    growth: str = "forest"
     effort: float = 1.0
 
     @property
     def n_tiles(self) -> int:
         """Tiles of the fitted model at most."""
         return 1 if self.family == "linear" else self.tiles * self.gates + (self.family == "trees")
+
+    def n_weights(self, n_features, n_outputs) -> int:
+        """Numbers that the tiles of the fitted model hold, at most."""
+        width = n_features * (1 if self.pieces is None else self.pieces + 2)
+        if self.family != "trees":
+            return self.n_tiles * width * n_outputs
+        sloped = (not self.only_leaves) + self.linear_leaves * self.tiles * self.gates
+        return (sloped * width + self.n_tiles) * n_outputs
 
     def describe(self) -> dict:
         """What identifies it in a leaderboard."""
@@ -89,6 +101,8 @@ class Candidate:
                 yield f"{self.effort:g} times the epochs"
         if self.family == "trees":
             yield "linear leaves" if self.linear_leaves else "only leaves" if self.only_leaves else "constant leaves"
+            if self.growth != "forest":
+                yield self.growth
 
     def epochs(self, n_rows) -> int:
         """Passes over the rows, of a learned gate."""
@@ -118,7 +132,8 @@ class Candidate:
             per_row += weights / self.batch_size(n_rows)
             return 5e7 + (2.0 if self.smooth else 1.0) * self.epochs(n_rows) * n_rows * (per_row + 1e4)
         if self.family == "trees":
-            grown = 20.0 * self.gates * np.log2(n_rows + 2.0) * (n_features**0.5 + 4)
+            tried = {"forest": n_features**0.5 + 4, "extra": 0.2 * n_features + 4, "boosted": 0.3 * n_features + 10}
+            grown = 20.0 * self.gates * np.log2(n_rows + 2.0) * tried[self.growth]
             leaves = self.gates * (n_features if self.linear_leaves else 2.0)
             return 3e7 + n_rows * (grown + 30.0 * n_outputs * (seen + leaves))
         if self.family == "local":
@@ -184,11 +199,13 @@ def seeds(scalings, n_rows) -> list[Candidate]:
     additive = Candidate("linear", "none", pieces=16, C=0.01)
     leafy = Candidate("trees", "none", leaves, 16, 16, C=0.03, linear_leaves=True)
     trees = Candidate("trees", "none", 2 * leaves, 8, 16, C=0.1)
-    deep = Candidate("trees", "none", DEEP_LEAVES, 32, C=0.3, only_leaves=True)
+    deep = Candidate("trees", "none", DEEP_LEAVES, DEEP_TREES, C=0.3, only_leaves=True)
+    extra = replace(deep, growth="extra")
+    boosted = replace(deep, tiles=BOOSTED_LEAVES, gates=BOOSTED_TREES, C=0.1, growth="boosted")
     if n_rows > MANY_ROWS:  # learned gates live on many rows
-        first = [gate, trees, bent, local, leafy, deep, replace(gate, gates=2), additive, few]
+        first = [gate, trees, bent, local, leafy, deep, replace(gate, gates=2), additive, few, boosted, extra]
     else:
-        first = [leafy, additive, deep, few, *(replace(local, scaling=way) for way in scalings), trees]
+        first = [leafy, additive, deep, boosted, few, extra, *(replace(local, scaling=way) for way in scalings), trees]
     pool = [
         Candidate("linear", usual, C=0.1),
         *first,
@@ -202,7 +219,7 @@ def seeds(scalings, n_rows) -> list[Candidate]:
     return [
         *pool,
         replace(trees, gates=32, C=0.03),
-        replace(deep, gates=96, tiles=DEEP_LEAVES // 3),
+        replace(deep, gates=2 * DEEP_TREES, tiles=DEEP_LEAVES // 10),
         replace(leafy, C=0.003),
         replace(local, tiles=16, pieces=16, C=0.03),
         replace(local, tiles=max(48, 2 * local.tiles), C=10.0),
@@ -240,8 +257,10 @@ def fitting(candidate, *, n_rows, most_tiles, n_features, n_outputs) -> Candidat
     """
     if candidate.family == "linear":
         return candidate
-    width = n_features * (1 if candidate.pieces is None else candidate.pieces + 2) * n_outputs
-    most = min(most_tiles, max(1, MOST_WEIGHTS // width)) - (candidate.family == "trees")
+    if candidate.growth == "boosted" and n_outputs > 1:
+        return None  # a tree per class and round: forests do as well with fewer
+    room = min(1.0, MOST_WEIGHTS / candidate.n_weights(n_features, n_outputs))
+    most = min(most_tiles - (candidate.family == "trees"), max(1, int(room * candidate.tiles * candidate.gates)))
     tiles = min(candidate.tiles, most, n_rows // (ROWS_PER_LEAF if candidate.only_leaves else ROWS_PER_TILE))
     gates = min(candidate.gates, most // max(tiles, 1))
     if tiles < 2 or gates < 1 or (candidate.family == "learned" and n_rows < ROWS_TO_LEARN):

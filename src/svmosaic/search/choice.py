@@ -109,13 +109,15 @@ def tempered(judge, scores, rows) -> np.ndarray:
 
 def _small_enough(search, chosen):
     """The largest weights that fit into one model, scaled to sum to one."""
-    bent = any(t.candidate.pieces is not None for t, _ in chosen)
-    width = search.X.shape[1] * search.judge.target.n_outputs * (1 if not bent else 40)
-    most = min(search.most_tiles, max(1, MOST_WEIGHTS // width))
-    kept, tiles = [], 0
+    n_features, n_outputs = search.X.shape[1], search.judge.target.n_outputs
+    most_pieces = max((t.candidate.pieces or 0 for t, _ in chosen), default=0)
+    kept, tiles, weights = [], 0, 0
     for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
-        if not kept or tiles + trial.candidate.n_tiles <= most:
-            tiles += trial.candidate.n_tiles
+        # All parts see the knots of all others.
+        bent = replace(trial.candidate, pieces=2 * most_pieces) if most_pieces else trial.candidate
+        more_tiles, more_weights = bent.n_tiles, bent.n_weights(n_features, n_outputs)
+        if not kept or (tiles + more_tiles <= search.most_tiles and weights + more_weights <= MOST_WEIGHTS):
+            tiles, weights = tiles + more_tiles, weights + more_weights
             kept.append((trial, weight))
     total = sum(weight for _, weight in kept)
     return [(trial, weight / total) for trial, weight in kept]

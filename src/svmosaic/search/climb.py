@@ -34,7 +34,7 @@ CLEARLY_WORSE = 0.03
 # Wide sparse rows are left to models without curves and trees.
 MOST_SPARSE_COLUMNS = 1000
 # Candidates that take more than this share of the budget on the first rung come after the others.
-DEAR = 0.04
+DEAR = 0.08
 # Candidates that take more than this factor of an equal part of a rung's time come after the others.
 FAIR = 2.0
 # Usual slope of the loss against the rows, both as logarithms (benchmarks/study_search.py --slopes).

@@ -18,7 +18,7 @@ from svmosaic.solvers.solution import Solution
 TRIAL_ROWS = 1000
 # Step sizes tried to either side, in powers of two, and how far above the best objective a longer step may end.
 TRIAL_POWERS, TRIAL_SLACK = 4, 0.05
-# Regularisation reads all blocks, a step only its own: shrink so rarely that it costs an eighth of the steps, ...
+# Regularization reads all blocks, a step only its own: shrink so rarely that it costs an eighth of the steps, ...
 SKIP_SHARE = 4
 # ... but never by more than this share at once, where t0 is small.
 LARGEST_SHRINK = 0.1

@@ -72,7 +72,12 @@ class CTarget(Target):
     def score(self, mosaic, rows, codes):
         """Tables and functions of the gate and the tiles."""
         self.n_tiles = mosaic.n_tiles
-        tables = [array("intercept", mosaic.intercept), array("coef", mosaic.coef)]
+        # Tiles that are only a number have no weights, and C no empty arrays.
+        tables = [array("intercept", mosaic.intercept), array("coef", mosaic.coef if mosaic.coef.size else [0.0])]
+        if mosaic.sloped is None:
+            tables.append(self._of_tiles(_WEIGHTS))
+        else:
+            tables += [array("place_of", mosaic.place_of_tile, "int"), self._of_tiles(_SOME_WEIGHTS)]
         if self.offset.any():
             tables.append(array("offset", self.offset, "double"))
         dot = [] if self.curves else [_DOT]
@@ -282,6 +287,15 @@ _LINKS = {
 """,
 }
 
+_WEIGHTS = """static const float *weights_of(int tile, int c) { return coef + ((long)tile * OUTPUTS + c) * @SIZE@; }
+"""
+
+_SOME_WEIGHTS = """/* A tile without weights is only its intercept. */
+static const float *weights_of(int tile, int c) {
+  return place_of[tile] < 0 ? 0 : coef + ((long)place_of[tile] * OUTPUTS + c) * @SIZE@;
+}
+"""
+
 _SCORES = """static void scores_of(const float *@GIVEN@, double *scores) {
 @PREPARE@  int tile[WIDTH];
   double weight[WIDTH];
@@ -290,9 +304,8 @@ _SCORES = """static void scores_of(const float *@GIVEN@, double *scores) {
   for (int a = 0; a < WIDTH; ++a) {
     if (weight[a] == 0) continue;
     for (int c = 0; c < OUTPUTS; ++c) {
-      const long k = (long)tile[a] * OUTPUTS + c;
-      const float *w = coef + k * @SIZE@;
-      scores[c] += weight[a] * score_of((double)@MARGIN@ + intercept[k]);
+      const float *w = weights_of(tile[a], c);
+      scores[c] += weight[a] * score_of((w ? (double)@MARGIN@ : 0) + intercept[(long)tile[a] * OUTPUTS + c]);
     }
   }
 }
@@ -348,8 +361,8 @@ _EXPLAIN = """void @NAME@_explain(const float *@GIVEN@, double *contributions, d
   for (int c = 0; c < OUTPUTS; ++c) {
     double total = 0;
     for (int a = 0; a < WIDTH; ++a) {
-      const float *w = coef + ((long)tile[a] * OUTPUTS + c) * @SIZE@;
-      if (weight[a] == 0) continue;
+      const float *w = weights_of(tile[a], c);
+      if (weight[a] == 0 || !w) continue;
 @ADD@    }
     for (int f = 0; f < COLUMNS; ++f) total += contributions[c * COLUMNS + f];
     intercept[c] = scores[c] - total;

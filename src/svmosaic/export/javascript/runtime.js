@@ -64,11 +64,12 @@ export function explain(row) {
   answer.contributions = outputs.map((_, c) => {
     const sums = columns.map(() => 0);
     for (const { tile, weight } of answer.tiles) {
-      const k = tile * outputs.length + c;
-      answer.intercept[c] += weight * MODEL.intercept[k];
+      answer.intercept[c] += weight * MODEL.intercept[tile * outputs.length + c];
+      if (placeOf(tile) < 0) continue;
+      const start = (placeOf(tile) * outputs.length + c) * nFeatures;
       for (let f = 0; f < nFeatures; ++f) {
         const feature = MODEL.ramps === null ? f : MODEL.ramps.column[f];
-        sums[MODEL.source[feature]] += weight * MODEL.coef[k * nFeatures + f] * rows[f];
+        sums[MODEL.source[feature]] += weight * MODEL.coef[start + f] * rows[f];
       }
     }
     return Object.fromEntries(columns.map((column, at) => [column.name, sums[at]]));
@@ -177,10 +178,13 @@ function scoresOf(x) {
 
 function marginsOf(tile, x) {
   return outputs.map((_, c) => {
-    const k = tile * outputs.length + c;
-    return dot(MODEL.coef, k * x.length, x) + MODEL.intercept[k];
+    const slope = placeOf(tile) < 0 ? 0 : dot(MODEL.coef, (placeOf(tile) * outputs.length + c) * x.length, x);
+    return slope + MODEL.intercept[tile * outputs.length + c];
   });
 }
+
+/** The index of a tile's weights, or -1 for a tile that is only a number. */
+const placeOf = (tile) => (MODEL.place === null ? tile : MODEL.place[tile]);
 
 const scaledRow = (x) => (MODEL.scaling === null ? x : scale(MODEL.scaling, x));
 const codeOf = (x) => GATES[MODEL.gate.kind](MODEL.gate, x);

@@ -194,7 +194,14 @@ class JavaScriptTarget(Target):
 
     def score(self, mosaic, rows, codes):
         """The gate and the tiles."""
-        self.model |= {"gate": codes, "coef": mosaic.coef, "intercept": mosaic.intercept, "link": mosaic.link}
+        self.model |= {
+            "gate": codes,
+            "coef": mosaic.coef,
+            "intercept": mosaic.intercept,
+            "link": mosaic.link,
+            # The index in coef of each tile, -1 for tiles that are only a number; null if all tiles have weights.
+            "place": None if mosaic.sloped is None else mosaic.place_of_tile,
+        }
 
     def explain(self, whole: Whole, mosaic, rows, codes):
         """Nothing more: `runtime.js` explains whatever it is given."""

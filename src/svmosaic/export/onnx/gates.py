@@ -184,34 +184,32 @@ def _split_tree(target, arguments, rows):
 
 
 def _rules(target, arguments, rows):
-    """Ones in the columns of the leaves of each row, tree by tree."""
-    feature, threshold, left, roots, _, _ = arguments
-    graph = target.graph
-    inside = []
-    for begin, end in zip(roots, [*roots[1:], len(feature)], strict=True):
-        nodes, asked = rule_paths(feature, left, begin, end)
-        values = graph.add("Gather", rows, graph.integers(feature[nodes]), axis=1)
-        cuts = graph.constant(rounded_down(threshold[nodes], graph.dtype), graph.dtype)
-        right = graph.cast(graph.add("Greater", values, cuts), np.float64)
-        turned = graph.add("Sub", graph.add("Mul", right, graph.constant(2.0)), graph.constant(1.0))
-        agreed = graph.add("MatMul", turned, graph.constant(asked))
-        reached = graph.add("Greater", agreed, graph.constant(np.abs(asked).sum(axis=0) - 0.5))
-        inside.append(graph.cast(reached, np.float64))
-    return graph.concat(inside)
+    """Ones in the columns of the leaves of each row: all trees are walked down in step, to the deepest leaf."""
+    feature, threshold, left, roots, n_tiles, _ = arguments
+    graph, leaf = target.graph, feature < 0
+    # A leaf sends a row to itself: nothing is above its threshold.
+    asked = graph.integers(np.where(leaf, 0, feature))
+    cut = graph.constant(np.where(leaf, np.inf, rounded_down(threshold, graph.dtype)), graph.dtype)
+    child = graph.integers(np.where(leaf, np.arange(len(feature)), left))
+    n_rows = graph.add("Slice", graph.add("Shape", rows), graph.integers([0]), graph.integers([1]))
+    each_tree = graph.concat([n_rows, graph.integers([len(roots)])], axis=0)
+    node = graph.add("Expand", graph.integers(roots[None]), each_tree)
+    for _ in range(tree_depth(feature, left)):
+        value = graph.add("GatherElements", rows, graph.add("Gather", asked, node, axis=0), axis=1)
+        right = graph.cast(graph.add("Greater", value, graph.add("Gather", cut, node, axis=0)), np.int64)
+        node = graph.add("Add", graph.add("Gather", child, node, axis=0), right)
+    tile = graph.add("Gather", graph.integers(np.where(leaf, left, 0)), node, axis=0)
+    none = numpy_helper.from_array(np.zeros(1), "none")
+    nowhere = graph.add("ConstantOfShape", graph.concat([n_rows, graph.integers([n_tiles])], axis=0), value=none)
+    return graph.add("ScatterElements", nowhere, tile, graph.add("Expand", graph.constant(1.0), each_tree), axis=1)
 
 
-def rule_paths(feature, left, begin, end):
-    """The inner nodes of a tree, and what each of its leaves asks of them: 1 right, -1 left, 0 nothing."""
-    nodes = [node for node in range(begin, end) if feature[node] >= 0]
-    place = {node: k for k, node in enumerate(nodes)}
-    leaves = sorted((left[node], node) for node in range(begin, end) if feature[node] < 0)
-    parent = {left[node] + side: (node, side) for node in nodes for side in (0, 1)}
-    asked = np.zeros((len(nodes), len(leaves)))
-    for column, (_, node) in enumerate(leaves):
-        while node in parent:
-            node, side = parent[node]
-            asked[place[node], column] = 2 * side - 1
-    return np.array(nodes), asked
+def tree_depth(feature, left) -> int:
+    """Steps from a root to the deepest leaf; children come after their parents."""
+    level = np.zeros(len(feature), dtype=np.int64)
+    for node in np.flatnonzero(feature >= 0):
+        level[left[node] : left[node] + 2] = level[node] + 1
+    return int(level.max())
 
 
 def paths(n_leaves):

@@ -17,6 +17,7 @@ from svmosaic.export.onnx.preparation import write_affine, write_preparation, wr
 from svmosaic.export.preparation import Affine
 from svmosaic.export.visitor import Target, Whole
 from svmosaic.maps.ramps import Ramps
+from svmosaic.mosaic import linked
 
 
 class OnnxExportError(ValueError):
@@ -78,10 +79,20 @@ class OnnxTarget(Target):
 
     def score(self, mosaic, rows, codes):
         """sum_k weight_k link(<w_k, x> + b_k); no weight for a single tile."""
-        graph = self.graph
-        n_tiles, n_outputs, n_features = mosaic.coef.shape
+        graph, place = self.graph, mosaic.place_of_tile
+        n_sloped, n_outputs, n_features = mosaic.coef.shape
+        if codes is not None:
+            codes = graph.cast(codes, graph.dtype)
+        numbers = None
+        if n_sloped < mosaic.n_tiles:  # tiles that are only a number
+            values = linked(mosaic.intercept[place < 0], mosaic.link)
+            weight = self._codes_of(codes, np.flatnonzero(place < 0))
+            numbers = graph.add("MatMul", weight, graph.constant(values, graph.dtype))
+            codes = self._codes_of(codes, mosaic.sloped_tiles)
+            if n_sloped == 0:
+                return self._with_offset(numbers)
         coef = graph.constant(mosaic.coef.reshape(-1, n_features).T, graph.dtype)
-        intercept = graph.constant(mosaic.intercept.reshape(1, -1), graph.dtype)
+        intercept = graph.constant(mosaic.intercept[mosaic.sloped_tiles].reshape(1, -1), graph.dtype)
         score = graph.add("Add", graph.add("MatMul", rows, coef), intercept)
         if mosaic.link != "identity":
             one = graph.constant(1.0, graph.dtype)
@@ -91,11 +102,15 @@ class OnnxTarget(Target):
             score = graph.add("Sub", *votes)
             if mosaic.link == "posterior":
                 score = graph.add("Div", score, graph.add("Add", *votes))
-        if codes is None:
-            return self._with_offset(score)
-        each = graph.add("Reshape", score, graph.integers([-1, n_tiles, n_outputs]))
-        weighed = graph.add("Mul", each, graph.unsqueeze(graph.cast(codes, graph.dtype), 2))
-        return self._with_offset(graph.add("ReduceSum", weighed, graph.integers([1]), keepdims=0))
+        if codes is not None:
+            each = graph.add("Reshape", score, graph.integers([-1, n_sloped, n_outputs]))
+            weighed = graph.add("Mul", each, graph.unsqueeze(codes, 2))
+            score = graph.add("ReduceSum", weighed, graph.integers([1]), keepdims=0)
+        return self._with_offset(score if numbers is None else graph.add("Add", score, numbers))
+
+    def _codes_of(self, codes, tiles):
+        """The weights of some tiles."""
+        return self.graph.add("Gather", codes, self.graph.integers(tiles), axis=1)
 
     def _with_offset(self, scores):
         if not self.offset.any():
@@ -105,7 +120,7 @@ class OnnxTarget(Target):
     def explain(self, whole: Whole, mosaic, rows, codes):
         """Contributions of shape (n, n_outputs, n_columns) and intercepts of shape (n, n_outputs)."""
         graph = self.graph
-        n_tiles, n_outputs, n_features = mosaic.coef.shape
+        n_sloped, n_outputs, n_features = mosaic.coef.shape
         # The weights of the row's own linear function: those of its tiles, weighed.
         if codes is None:
             coef = graph.constant(mosaic.coef[:1], graph.dtype)
@@ -115,9 +130,11 @@ class OnnxTarget(Target):
             self.intercept = graph.add("Add", zeros, graph.constant(mosaic.intercept[:1], graph.dtype))
         else:
             weight = graph.cast(codes, graph.dtype)
-            coef = graph.add("MatMul", weight, graph.constant(mosaic.coef.reshape(n_tiles, -1), graph.dtype))
-            coef = graph.add("Reshape", coef, graph.integers([-1, n_outputs, n_features]))
             self.intercept = graph.add("MatMul", weight, graph.constant(mosaic.intercept, graph.dtype))
+            weight = weight if mosaic.sloped is None else self._codes_of(weight, mosaic.sloped)
+            table = mosaic.coef.reshape(n_sloped, n_outputs * n_features)
+            coef = graph.add("MatMul", weight, graph.constant(table, graph.dtype))
+            coef = graph.add("Reshape", coef, graph.integers([-1, n_outputs, n_features]))
         self.intercept = self._with_offset(self.intercept)
         self.contributions = graph.add("Mul", coef, graph.unsqueeze(rows, 1))
         preparation = whole.preparation

@@ -1,0 +1,138 @@
+"""Growing the trees of a gate, by scikit-learn: forests, and boosted trees."""
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+GROWTHS = ("forest", "extra", "boosted")
+# Share of the columns that a split may choose from, where the usual root of them is too few: of trees with random
+# thresholds, of boosted trees, and of forests for regression, which would ask the same questions first.
+SHARE_OF_COLUMNS = {"extra": 0.5, "boosted": 0.3, "forest": 1 / 3}
+# A boosted tree is shortened so that all of them together have about this weight, by at most the last number: the
+# weights of leaves are fitted afterward, but what a tree leaves to the next decides where that splits.
+TOTAL_RATE, LARGEST_RATE = 10.0, 0.3
+# Trees, or rounds of boosting, between two looks at the clock.
+STEP = 8
+
+
+def grow_trees(
+    X, y, *, n_trees, max_leaves, min_rows_per_leaf, sample_weight, rng, growth="forest", regression=False, n_jobs=None,
+    max_time=None,
+):  # fmt: skip
+    """Trees for a gate.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+    y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        Labels, or numbers for regression.
+    n_trees, max_leaves, min_rows_per_leaf : int
+    sample_weight : ndarray of shape (n_samples,) or None
+    rng : RandomState
+    growth : {"forest", "extra", "boosted"}
+        One tree on all rows, or several on bootstrap samples, as a random forest grows them; trees on all rows with
+        random thresholds; or one after the other, each for what those before leave over. Boosted trees are grown
+        for each class if there are more than two, and for each target: `n_trees` of them together.
+    regression : bool
+    n_jobs : int, optional
+        Threads over trees; the trees do not depend on it.
+    max_time : float, optional
+        Seconds after which no more trees are grown.
+
+    Returns
+    -------
+    list of trees with scikit-learn's `tree_`
+        Without those that found nothing to split: a region of all rows adds nothing to the global tile.
+    """
+    options = {
+        "max_leaf_nodes": max_leaves, "min_samples_leaf": min_rows_per_leaf, "random_state": rng.randint(2**31 - 1)
+    }  # fmt: skip
+    if max_leaves < 2:
+        return []
+    deadline = None if max_time is None else perf_counter() + max_time
+    if growth == "boosted":
+        trees = _boosted(X, y, n_trees, sample_weight, regression, options, deadline)
+    else:
+        trees = _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline)
+    return [tree for tree in trees if tree.tree_.node_count > 1]
+
+
+def _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline):
+    from sklearn import ensemble, tree  # here: they take a while to import
+
+    if n_trees == 1 and growth == "forest":
+        single = (tree.DecisionTreeRegressor if regression else tree.DecisionTreeClassifier)(**options)
+        return [single.fit(X, y, sample_weight=sample_weight)]
+    if growth == "extra":
+        kind = ensemble.ExtraTreesRegressor if regression else ensemble.ExtraTreesClassifier
+    else:
+        kind = ensemble.RandomForestRegressor if regression else ensemble.RandomForestClassifier
+    forest = kind(n_trees, n_jobs=n_jobs, **options)
+    if regression or growth == "extra":
+        forest.set_params(max_features=SHARE_OF_COLUMNS[growth])
+    return _grown(forest, "n_estimators", n_trees, deadline, X, y, sample_weight).estimators_
+
+
+def _grown(model, size, whole, deadline, X, y, sample_weight):
+    """The fitted model; if there is a deadline, its size grows by steps until then, with the same trees."""
+    if deadline is None:
+        return model.fit(X, y, sample_weight=sample_weight)
+    model.set_params(warm_start=True)
+    for reached in [*range(STEP, whole, STEP), whole]:
+        model.set_params(**{size: reached}).fit(X, y, sample_weight=sample_weight)
+        if perf_counter() > deadline:
+            break
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """The nodes of a boosted tree under scikit-learn's names for those of other trees."""
+
+    children_left: np.ndarray
+    children_right: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+
+    @property
+    def node_count(self) -> int:
+        return len(self.feature)
+
+
+@dataclass(frozen=True, eq=False)
+class _BoostedTree:
+    tree_: _Nodes
+
+
+def _boosted(X, y, n_trees, sample_weight, regression, options, deadline):
+    from sklearn import ensemble
+
+    if sparse.issparse(X):
+        X = X.toarray()
+    targets = list(y.T) if regression and y.ndim > 1 else [y]
+    at_once = len(targets) if regression else _trees_per_round(np.unique(y).size)
+    rounds = max(1, n_trees // at_once)
+    kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
+    options |= {"learning_rate": min(LARGEST_RATE, TOTAL_RATE / rounds), "max_features": SHARE_OF_COLUMNS["boosted"]}
+    found = []
+    # Its sums over threads are added in an order that depends on their number, and trees would with them.
+    with threadpool_limits(1, user_api="openmp"):
+        for target in targets:
+            model = kind(max_iter=rounds, early_stopping=False, **options)
+            model = _grown(model, "max_iter", rounds, deadline, X, target, sample_weight)
+            # Not public, but what converters of scikit-learn's models read too.
+            found += [_BoostedTree(_nodes_of(one.nodes)) for together in model._predictors for one in together]
+    return found
+
+
+def _trees_per_round(n_classes) -> int:
+    return 1 if n_classes <= 2 else n_classes
+
+
+def _nodes_of(nodes) -> _Nodes:
+    is_leaf = nodes["is_leaf"].astype(bool)
+    left, right = (np.where(is_leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+    return _Nodes(left, right, nodes["feature_idx"].astype(np.int64), nodes["num_threshold"])
