@@ -48,6 +48,15 @@ CHOICES = [
     *(TreeSVC(32, tiles="constant", C=C, random_state=0) for C in COSTS[1:3]),
     *(TreeSVC(100, max_leaves=128, tiles="constant", min_rows_per_leaf=5, C=C, random_state=0) for C in COSTS[1:3]),
 ]
+# Nothing but leaves: the global tile, whose penalty is so strong, stays zero.
+ONLY_LEAVES = {"tiles": "constant", "pieces": None, "global_reg": 1e24, "random_state": 0}
+CHOICES += [
+    *(
+        TreeSVC(64, max_leaves=1000, min_rows_per_leaf=1, C=0.3, growth=way, **ONLY_LEAVES)
+        for way in ("forest", "extra")
+    ),
+    TreeSVC(50, max_leaves=64, min_rows_per_leaf=5, C=0.1, growth="boosted", **ONLY_LEAVES),
+]
 # Seconds of a fit on the wall; what takes longer counts as last.
 LIMIT = 900
 
@@ -63,7 +72,7 @@ def chosen(candidates, X, y, n_folds, largest=20_000):
 
 
 def settings_of(model):
-    return {key: model.get_params()[key] for key in ("n_trees", "max_leaves", "tiles", "C")}
+    return {key: model.get_params()[key] for key in ("n_trees", "max_leaves", "tiles", "growth", "C")}
 
 
 def peers(quick):

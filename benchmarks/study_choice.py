@@ -94,6 +94,9 @@ def rules(search, pool):
         yield f"up to 8 within {margin:.0%} of the least loss", near
         yield f"greedy and up to 8 within {margin:.0%} of the least loss", 0.5 * (found + near)
     yield "greedy and 5 of least loss", 0.5 * (found + equal(pool, 5))
+    both = 0.5 * (found + equal(pool, 5))
+    for errors in (1.0, 2.0, 3.0):
+        yield f"greedy and 5 of least loss, unless {errors:g} errors behind", unless_behind(judge, pool, both, errors)
     yield "greedy and 8 of least loss", 0.5 * (found + equal(pool, 8))
 
 

@@ -69,8 +69,8 @@ SETTINGS = {
         {"n_experts": 4, "max_iter": 5, "calibration": "posterior"},
         {"n_experts": 4, "max_iter": 5, "pieces": 4},
     ],
-    "MosaicClassifier": [{"time_budget": None, "families": ("linear",)}],
-    "MosaicRegressor": [{"time_budget": None, "families": ("linear",)}],
+    "MosaicClassifier": [{"time_budget": None, "families": ("linear",), "validation_fraction": 0.5}],
+    "MosaicRegressor": [{"time_budget": None, "families": ("linear",), "validation_fraction": 0.5}],
     "HierarchicalMixtureSVC": [
         {"branching": (2, 2), "max_iter": 5},
         {"branching": (2, 2), "max_iter": 5, "pieces": 4},

@@ -1,5 +1,7 @@
 """Input that estimators used to take without a word: duplicate entries, huge numbers, rows far from the origin."""
 
+from time import process_time
+
 import numpy as np
 import pytest
 from everything import CLASSIFIERS, ESTIMATORS, REGRESSORS
@@ -27,8 +29,18 @@ pytestmark = pytest.mark.usefixtures("short_search")
 SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_tags.sparse]
 # Small and short, where the defaults would take long.
 QUICK = {
-    "MosaicClassifier": {"time_budget": None, "max_tiles": 2, "families": ("linear", "local")},
-    "MosaicRegressor": {"time_budget": None, "max_tiles": 2, "families": ("linear", "local")},
+    "MosaicClassifier": {
+        "time_budget": None,
+        "max_tiles": 2,
+        "families": ("linear", "local"),
+        "validation_fraction": 0.5,
+    },
+    "MosaicRegressor": {
+        "time_budget": None,
+        "max_tiles": 2,
+        "families": ("linear", "local"),
+        "validation_fraction": 0.5,
+    },
     "LearnedGateSVC": {"max_iter": 2, "n_tiles": 4},
     "MixtureSVC": {"max_iter": 2},
     "HierarchicalMixtureSVC": {"max_iter": 2},
@@ -210,3 +222,11 @@ def test_covariances_are_decomposed_on_one_thread(monkeypatch):
     with threadpool_limits(2):
         MultiTaskMixtureSVC(3, max_iter=2, covariance_floor=1e-2, random_state=0).fit(X, y)
     assert threads == {1}
+
+
+def test_covariances_of_more_features_than_rows_take_seconds():
+    """20 rows of 300 features took half a minute."""
+    wide = np.random.default_rng(0).normal(size=(20, 300))
+    started = process_time()
+    MultiTaskMixtureSVC(4, random_state=0).fit(wide, np.arange(20) % 2)
+    assert process_time() - started < 10

@@ -26,8 +26,18 @@ LIMITS = {
     "MultiTaskMixtureSVC": {"max_iter": 4, "inner_max_iter": 30},
     "LearnedGateSVC": {"max_iter": 3},
     "LearnedGateSVR": {"max_iter": 3},
-    "MosaicClassifier": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
-    "MosaicRegressor": {"time_budget": None, "max_tiles": 4, "families": ("linear", "local")},
+    "MosaicClassifier": {
+        "time_budget": None,
+        "max_tiles": 4,
+        "families": ("linear", "local"),
+        "validation_fraction": 0.5,
+    },
+    "MosaicRegressor": {
+        "time_budget": None,
+        "max_tiles": 4,
+        "families": ("linear", "local"),
+        "validation_fraction": 0.5,
+    },
     # With the search for its parts, a fit takes seconds.
     "FusedSVC": {"svm": SVC(gamma=0.1), "mixture": svmosaic.GaussianMixtureClassifier(2, max_iter=20), "weight": 0.5},
 }

@@ -14,6 +14,25 @@ from svmosaic.solvers import SOLVERS
 
 # How often weights and groups are fitted in turn where cells form groups: a few rounds settle the groups.
 GROUP_ROUNDS = 5
+# For the docstrings of classifiers and regressors.
+SOLVER = """solver : {"auto", "dual", "newton", "sgd"}, default="auto"
+        "dual": coordinate descent. "newton": second order, best if rows far outnumber features and the only one to
+        converge on badly scaled data. "auto" chooses by cost. "sgd": averaged stochastic gradient descent, which has no
+        certificate: `dual_gap_` is nan.
+    """
+CELLS = """max_iter : int, default=1000
+        Largest number of epochs (dual) or steps (newton).
+    clusterer : None, estimator or array of shape (n, n_features), default=None
+        None: k-means. A fitted clusterer: its `cluster_centers_`. Another: a clone of it is fitted, and its
+        `cluster_centers_` or the means of its `labels_` are the centers. An array: these centers.
+    rows_per_cluster : int or None, default=256
+        k-means looks at a sample of this many rows per cell; None for all rows.
+    kmeans_iter : int, default=10
+        Lloyd steps of k-means.
+    """
+PIECES = """pieces : int, sequence of arrays or None, default=None
+        A curve per feature and cell instead of a slope, as in `LinearSVC`; the cells stay as they are without it.
+    """
 
 
 class CellsMixin:

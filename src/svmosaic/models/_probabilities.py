@@ -9,7 +9,7 @@ from svmosaic.heads import head_of, in_columns
 CALIBRATION_PARAMETER = """calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
         gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers per class.
-        "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
+        "isotonic": a step function per class, for large sets. With any, `predict` is the most probable class. None: no
         `predict_proba`.
     """
 

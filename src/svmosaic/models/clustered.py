@@ -1,6 +1,6 @@
 """Clustered SVM (Gu and Han, AISTATS 2013), and its baseline of independent cells."""
 
-from svmosaic.models._cells import GROUP_ROUNDS, ClusteredCells, KMeansCells
+from svmosaic.models._cells import CELLS, GROUP_ROUNDS, PIECES, SOLVER, ClusteredCells, KMeansCells
 from svmosaic.models._composed import ComposedClassifier
 from svmosaic.models._probabilities import CALIBRATION_PARAMETER
 
@@ -10,28 +10,15 @@ _PARAMETERS = """n_clusters : int, default=8
         Weight of the losses.
     """
 
-_SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"auto", "dual", "newton", "sgd"}, default="auto"
-        "dual": coordinate descent. "newton": second order, best where rows far outnumber features and the only one to
-        converge on badly scaled data. "auto" chooses by cost. "sgd": averaged stochastic gradient descent, which has no
-        certificate: `dual_gap_` is nan.
-    tol : float, default=1e-4
+_SHARED_PARAMETERS = f"""loss : {{"hinge", "squared_hinge"}}, default="hinge"
+    {SOLVER}tol : float, default=1e-4
         Stop when the duality gap is below `tol` times the objective at zero, C times the sum of sample weights.
-    max_iter : int, default=1000
-        Largest number of epochs (dual) or steps (newton).
-    clusterer : None, estimator or array of shape (n, n_features), default=None
-        None: k-means. A fitted clusterer: its `cluster_centers_`. Another: a clone of it is fitted, and its
-        `cluster_centers_` or the means of its `labels_` are the centers. An array: these centers.
-    rows_per_cluster : int or None, default=256
-        k-means looks at a sample of this many rows per cell; None for all rows.
-    kmeans_iter : int, default=10
-        Lloyd steps of k-means.
-    fit_intercept : bool, default=True
+    {CELLS}fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
         The constant appended to each row for the bias, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
-    @CALIBRATION@n_jobs : int or None, default=None
+    {CALIBRATION_PARAMETER}n_jobs : int or None, default=None
         Threads, over classes and cells. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         For k-means and the order of the coordinates.
@@ -39,11 +26,9 @@ _SHARED_PARAMETERS = """loss : {"hinge", "squared_hinge"}, default="hinge"
         1 prints the objective, the gap and the live tiles (those whose weights are not all zero) of each output, on the
         way and at the end.
     max_time : float or None, default=None
-        Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
+        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap. Outputs
         (and independent tiles) share the time that is left when they start; k-means is not cut short.
-    pieces : int, sequence of arrays or None, default=None
-        A curve per feature and cell instead of a slope, as in `LinearSVC`; the cells stay as they are without it.
-    """.replace("@CALIBRATION@", CALIBRATION_PARAMETER)
+    {PIECES}"""
 
 
 class KMeansSVC(KMeansCells, ComposedClassifier):
@@ -142,7 +127,7 @@ class KMeansSVC(KMeansCells, ComposedClassifier):
 
 
 class ClusteredSVC(ClusteredCells, ComposedClassifier):
-    __doc__ = rf"""Clustered SVM: one linear SVM a k-means cell, all pulled towards a global one.
+    __doc__ = rf"""Clustered SVM: one linear SVM per k-means cell, all pulled towards a global one.
 
     Minimizes over the global vector w and the cells' vectors (biases included)
 

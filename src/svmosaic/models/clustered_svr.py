@@ -1,26 +1,11 @@
 """Regression in k-means cells: independent cells, and cells pulled towards a global tile."""
 
 from svmosaic.models import _values
-from svmosaic.models._cells import GROUP_ROUNDS, ClusteredCells, KMeansCells
+from svmosaic.models._cells import CELLS, GROUP_ROUNDS, PIECES, SOLVER, ClusteredCells, KMeansCells
 from svmosaic.models._composed import ComposedRegressor
 
 _LOSS = _values.loss_parameters("epsilon_insensitive")
-_SHARED = f"""{_LOSS}solver : {{"auto", "dual", "newton", "sgd"}}, default="auto"
-        "dual": coordinate descent. "newton": second order, best if rows far outnumber features and the only one to
-        converge on badly scaled data. "auto" chooses by cost. "sgd": averaged stochastic gradient descent, which has no
-        certificate: `dual_gap_` is nan.
-    {_values.TOL.replace("@TOL@", "1e-4")}max_iter : int, default=1000
-        Largest number of epochs (dual) or steps (newton).
-    clusterer : None, estimator or array of shape (n, n_features), default=None
-        None: k-means. A fitted clusterer: its `cluster_centers_`. Another: a clone of it is fitted, and its
-        `cluster_centers_` or the means of its `labels_` are the centers. An array: these centers.
-    rows_per_cluster : int or None, default=256
-        k-means looks at a sample of this many rows per cell; None for all rows.
-    kmeans_iter : int, default=10
-        Lloyd steps of k-means.
-    {_values.INTERCEPT}{_values.COMMON}pieces : int, sequence of arrays or None, default=None
-        A curve per feature and cell instead of a slope, as in `LinearSVC`; the cells stay as they are without it.
-    """
+_SHARED = f"""{_LOSS}{SOLVER}{_values.TOL.replace("@TOL@", "1e-4")}{CELLS}{_values.INTERCEPT}{_values.COMMON}{PIECES}"""
 _ATTRIBUTES = f"""cluster_centers_ : ndarray of shape (n_cells, n_features)
     coef_ : ndarray of shape (n_cells, n_targets, n_features)
         In units of y.

@@ -57,7 +57,7 @@ class LinearSVC(_SingleTile, ComposedClassifier):
     calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
         gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers per class.
-        "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
+        "isotonic": a step function per class, for large sets. With any, `predict` is the most probable class. None: no
         `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over classes or, for two classes, inside the second-order solver. The result does not depend on it.
@@ -67,7 +67,7 @@ class LinearSVC(_SingleTile, ComposedClassifier):
         1 prints the objective, the gap and the live tiles (those whose weights are not all zero) of each output, on the
         way and at the end.
     max_time : float or None, default=None
-        Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
+        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap. Outputs
         (and independent tiles) share the time that is left when they start; k-means is not cut short.
     pieces : int, sequence of arrays or None, default=None
         Gives each feature a piecewise-linear curve instead of a slope. An integer is the largest number of knots per

@@ -13,7 +13,7 @@ from svmosaic.models._probabilities import CALIBRATION_PARAMETER
 
 
 class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
-    __doc__ = rf"""Linear SVM on local coordinates: a constant an anchor, blended by the codes.
+    __doc__ = rf"""Linear SVM on local coordinates: a constant per anchor, blended by the codes.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
 
@@ -64,7 +64,7 @@ class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
         1 prints the objective, the gap and the live tiles (those whose weights are not all zero) of each output, on the
         way and at the end.
     max_time : float or None, default=None
-        Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
+        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap. Outputs
         (and independent tiles) share the time that is left when they start; k-means is not cut short.
 
     Attributes

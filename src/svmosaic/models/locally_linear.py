@@ -32,7 +32,7 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
     n_anchors : int, default=100
         Number of anchors, and so of tiles.
     n_neighbors : int, default=16
-        Anchors that share a row. The default is the paper's; 16 often lowers the error, at twice the cost of solving.
+        Anchors that share a row. The paper has 8: half the cost of solving, but less accurate on average.
         The cost of prediction is proportional to `n_anchors` + `n_neighbors` x classes.
     coding : {"softmax", "inverse", "llc", "lle", "soft"}, default="softmax"
         How the nearest anchors share a row. "softmax": exp(-code_scale d^2). "inverse": 1 / d, the paper's choice.
@@ -78,7 +78,7 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
     calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
         gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers per class.
-        "isotonic": a step function a class, for large sets. With any, `predict` is the most probable class. None: no
+        "isotonic": a step function per class, for large sets. With any, `predict` is the most probable class. None: no
         `predict_proba`.
     n_jobs : int or None, default=None
         Threads, over classes in `fit` and over rows in coding and prediction. The result does not depend on it.
@@ -88,7 +88,7 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
         1 prints the objective, the gap and the live tiles (those whose weights are not all zero) of each output, on the
         way and at the end.
     max_time : float or None, default=None
-        Seconds after which the solver stops with the best weights so far, and a warning that tells their gap. Outputs
+        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap. Outputs
         (and independent tiles) share the time that is left when they start; k-means is not cut short.
     penalize_intercept : bool, default=True
         False leaves the biases out of the penalty, as the paper does; stochastic descent only. The steps of the biases
