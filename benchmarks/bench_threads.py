@@ -8,7 +8,7 @@ achieves in multiply-adds and bytes a second beside what the machine gives to a 
 Results are written after each configuration. What does not end within `--limit` seconds is noted as such, and once
 `--budget` seconds have gone by nothing more is started.
 
-    python benchmarks/bench_threads.py [--threads 1,4,16] [--rows 200000] [--out FILE] [--quick]
+    python benchmarks/bench_threads.py [--threads 1,4,16] [--rows 200000] [--fits-of MODEL ...] [--out FILE] [--quick]
 """
 
 import argparse
@@ -62,10 +62,13 @@ def main():
     parser.add_argument("--limit", type=float, default=90.0, help="seconds for one fit (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=480.0, help="seconds for all (default: %(default)s)")
     parser.add_argument("--out", help="a JSON file for the results, instead of benchmarks/results/threads.json")
+    parser.add_argument(
+        "--fits-of", nargs="+", metavar="MODEL", help="only fits, of these models, such as LearnedGateSVC LightGBM"
+    )
     parser.add_argument("--quick", action="store_true", help="small made-up data, some seconds; nothing is written")
     options = parser.parse_args()
     bench = Bench(options)
-    for part in (bench.predictions, bench.roofline, bench.fits):
+    for part in (bench.fits,) if options.fits_of else (bench.predictions, bench.roofline, bench.fits):
         part()
 
 
@@ -102,6 +105,8 @@ class Bench:
     def fits(self):
         """Seconds, memory, accuracy and a digest of each fit; the digests of an estimator must agree."""
         for name, estimator, most_rows in estimators(self.scale):
+            if not self.is_asked_for(name):
+                continue
             X, y = self.X[:most_rows], self.y[:most_rows]
             for n_threads in self.in_order:
                 if not self.is_over:
@@ -109,7 +114,7 @@ class Bench:
                     self.add("fits", {"model": name, "threads": n_threads, "rows": len(X), **self.fit(estimator, X, y)})
         for n_threads in self.in_order[:2]:
             booster = lightgbm(n_threads, 5 if self.quick else 100)
-            if booster is not None and not self.is_over:
+            if booster is not None and self.is_asked_for("LightGBM") and not self.is_over:
                 record = self.fit(booster, self.X, self.y)
                 self.add(
                     "fits",
@@ -120,6 +125,9 @@ class Bench:
                     [[r["model"], str(r["threads"]), str(r["seconds"])] for r in self.records["fits"]])  # fmt: skip
         if different:
             raise SystemExit(f"other bits with other numbers of threads: {different}")
+
+    def is_asked_for(self, name):
+        return not self.options.fits_of or name.split(",")[0] in self.options.fits_of
 
     def digests(self, name):
         return {r["digest"] for r in self.records["fits"] if r["model"] == name and r["digest"] is not None}

@@ -16,7 +16,9 @@ LearnerLoss loss_of(const std::string& name) {
   if (name == "log_loss") return LearnerLoss::log_loss;
   if (name == "squared_error") return LearnerLoss::squared_error;
   if (name == "epsilon_insensitive") return LearnerLoss::epsilon_insensitive;
+  if (name == "squared_epsilon_insensitive") return LearnerLoss::squared_epsilon_insensitive;
   if (name == "quantile") return LearnerLoss::quantile;
+  if (name == "expectile") return LearnerLoss::expectile;
   throw std::invalid_argument("unknown loss: " + name);
 }
 

@@ -2,6 +2,7 @@
 #include "bind.hpp"
 #include "inverses.hpp"
 #include "newton.hpp"
+#include "products.hpp"
 
 namespace svmosaic {
 namespace {
@@ -104,6 +105,21 @@ void bind_newton(nb::module_& m) {
       },
       nb::arg("rows"), nb::arg("design"), nb::arg("members"), nb::arg("offsets"), nb::arg("weight"), nb::arg("out").noconvert(),
       nb::arg("n_threads") = 1, "out[k] = sum of weight_r (x_r, bias)(x_r, bias)^T over the members of tile k.");
+
+  m.def(
+      "curved_product",
+      [](const RowsHandle& rows, const DesignHandle& d, Vector<const double> curvature, Matrix<const double> vector,
+         Matrix<double> out, int n_threads) {
+        require_length(curvature.shape(0), d.design.n_rows, "curvature must have one entry per row");
+        check_weights(rows, d, vector);
+        check_weights(rows, d, out);
+        nb::gil_scoped_release release;
+        rows.visit([&](const auto& x) {
+          curved_product(x, d.design, curvature.data(), vector.data(), out.data(), n_threads);
+        });
+      },
+      nb::arg("rows"), nb::arg("design"), nb::arg("curvature"), nb::arg("vector"), nb::arg("out").noconvert(),
+      nb::arg("n_threads") = 1, "out = sum_r curvature_r f_r(vector) (coef_r (x) x_r) in float64.");
 
   m.def(
       "tile_inverses",

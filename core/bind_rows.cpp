@@ -3,6 +3,7 @@
 
 #include "bind.hpp"
 #include "passes.hpp"
+#include "seeding.hpp"
 
 namespace svmosaic {
 namespace {
@@ -102,6 +103,23 @@ void bind_rows(nb::module_& m) {
       },
       nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weight"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
       "out = sum_r weight_r y_r (coef_r (x) x_r) in float64.");
+
+  m.def(
+      "seed_centers",
+      [](const RowsHandle& rows, Vector<const double> weight, Matrix<const double> uniform, Vector<int32_t> chosen,
+         int n_threads) {
+        const int64_t n_centers = chosen.shape(0), n_trials = uniform.shape(1);
+        require_length(weight.shape(0), rows.n_rows(), "weight must have one entry per row");
+        require(n_centers >= 1 && n_trials >= 1, "a center and a trial are needed at least");
+        require_length(uniform.shape(0), n_centers - 1, "uniform must have one line per center but the first");
+        require(chosen.data()[0] >= 0 && chosen.data()[0] < rows.n_rows(), "chosen[0] names a row that is not there");
+        nb::gil_scoped_release release;
+        rows.visit_plain([&](const auto& x) {
+          seed_centers(x, weight.data(), uniform.data(), n_trials, n_centers, chosen.data(), n_threads);
+        });
+      },
+      nb::arg("rows"), nb::arg("weight"), nb::arg("uniform"), nb::arg("chosen").noconvert(), nb::arg("n_threads") = 1,
+      "k-means++: fills chosen[1:] with rows, each the best of some drawn by weight times squared distance.");
 
   m.def(
       "squared_norms",

@@ -124,8 +124,11 @@ struct Batch {
   }
 };
 
-// Rows of a task: whole groups of the rows that a product takes at a time.
-constexpr int64_t kRowsPerTask = 6 * kRowsAtOnce;
+// Rows of a task: whole groups of the rows that a product takes at a time, and so few that the usual batches of some
+// hundred rows feed all threads.
+constexpr int64_t kRowsPerTask = 2 * kRowsAtOnce;
+// Components whose projections are learned by one task.
+constexpr int64_t kComponentsPerTask = 2;
 
 struct StepSizes {
   double rate, correction1, correction2, clock, inverse_n;
@@ -333,9 +336,11 @@ double learn_batches(const Learner<T>& model, Gates& gates, const Rows& x, const
   Panels<T> projection;
   if (s.projected)
     projection = Panels<T>::pack(model.projection.value, s.n_coordinates(), s.n_features, s.n_features + 1);
-  const int64_t projection_pieces = s.projected && learn_gate ? (s.n_coordinates() + 3) / 4 : 0;
+  const int64_t projection_pieces =
+      s.projected && learn_gate ? (s.n_coordinates() + kComponentsPerTask - 1) / kComponentsPerTask : 0;
   // Tiles of a gate are often much more in demand than others, so that many pieces share the work out better.
-  const int64_t tile_pieces = std::min<int64_t>(s.n_tiles(), 128), gate_pieces = learn_gate ? std::min<int64_t>(s.n_tiles(), 16) : 0;
+  const int64_t tile_pieces = std::min<int64_t>(s.n_tiles(), 128);
+  const int64_t gate_pieces = learn_gate ? std::min<int64_t>(s.n_tiles(), 32) : 0;
   for (int64_t from = 0; from < n_rows; from += batch_size, ++rates) {
     const int64_t n = std::min(batch_size, n_rows - from), row_pieces = std::max<int64_t>(1, n / kRowsPerTask);
     batch.take(s, order + from, n);
@@ -351,14 +356,15 @@ double learn_batches(const Learner<T>& model, Gates& gates, const Rows& x, const
     });
     const StepSizes step{*rates, 1 - std::pow(o.beta1, model.clock[0]), 1 - std::pow(o.beta2, model.clock[0]),
                          model.clock[1], 1.0 / n};
-    // No part needs what another part's step changes.
-    team.run(1 + projection_pieces, [&](int64_t t) {
-      if (t == 0) return batch.pairs.sort(batch.tile, s.n_tiles());
-      update_projection(model, x, batch, step, projection, Piece(s.n_coordinates(), projection_pieces, t - 1));
-    });
-    team.run(gate_pieces + tile_pieces, [&](int64_t t) {
-      if (t < gate_pieces) return update_gates(model, gates, batch, step, Piece(s.n_tiles(), gate_pieces, t));
-      update_tiles(model, x, dropped, batch, step, Piece(s.n_tiles(), tile_pieces, t - gate_pieces));
+    // On this thread: it takes less time than waiting for others.
+    batch.pairs.sort(batch.tile, s.n_tiles());
+    // No part needs what another part's step changes. The longest tasks come first.
+    team.run(projection_pieces + tile_pieces + gate_pieces, [&](int64_t t) {
+      if (t < projection_pieces)
+        return update_projection(model, x, batch, step, projection, Piece(s.n_coordinates(), projection_pieces, t));
+      if ((t -= projection_pieces) < tile_pieces)
+        return update_tiles(model, x, dropped, batch, step, Piece(s.n_tiles(), tile_pieces, t));
+      update_gates(model, gates, batch, step, Piece(s.n_tiles(), gate_pieces, t - tile_pieces));
     });
     if (learn_gate) gates.finish(model, step);
     for (int64_t r = 0; r < n; ++r) loss += batch.losses[r];

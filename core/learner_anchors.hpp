@@ -16,14 +16,15 @@ namespace svmosaic {
 template <class T>
 inline bool any_reaches(const T* value, const T* less, int64_t n, T bound) {
 #if defined(__GNUC__)
-  constexpr int w = kLanes<T>;
-  Lanes<T> most = load<T>(value) - load<T>(less);
+  using Vector = ShortLanes<T>;
+  constexpr int w = sizeof(Vector) / sizeof(T);
+  Vector most = load_vector<Vector>(value) - load_vector<Vector>(less);
   for (int64_t j = w; j < n; j += w) {
-    const Lanes<T> here = load<T>(value + j) - load<T>(less + j);
+    const Vector here = load_vector<Vector>(value + j) - load_vector<Vector>(less + j);
     most = here > most ? here : most;
   }
   const auto reached = most >= bound;
-  int64_t words[8], any = 0;
+  int64_t words[4], any = 0;
   std::memcpy(words, &reached, sizeof(words));
   for (int64_t word : words) any |= word;
   return any != 0;
@@ -38,11 +39,12 @@ inline bool any_reaches(const T* value, const T* less, int64_t n, T bound) {
 template <class T>
 inline T bound_of_largest(const T* value, const T* less, int64_t n, int64_t width) {
 #if defined(__GNUC__)
-  constexpr int w = kLanes<T>;
+  using Vector = ShortLanes<T>;
+  constexpr int w = sizeof(Vector) / sizeof(T);
   if (width <= w && n >= 2 * w) {
-    Lanes<T> most = load<T>(value) - load<T>(less);
+    Vector most = load_vector<Vector>(value) - load_vector<Vector>(less);
     for (int64_t j = w; j < n; j += w) {
-      const Lanes<T> here = load<T>(value + j) - load<T>(less + j);
+      const Vector here = load_vector<Vector>(value + j) - load_vector<Vector>(less + j);
       most = here > most ? here : most;
     }
     T maxima[w];

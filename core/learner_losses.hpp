@@ -3,8 +3,9 @@
 //   squared_hinge        sum_c max(0, 1 - y_c f_c)^2,  y_c = +1 for the row's class, else -1
 //   log_loss             -log softmax(f)_label; of one output log(1 + exp(-y f))
 //   squared_error        sum_c (f_c - t_c)^2
-//   epsilon_insensitive  sum_c max(0, |f_c - t_c| - epsilon_c)
+//   epsilon_insensitive  sum_c max(0, |f_c - t_c| - epsilon_c), and squared_epsilon_insensitive its squares
 //   quantile             sum_c max(q_c (t_c - f_c), (q_c - 1) (t_c - f_c))
+//   expectile            sum_c q_c max(0, t_c - f_c)^2 + (1 - q_c) max(0, f_c - t_c)^2
 //
 // All but the log-loss are sums over rows of the family in loss.hpp. A target is the index of the class, or one number per
 // output.
@@ -18,7 +19,15 @@
 
 namespace svmosaic {
 
-enum class LearnerLoss { squared_hinge, log_loss, squared_error, epsilon_insensitive, quantile };
+enum class LearnerLoss {
+  squared_hinge,
+  log_loss,
+  squared_error,
+  epsilon_insensitive,
+  squared_epsilon_insensitive,
+  quantile,
+  expectile
+};
 
 inline bool is_regression(LearnerLoss loss) { return loss != LearnerLoss::squared_hinge && loss != LearnerLoss::log_loss; }
 
@@ -53,11 +62,11 @@ inline double loss_and_slopes(LearnerLoss loss, const double* parameter, const T
   for (int64_t c = 0; c < n_outputs; ++c) {
     double slope;
     if (is_regression(loss)) {
-      const bool quantile = loss == LearnerLoss::quantile;
-      const int power = loss == LearnerLoss::squared_error ? 2 : 1;
-      const double epsilon = loss == LearnerLoss::epsilon_insensitive ? parameter[c] : 0;
-      const Paid above = paid(power, target[c] - epsilon, f[c], quantile ? parameter[c] : 1),
-                 below = paid(power, -target[c] - epsilon, -f[c], quantile ? 1 - parameter[c] : 1);
+      const bool tilted = loss == LearnerLoss::quantile || loss == LearnerLoss::expectile;
+      const int power = loss == LearnerLoss::quantile || loss == LearnerLoss::epsilon_insensitive ? 1 : 2;
+      const double epsilon = tilted || loss == LearnerLoss::squared_error ? 0 : parameter[c];
+      const Paid above = paid(power, target[c] - epsilon, f[c], tilted ? parameter[c] : 1),
+                 below = paid(power, -target[c] - epsilon, -f[c], tilted ? 1 - parameter[c] : 1);
       total += weight * (above.value + below.value);
       slope = above.slope - below.slope;
     } else {

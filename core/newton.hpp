@@ -189,34 +189,51 @@ constexpr int kTileRows = 8, kTileColumns = 16;
 
 inline int64_t padded(int64_t n) { return (n + kTileColumns - 1) / kTileColumns * kTileColumns; }
 
-inline SVMOSAIC_CLONES void rank_update(const double* panel, int64_t n_rows, int64_t stride, double* s) {
-  for (int64_t j = 0; j < stride; j += kTileColumns) {
-    for (int64_t i = j; i < stride; i += kTileRows) {
 #if defined(__GNUC__)
-      Lanes<double> sum[kTileRows][2] = {};
+// By tiles of kRows x kVectors vectors, whose sums stay in registers.
+template <class Vector, int kRows, int kVectors>
+inline void rank_update_by(const double* panel, int64_t n_rows, int64_t stride, double* s) {
+  constexpr int w = sizeof(Vector) / sizeof(double);
+  for (int64_t j = 0; j < stride; j += kVectors * w) {
+    // What lies above the diagonal of a tile of kTileColumns columns is not needed.
+    for (int64_t i = j / kTileColumns * kTileColumns; i < stride; i += kRows) {
+      Vector sum[kRows][kVectors] = {};
       for (int64_t r = 0; r < n_rows; ++r) {
         const double* row = panel + r * stride;
-        const Lanes<double> left = load<double>(row + j), right = load<double>(row + j + 8);
+        Vector right[kVectors];
+#pragma GCC unroll 2
+        for (int c = 0; c < kVectors; ++c) right[c] = load_vector<Vector>(row + j + c * w);
 #pragma GCC unroll 8
-        for (int t = 0; t < kTileRows; ++t) {
-          sum[t][0] += row[i + t] * left;
-          sum[t][1] += row[i + t] * right;
+        for (int t = 0; t < kRows; ++t)
+#pragma GCC unroll 2
+          for (int c = 0; c < kVectors; ++c) sum[t][c] += row[i + t] * right[c];
+      }
+      for (int t = 0; t < kRows; ++t)
+        for (int c = 0; c < kVectors; ++c) {
+          double* out = s + (i + t) * stride + j + c * w;
+          store_vector(out, load_vector<Vector>(out) + sum[t][c]);
         }
-      }
-      for (int t = 0; t < kTileRows; ++t) {
-        double* out = s + (i + t) * stride + j;
-        store<double>(out, load<double>(out) + sum[t][0]);
-        store<double>(out + 8, load<double>(out + 8) + sum[t][1]);
-      }
-#else
-      for (int t = 0; t < kTileRows; ++t)
-        for (int64_t r = 0; r < n_rows; ++r)
-          for (int w = 0; w < kTileColumns; ++w)
-            s[(i + t) * stride + j + w] += panel[r * stride + i + t] * panel[r * stride + j + w];
-#endif
     }
   }
 }
+
+inline SVMOSAIC_CLONES void rank_update_long(const double* panel, int64_t n_rows, int64_t stride, double* s) {
+  rank_update_by<Lanes<double>, kTileRows, 2>(panel, n_rows, stride, s);
+}
+inline SVMOSAIC_CLONES void rank_update_short(const double* panel, int64_t n_rows, int64_t stride, double* s) {
+  rank_update_by<ShortLanes<double>, kTileRows / 2, 2>(panel, n_rows, stride, s);
+}
+
+inline void rank_update(const double* panel, int64_t n_rows, int64_t stride, double* s) {
+  has_long_registers() ? rank_update_long(panel, n_rows, stride, s) : rank_update_short(panel, n_rows, stride, s);
+}
+#else
+inline void rank_update(const double* panel, int64_t n_rows, int64_t stride, double* s) {
+  for (int64_t i = 0; i < stride; ++i)
+    for (int64_t r = 0; r < n_rows; ++r)
+      for (int64_t j = 0; j <= i; ++j) s[i * stride + j] += panel[r * stride + i] * panel[r * stride + j];
+}
+#endif
 
 // S += weight (x_i, bias)(x_i, bias)^T, lower triangle, from the features of row i that are not zero; false, and nothing
 // done, if there are too many of them for that to be cheaper than a dense product.

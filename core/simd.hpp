@@ -57,7 +57,42 @@ template <class A>
 inline void store(A* p, const Lanes<A>& lanes) {
   std::memcpy(p, &lanes, sizeof(lanes));
 }
+
+// Vectors as long as the registers of AVX2. Of products of longer ones with a single number the compiler makes code that
+// is tens of times slower if registers are shorter, so the hottest loops exist for both lengths.
+template <class T>
+struct ShortLanesOf {
+  typedef T type __attribute__((vector_size(32)));
+};
+template <class T>
+using ShortLanes = typename ShortLanesOf<T>::type;
+
+// The same by the type of the vector.
+template <class Vector, class T>
+inline Vector load_vector(const T* p) {
+  Vector lanes;
+  std::memcpy(&lanes, p, sizeof(lanes));
+  return lanes;
+}
+
+template <class Vector, class T>
+inline void store_vector(T* p, const Vector& lanes) {
+  std::memcpy(p, &lanes, sizeof(lanes));
+}
 #endif
+
+// Whether this machine has registers as long as `Lanes`.
+inline bool has_long_registers() {
+#if defined(__AVX512F__)
+  return true;
+#elif defined(__GNUC__) && defined(__x86_64__) && !defined(SVMOSAIC_NO_CLONES)
+  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return has;
+#else
+  return false;
+#endif
+}
 
 // <x, v>, accumulated in the precision of v.
 template <class T, class A>
@@ -84,15 +119,16 @@ inline A dot(const T* x, const A* v, int64_t n) {
   return sum;
 }
 
-// v += scale * x
-template <class T, class A>
-inline void axpy(A scale, const T* x, A* v, int64_t n) {
-  int64_t i = 0;
 #if defined(__GNUC__)
-  constexpr int w = kLanes<A>;
-  for (; i + w <= n; i += w) store<A>(v + i, load<A>(v + i) + scale * load<A>(x + i));
+#define SVMOSAIC_RESTRICT __restrict__
+#else
+#define SVMOSAIC_RESTRICT
 #endif
-  for (; i < n; ++i) v[i] += scale * static_cast<A>(x[i]);
+
+// v += scale * x; they do not overlap. The compiler makes vectors of the plain loop, of the length that suits the machine.
+template <class T, class A>
+inline void axpy(A scale, const T* SVMOSAIC_RESTRICT x, A* SVMOSAIC_RESTRICT v, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) v[i] += scale * static_cast<A>(x[i]);
 }
 
 inline void prefetch(const void* p) {

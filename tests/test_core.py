@@ -12,8 +12,10 @@ import pytest
 import reference
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.cluster import kmeans_plusplus
 
 from svmosaic import _core
+from svmosaic.gates.placement import seed_centers
 
 N, D = 6, 3
 
@@ -299,6 +301,48 @@ def test_inverses_of_tiles(size):
     _core.tile_inverses(matrices, 100.0, inverse)
     assert np.isnan(inverse[1]).all()
     assert np.isfinite(inverse[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("d", [1, 7, 30, 31, 40, 79])
+def test_product_with_the_hessian(d, storage, dtype):
+    """One pass is the margins, times the curvature, accumulated; features fill whole vectors, or not."""
+    rng = np.random.RandomState(0)
+    n, width, n_blocks = 5000, 3, 6
+    X = rng.standard_normal((n, d)).astype(dtype)
+    listed = sparse.csr_array(X)
+    rows = _core.Rows.dense(X, 0.5)
+    if storage == "sparse":
+        rows = _core.Rows.sparse(listed.data, listed.indices.astype(np.int32), listed.indptr.astype(np.int64), d, 0.5)
+    index = rng.randint(n, size=2 * n).astype(np.int32)
+    block = rng.randint(n_blocks, size=(2 * n, width)).astype(np.int32)
+    curvature = np.where(rng.uniform(size=2 * n) < 0.5, 0.0, rng.uniform(size=2 * n))
+    vector, up = rng.standard_normal((n_blocks, d + 1)), np.ones(2 * n, dtype=np.int8)
+    for coef in (None, rng.standard_normal((2 * n, width))):
+        design = _core.Design(rows, block, coef, index, n_blocks)
+        change, wanted = np.empty(2 * n), np.empty((n_blocks, d + 1))
+        _core.margins(rows, design, up, vector, change)
+        _core.accumulate(rows, design, up, curvature * change, wanted)
+        found, again = np.empty((n_blocks, d + 1)), np.empty((n_blocks, d + 1))
+        _core.curved_product(rows, design, curvature, vector, found)
+        assert_allclose(found, wanted, rtol=1e-10, atol=1e-9 * np.abs(wanted).max())
+        _core.curved_product(rows, design, curvature, vector, again, 3)
+        assert_array_equal(again, found)
+    with pytest.raises(ValueError, match="curvature must have one entry per row"):
+        _core.curved_product(rows, design, curvature[1:], vector, found)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_seeds_are_those_of_kmeans_plusplus(storage):
+    """With the draws of scikit-learn, its rows; on any number of threads."""
+    X, weight = np.random.RandomState(0).standard_normal((3000, 12)), np.random.RandomState(1).uniform(size=3000)
+    wanted, _ = kmeans_plusplus(X, 40, sample_weight=weight, random_state=np.random.RandomState(2))
+    for n_jobs in (1, 3):
+        found = seed_centers(storage(X), weight, 40, np.random.RandomState(2), n_jobs)
+        assert_allclose(found, wanted, rtol=1e-12)
+    with pytest.raises(ValueError, match="uniform must have one line per center but the first"):
+        _core.seed_centers(dense_rows(), np.ones(N), np.ones((3, 2)), np.zeros(3, np.int32))
 
 
 def test_active_members_of_many_rows():

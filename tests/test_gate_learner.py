@@ -56,11 +56,12 @@ def reference_loss(learner, f, target):
     label, excess = target[:, 0].astype(int), f - target
     if learner.loss == "squared_error":
         return (excess**2).sum(axis=1)
-    if learner.loss == "epsilon_insensitive":
-        return np.maximum(0, np.abs(excess) - learner.loss_parameter).sum(axis=1)
-    if learner.loss == "quantile":
-        q = np.array(learner.loss_parameter)
-        return np.where(excess < 0, -q * excess, (1 - q) * excess).sum(axis=1)
+    power = 2 if learner.loss in ("squared_epsilon_insensitive", "expectile") else 1
+    if learner.loss.endswith("epsilon_insensitive"):
+        return (np.maximum(0, np.abs(excess) - learner.loss_parameter) ** power).sum(axis=1)
+    if learner.loss in ("quantile", "expectile"):
+        return (np.where(excess < 0, learner.loss_parameter, 1 - np.array(learner.loss_parameter))
+                * np.abs(excess) ** power).sum(axis=1)  # fmt: skip
     if learner.loss == "log_loss":
         logits = np.hstack([np.zeros_like(f), f]) if f.shape[1] == 1 else f
         return logsumexp(logits, axis=1) - logits[np.arange(len(f)), label]

@@ -14,6 +14,7 @@ from svmosaic.learner import devices
 from svmosaic.learner.gate_learner import LOSSES
 from svmosaic.learner.loop import CoreEngine, Plan, mosaic_of
 from svmosaic.learner.stream import StreamEngine
+from svmosaic.losses import REGRESSION_LOSSES
 
 jax = pytest.importorskip("jax")
 from svmosaic.learner import jax_loop  # noqa: E402
@@ -113,7 +114,7 @@ SETTINGS = {"n_tiles": 8, "n_neighbors": 3, "max_iter": 6, "random_state": 0}
 
 @pytest.mark.parametrize(
     "loss",
-    ["squared_error", *(pytest.param(loss, marks=pytest.mark.slow) for loss in ("epsilon_insensitive", "quantile"))],
+    ["squared_error", *(pytest.param(loss, marks=pytest.mark.slow) for loss in REGRESSION_LOSSES)],
 )
 def test_the_regressor_learns_and_predicts_on_a_device(on_device, loss):
     X, _ = make_banana(1000, random_state=0)

@@ -365,11 +365,25 @@ def test_auto_hands_codes_over_to_newton():
 
 
 def test_codes_too_large_for_newton_stay_with_descent(monkeypatch):
-    monkeypatch.setattr(sys.modules["svmosaic.solvers.solve"], "_LARGEST_SYSTEM", 31)
+    monkeypatch.setattr(sys.modules["svmosaic.solvers.solve"], "_LARGEST_OWN", 2000.0)
     problem, _ = hard_problem(3, shape="codes", n=3000)
     assert solve([problem], tol=1e-6, max_iter=20)[0].solver == "dual"
-    with pytest.raises(ValueError, match=r"at most 31 unknowns .* 4 tiles of 7 features and a bias have 32: use"):
+    with pytest.raises(ValueError, match=r"at most 2e\+03 bytes .* 4 tiles of 7 features and a bias need 2e\+03: use"):
         solve([problem], solver="newton")
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_codes_by_conjugate_gradients(monkeypatch, loss, storage):
+    """The same optimum as with the dense system, certified; the same bits for any number of threads."""
+    problem, X = hard_problem(3, shape="codes", n=3000, loss=loss, storage=storage)
+    dense = solve([problem], solver="newton", tol=1e-8)[0]
+    monkeypatch.setattr(newton, "LARGEST_DENSE", 0)
+    products = solve([problem], solver="newton", tol=1e-8, max_iter=2000)[0]
+    assert_certified(problem, X, products, tol=1e-8)
+    assert_allclose(products.certificate.primal, dense.certificate.primal, rtol=1e-7)
+    again = solve([problem], solver="newton", tol=1e-8, max_iter=2000, n_jobs=3)[0]
+    assert_array_equal(again.weights, products.weights)
 
 
 def test_blas_keeps_to_one_thread_while_solving(monkeypatch):

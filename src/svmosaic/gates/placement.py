@@ -99,23 +99,34 @@ def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng, 
         chosen = np.sort(rng.choice(n_rows, rows_per_center * n_centers, replace=False))
         X = X[chosen]
         sample_weight = None if sample_weight is None else sample_weight[chosen]
-    from sklearn.cluster import KMeans, kmeans_plusplus  # here, since it takes a while to import
-
     n_centers = min(n_centers, X.shape[0])
     n_seeds = max(SEEDS, SEEDS_PER_CENTER * n_centers)
     if X.shape[0] > n_seeds:
         # Seeding by k-means++ costs more than all Lloyd steps; a part of the sample is enough for it.
         seeds = np.sort(rng.choice(X.shape[0], n_seeds, replace=False))
-        weight = None if sample_weight is None else sample_weight[seeds]
-        with one_thread():
-            # In float64, where distances are one matrix product.
-            centers, _ = kmeans_plusplus(X[seeds].astype(np.float64), n_centers, sample_weight=weight, random_state=rng)
-        return _lloyd(X, centers.toarray() if sparse.issparse(centers) else centers, sample_weight, max_iter, n_jobs)
+        centers = seed_centers(
+            X[seeds], None if sample_weight is None else sample_weight[seeds], n_centers, rng, n_jobs
+        )
+        return _lloyd(X, centers, sample_weight, max_iter, n_jobs)
+    from sklearn.cluster import KMeans  # here, since it takes a while to import
+
     model = KMeans(n_centers, n_init=1, max_iter=max_iter, random_state=rng)
     with warnings.catch_warnings(), one_thread():
         # Few Lloyd steps are meant to stop early, and fewer distinct rows than centers are dealt with by the caller.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, sample_weight=sample_weight).cluster_centers_
+
+
+def seed_centers(X, sample_weight, n_centers, rng, n_jobs):
+    """Rows by k-means++, in float64; scikit-learn's draws, and so its centers but for rounding, on all threads."""
+    weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    n_trials = 2 + int(np.log(n_centers))
+    chosen = np.empty(n_centers, dtype=np.int32)
+    chosen[0] = rng.choice(X.shape[0], p=weight / weight.sum())
+    uniform = rng.uniform(size=(n_centers - 1, n_trials))
+    _core.seed_centers(Rows(X.astype(np.float64), bias=0.0).core, weight, uniform, chosen, effective_n_jobs(n_jobs))
+    centers = X[chosen]
+    return (centers.toarray() if sparse.issparse(centers) else centers).astype(np.float64)
 
 
 def _lloyd(X, centers, sample_weight, max_iter, n_jobs):

@@ -12,7 +12,10 @@ from svmosaic import _core
 GATE_RATE = 0.3
 # A call of the core should last about this long, in seconds: an interrupt waits for its end.
 CALL_SECONDS = 0.2
-LOSSES = ("squared_hinge", "log_loss", "squared_error", "epsilon_insensitive", "quantile")
+LOSSES = (
+    "squared_hinge", "log_loss", "squared_error", "epsilon_insensitive", "squared_epsilon_insensitive", "quantile",
+    "expectile",
+)  # fmt: skip
 MOVING = ("tiles", "anchors", "projection", "log_tau")
 
 
@@ -37,7 +40,7 @@ class GateLearner:
     loss : str
         One of `LOSSES`, as in core/learner_losses.hpp.
     loss_parameter : sequence of float
-        Epsilon, or the quantile, of each output.
+        Epsilon, or the quantile (or expectile), of each output.
     dropout : float
         Share of the features that the tiles do not see, drawn anew for each row and step.
     seed : int

@@ -129,8 +129,11 @@ def losses(settings, f, target):
     if settings.loss == "squared_error":
         return (excess**2).sum(axis=1)
     parameter = jnp.asarray(settings.loss_parameter, dtype=f.dtype)
-    if settings.loss == "epsilon_insensitive":
-        return jnp.maximum(0.0, jnp.abs(excess) - parameter).sum(axis=1)
+    if settings.loss.endswith("epsilon_insensitive"):
+        beyond = jnp.maximum(0.0, jnp.abs(excess) - parameter)
+        return (beyond**2 if settings.loss.startswith("squared") else beyond).sum(axis=1)
+    if settings.loss == "expectile":
+        return (jnp.where(excess < 0, parameter, 1.0 - parameter) * excess**2).sum(axis=1)
     return jnp.maximum(-parameter * excess, (1.0 - parameter) * excess).sum(axis=1)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from svmosaic.losses import LOSSES, parameters_of
+from svmosaic.losses import LOSSES, REGRESSION_LOSSES, parameters_of
 from svmosaic.models import _values
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicRegressor
@@ -12,8 +12,7 @@ from svmosaic.models._learning import LearningMixin
 # The losses of the learner, and the same of the solvers.
 SOLVED = {
     "squared_error": "squared_epsilon_insensitive",
-    "epsilon_insensitive": "epsilon_insensitive",
-    "quantile": "quantile",
+    **{name: name for name in REGRESSION_LOSSES},
 }
 
 
@@ -44,9 +43,10 @@ class LearnedGateSVR(_values.ValuesMixin, LearningMixin, BaseMosaicRegressor):
         Dimension of the projection of each gate, at most the number of features; None gives x itself to the gate.
     n_neighbors : int, default=8
         Anchors of each gate that share a row.
-    loss : {{"squared_error", "epsilon_insensitive", "quantile"}}, default="squared_error"
-        With the error r = y - f(x) of a row: r^2; max(0, \|r\| - epsilon); or q max(0, r) + (1 - q) max(0, -r) with q
-        the `quantile`.
+    loss : str, default="squared_error"
+        With the error r = y - f(x) of a row, "squared_error": r^2; "epsilon_insensitive": max(0, \|r\| - epsilon), and
+        "squared_epsilon_insensitive" its square; "quantile": q max(0, r) + (1 - q) max(0, -r) with q the `quantile`,
+        and "expectile" the same with squares.
     {_values.VALUES}weight_decay : float, default=0.01
         Share of itself that a tile loses per step, times the learning rate. Raise it, up to 1, if the training rows are
         learned by heart.
@@ -252,5 +252,5 @@ class LearnedGateSVR(_values.ValuesMixin, LearningMixin, BaseMosaicRegressor):
         return LOSSES[SOLVED[self.loss]], lambda output: parameters_of(given, output)
 
     def _loss_parameter(self, n_outputs):
-        name = "quantile" if self.loss == "quantile" else "epsilon"
+        name = "epsilon" if self.loss == "squared_error" else LOSSES[self.loss].parameters[0]
         return [parameters_of(self._loss_parameters(), c)[name] for c in range(n_outputs)]

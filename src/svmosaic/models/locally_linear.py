@@ -49,8 +49,8 @@ class LocallyLinearSVC(ClassifierStreamMixin, LocallyLinearMixin, ComposedClassi
         Weight of the losses.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
     solver : {"auto", "dual", "newton", "sgd"}, default="auto"
-        "dual": dual coordinate descent. "newton": Newton's method with a matrix for each pair of anchors, where these
-        and the features are few. "auto": descent, which is handed to Newton's method where it drags on. "sgd":
+        "dual": dual coordinate descent, on one thread per class. "newton": Newton's method on all threads, where the
+        features are at most some hundreds. "auto": descent, which is handed to Newton's method if it drags on. "sgd":
         stochastic gradient descent, Algorithm 1 of the paper, with steps :math:`1 / (\lambda (t + t_0))`,
         :math:`\lambda = 1 / (C n)`; it has no certificate.
     tol : float, default=1e-3

@@ -2,10 +2,9 @@
 
 import numpy as np
 from scipy import sparse
-from sklearn.cluster import kmeans_plusplus
 
 from svmosaic.gates import DistanceGate, place_centers
-from svmosaic.gates.placement import SEEDS, SEEDS_PER_CENTER, class_shares, one_thread, sampled_kmeans
+from svmosaic.gates.placement import SEEDS, SEEDS_PER_CENTER, class_shares, sampled_kmeans, seed_centers
 from svmosaic.partitions.part import lloyd, rows_at
 
 
@@ -63,9 +62,7 @@ def _kmeans(partitions, n_rows, n_centers, stratum, rows_per_center, max_iter, r
         X, weight, _ = sample(partitions, n_rows, rows_per_center * n_centers, rng, stratum)
         return sampled_kmeans(X, n_centers, weight, None, max_iter, rng, n_jobs)
     X, weight, _ = sample(partitions, n_rows, max(SEEDS, SEEDS_PER_CENTER * n_centers), rng, stratum)
-    with one_thread():
-        centers, _ = kmeans_plusplus(X, min(n_centers, X.shape[0]), sample_weight=weight, random_state=rng)
-    centers = np.asarray(centers.toarray() if sparse.issparse(centers) else centers, dtype=np.float64)
+    centers = seed_centers(X, weight, min(n_centers, X.shape[0]), rng, n_jobs)
     last = np.inf
     for _ in range(max_iter):
         sums, mass, inertia = partitions.total(lloyd, DistanceGate(centers.astype(X.dtype)), stratum)

@@ -10,9 +10,12 @@ from scipy.linalg import lapack
 
 from svmosaic import _core
 from svmosaic.couplings import Coupling
+from svmosaic.rows import Rows
 
 # Rows whose pairs of tiles are sorted at a time.
 CROSSED_ROWS = 16_384
+# Of a Hessian that is typical for all targets: rows per unknown that it is formed from, and the share that counts.
+ROWS_PER_UNKNOWN, TYPICALLY_ACTIVE = 4, 0.5
 # Up to this size a matrix is inverted faster by simple loops than by LAPACK.
 LARGEST_SMALL = 128
 
@@ -45,7 +48,7 @@ def _by_tile(problem):
     rows, tile, n_tiles = problem.rows, problem.tile, problem.coupling.n_tiles
     bounds = np.zeros(n_tiles + 1, dtype=np.int64)
     np.cumsum(np.bincount(tile.ravel(), minlength=n_tiles), out=bounds[1:])
-    order = None if n_tiles == 1 else np.argsort(tile.ravel(), kind="stable").astype(np.int32)
+    order = None if n_tiles == 1 else stable_order(tile.ravel(), n_tiles)
     if problem.one_tile_a_row:
         return None, order, bounds, None, None
     order = np.arange(tile.size, dtype=np.int32) if order is None else order
@@ -53,6 +56,11 @@ def _by_tile(problem):
     square = None if problem.weight is None else np.square(problem.weight.ravel()[order])
     place = row if problem.index is None else problem.index[row]
     return _core.Design(rows.core, tile.ravel()[order][:, None], None, place, n_tiles), None, bounds, row, square
+
+
+def stable_order(values, end):
+    """Positions of the values, which lie in [0, end), in their order; small integers are sorted in linear time."""
+    return np.argsort(values.astype(np.int16) if end < 2**15 else values, kind="stable").astype(np.int32)
 
 
 def crossed_hessians(problem, curvature, n_threads, check=None):
@@ -85,8 +93,7 @@ def crossed_hessians(problem, curvature, n_threads, check=None):
         tiles, codes = tile[here], np.ones(tile[here].shape) if code is None else code[here]
         s, t = np.minimum(tiles[:, left], tiles[:, right]), np.maximum(tiles[:, left], tiles[:, right])
         pair = (s * n_tiles - s * (s - 1) // 2 + t - s).ravel()
-        # Small integers are sorted in linear time.
-        order = np.argsort(pair.astype(np.int16) if n_pairs < 2**15 else pair, kind="stable")
+        order = stable_order(pair, n_pairs)
         weight = (curvature[here, None] * codes[:, left] * codes[:, right]).ravel()[order]
         pair = np.ascontiguousarray(pair[order], dtype=np.int32)
         row = here[order // len(left)]
@@ -103,12 +110,47 @@ def crossed_hessians(problem, curvature, n_threads, check=None):
 
 def crossed_solve(hessians, coupling, residual):
     """The Newton direction: solve (I + own^2 S) p = -residual with the matrices S of all pairs of tiles."""
-    n_tiles, size = residual.shape
+    whole = _whole(hessians, coupling, residual.shape)
+    return arrow_solve(whole[None], Coupling.independent(1), residual.reshape(1, -1)).reshape(residual.shape)
+
+
+def _whole(hessians, coupling, shape):
+    """own^2 S as one matrix."""
+    n_tiles, size = shape
     whole = np.empty((n_tiles, size, n_tiles, size))
     for (s, t), block in zip(zip(*np.triu_indices(n_tiles), strict=True), hessians, strict=True):
         whole[s, :, t], whole[t, :, s] = block, block.T
-    whole = coupling.own**2 * whole.reshape(1, residual.size, residual.size)
-    return arrow_solve(whole, Coupling.independent(1), residual.reshape(1, -1)).reshape(residual.shape)
+    whole = whole.reshape(n_tiles * size, n_tiles * size)
+    whole *= coupling.own**2
+    return whole
+
+
+def typical_solver(problem, n_threads, check=None):
+    """Solves with the Hessian of a loss with p = 2 if a typical share of the rows were active; a function of a vector.
+
+    The Hessian depends on rows and codes, and on the mean cost of the first target, so that all targets share it: a
+    good preconditioner for each of them. With its Cholesky factor L, a solve is a product with L^-T L^-1, for which the
+    core reads the rows of L^-1, in float32, once, on all threads. None if float64 does not hold the Hessian.
+    """
+    step = max(1, problem.n_rows // (ROWS_PER_UNKNOWN * problem.n_weights))
+    curvature = np.zeros(problem.n_rows)
+    curvature[::step] = step * TYPICALLY_ACTIVE * problem.loss.smooth_step * problem.typical_cost
+    whole = _whole(crossed_hessians(problem, curvature, n_threads, check), problem.coupling, problem.shape)
+    whole[np.diag_indices(len(whole))] += 1.0
+    factor, info = lapack.dpotrf(whole, lower=1, overwrite_a=1)
+    if info:
+        return None
+    n, inverse = len(factor), Rows(np.ascontiguousarray(lapack.dtrtri(factor, lower=1)[0], dtype=np.float32), bias=0.0)
+    design = _core.Design(inverse.core, np.zeros((n, 1), dtype=np.int32), None, None, 1)
+    each = np.ones(n)
+
+    def solve(residual):
+        vector, out = np.zeros((1, n + 1)), np.empty((1, n + 1))
+        vector[0, :n] = residual.ravel()
+        _core.curved_product(inverse.core, design, each, vector, out, n_threads)
+        return out[0, :n].reshape(residual.shape)
+
+    return solve
 
 
 def arrow_solve(hessians, coupling, residual):
@@ -126,7 +168,7 @@ def arrow_solve(hessians, coupling, residual):
         for k in range(n_tiles):
             direction[k] = -_solve_positive(eye + own**2 * hessians[k], residual[k])
         return direction
-    inverse = _inverses(hessians, own**2)
+    inverse = tile_inverses(hessians, own**2)
     curvature = (eye - inverse) / own**2
     shared = coupling.shared
     schur = np.einsum("ks,kt,kij->sitj", shared, shared, curvature, optimize=True)
@@ -140,7 +182,7 @@ def arrow_solve(hessians, coupling, residual):
     return direction
 
 
-def _inverses(matrices, scale):
+def tile_inverses(matrices, scale):
     """(I + scale S)^-1 of each matrix: small ones by the core, side by side, large ones by LAPACK."""
     eye = np.eye(matrices.shape[1])
     inverse = np.full_like(matrices, np.nan)

@@ -13,7 +13,8 @@ point method, and any dual point is a start, which an interior point method cann
 The Hessian, for tiles :math:`W_k = \text{own}\,V_k + \sum_s U_{ks} V_s`, is an arrow: one (d+1) x (d+1) block
 per tile and a border of shared blocks, eliminated by its Schur complement. If rows belong to several tiles, which
 then must not share anything, there is a block for each pair of tiles, and one dense system. If these matrices are too
-large to travel, or some blocks see only a part of the row, conjugate gradients take products instead.
+large to travel or to be formed in every step, or some blocks see only a part of the row, conjugate gradients take
+products instead, preconditioned by a Hessian that all targets share, or by the tiles' own matrices.
 
 The method is written once, as a generator that yields questions and is sent sums over rows (`svmosaic.solvers.share`).
 Rows in memory are one partition, whose share answers at once; `solve_partitions` carries the questions to partitions
@@ -34,7 +35,7 @@ from svmosaic.losses import Loss, unit_of
 from svmosaic.solvers.certificates import Certificate, half_square, margins, weights_of
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import start_duals
-from svmosaic.solvers.hessians import arrow_solve, crossed_solve, n_pairs_of
+from svmosaic.solvers.hessians import arrow_solve, crossed_solve, n_pairs_of, tile_inverses
 from svmosaic.solvers.problem import Problem, Sight
 from svmosaic.solvers.share import Evaluate, Matrices, Move, Product, Share, Slopes, Unit, threshold_sums
 from svmosaic.solvers.sighted import sighted_form, sighted_solve
@@ -70,8 +71,15 @@ LENGTHS = tuple(
 )
 # Numbers in the Hessian's matrices up to which they are formed and sent (32 MB per problem and partition).
 LARGEST_HESSIAN = 4_000_000
-# Conjugate gradients solve for the direction to this share of the residual, in so many products at most.
-CG_TOL, CG_ITER = 0.1, 40
+# Unknowns up to which rows in memory that belong to several tiles are given a dense system. It costs their cube, and a
+# matrix for each pair of tiles of a row; a product with the Hessian costs two passes over the rows.
+LARGEST_DENSE = 600
+# Up to so many, if p = 2, one dense system is the preconditioner of conjugate gradients in all steps for all targets:
+# ten to twenty products per step instead of a hundred.
+LARGEST_TYPICAL = 4000
+# Conjugate gradients solve for the direction to this share of the residual, in so many products at most. For rows in
+# memory a product costs little compared with the rest of a step.
+CG_TOL, CG_ITER = {True: 0.1, False: 0.3}, {True: 40, False: 200}  # by whether questions travel
 
 
 @dataclass(frozen=True)
@@ -107,12 +115,19 @@ class Setting:
 
     @property
     def form(self) -> str | None:
-        """The whole Hessian if it is small enough, else the tiles' own matrices, else nothing."""
+        """The whole Hessian if it is small enough, else a typical one, the tiles' own matrices, or nothing."""
         n_tiles, largest = self.coupling.n_tiles, LARGEST_HESSIAN if self.travels else np.inf
         if self.sight is not None:
             return sighted_form(self.sight, n_tiles, self.n_features, largest)
-        if not self.one_tile and self.coupling.n_shared == 0 and n_pairs_of(n_tiles) * self.shape[1] ** 2 <= largest:
-            return "pairs"
+        if self.travels:
+            dense = n_pairs_of(n_tiles) * self.shape[1] ** 2 <= largest
+        else:
+            dense = n_tiles * self.shape[1] <= LARGEST_DENSE
+        if not self.one_tile and self.coupling.n_shared == 0:
+            if dense:
+                return "pairs"
+            if not self.travels and n_tiles * self.shape[1] <= LARGEST_TYPICAL and self.loss.smooth_step is not None:
+                return "typical"
         return "tiles" if n_tiles * self.shape[1] ** 2 <= largest else None
 
 
@@ -322,18 +337,14 @@ def line_search(along, square, ask, tol, travels):
 
 def _conjugate(setting, weights, step, reach, residual, hessians):
     """The Newton direction by conjugate gradients, preconditioned by the tiles' own matrices if there are any."""
-
-    solve = arrow_solve if setting.sight is None else sighted_solve
-
-    def precondition(r):
-        return r if hessians is None else -solve(hessians, setting.coupling, r)
+    precondition = _preconditioner(setting, hessians)
 
     direction = np.zeros_like(residual)
     rest = -residual
     scaled = precondition(rest)
     search, size = scaled, float(np.vdot(rest, scaled))
-    enough = CG_TOL * np.linalg.norm(residual)
-    for _ in range(CG_ITER):
+    enough = CG_TOL[setting.travels] * np.linalg.norm(residual)
+    for _ in range(CG_ITER[setting.travels]):
         bent = search + (yield Product(setting.job, weights, step, reach, search))
         curvature = float(np.vdot(search, bent))
         if not (np.isfinite(curvature) and curvature > 0):
@@ -347,3 +358,17 @@ def _conjugate(setting, weights, step, reach, residual, hessians):
         size, before = float(np.vdot(rest, scaled)), size
         search = scaled + (size / before) * search
     return direction
+
+
+def _preconditioner(setting, hessians):
+    """The inverse of the tiles' own matrices or of a typical Hessian, as a function of a vector."""
+    if hessians is None:
+        return lambda r: r
+    if callable(hessians):
+        return hessians
+    if setting.sight is not None:
+        return lambda r: -sighted_solve(hessians, setting.coupling, r)
+    if setting.coupling.n_shared:
+        return lambda r: -arrow_solve(hessians, setting.coupling, r)
+    inverse = tile_inverses(hessians, setting.coupling.own**2)
+    return lambda r: np.matmul(inverse, r[:, :, None])[:, :, 0]

@@ -73,6 +73,7 @@ class Problem:
     def __post_init__(self):
         if isinstance(self.loss, str):
             object.__setattr__(self, "loss", LOSSES[self.loss])
+        self._shared.setdefault("typical_cost", float(self.cost.mean()) if len(self.cost) else 0.0)
 
     def with_target(self, sign, cost, threshold=None) -> "Problem":
         """The same rows and codes with other signs, costs and thresholds; what is built of them is shared."""
@@ -121,6 +122,11 @@ class Problem:
         if not np.isfinite(curvature.max(initial=0.0)):
             raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
         return curvature
+
+    @property
+    def typical_cost(self) -> float:
+        """The mean cost of the first target of these rows: one number for all of them."""
+        return self._shared["typical_cost"]
 
     @property
     def separable(self) -> bool:

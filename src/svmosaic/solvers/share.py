@@ -13,7 +13,7 @@ import numpy as np
 
 from svmosaic import _core
 from svmosaic.solvers.certificates import margins, weights_of
-from svmosaic.solvers.hessians import crossed_hessians, tile_hessians
+from svmosaic.solvers.hessians import crossed_hessians, tile_hessians, typical_solver
 from svmosaic.solvers.sighted import sighted_hessians
 
 
@@ -129,9 +129,11 @@ class Product:
     move: None = None
 
     def of(self, share):
-        share.respond(self.weights, self.step, self.reach)
-        change = margins(share.problem, self.vector, share.n_threads)
-        return weights_of(share.problem, share.curvature * change, share.n_threads)
+        if not share.remembers:  # else the curvature is that of the last `Evaluate`, as for `Matrices`
+            share.respond(self.weights, self.step, self.reach)
+        problem, out = share.problem, np.empty(share.problem.shape)
+        _core.curved_product(problem.rows.core, problem.design, share.curvature, self.vector, out, share.n_threads)
+        return out
 
 
 class Share:
@@ -187,11 +189,18 @@ class Share:
         return self.response
 
     def matrices(self, form):
-        """The curvature as one matrix per tile, or per pair of tiles; something to add up if there is none."""
+        """The curvature as one matrix per tile, or per pair of tiles; something to add up if there is none.
+
+        Form "typical": a function that solves with a typical Hessian, or, if that overflows, one matrix per tile.
+        """
         if form is None:
             return np.zeros(1)
         if self.problem.sight is not None:
             return sighted_hessians(self.problem, self.curvature, self.n_threads, form)
-        if form == "tiles":
+        if form == "typical":
+            solve = self.problem.once("typical", lambda: typical_solver(self.problem, self.n_threads, self.check))
+            if solve is not None:
+                return solve
+        if form in ("tiles", "typical"):
             return tile_hessians(self.problem, self.curvature, self.n_threads)
         return crossed_hessians(self.problem, self.curvature, self.n_threads, self.check)

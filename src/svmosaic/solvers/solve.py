@@ -13,7 +13,7 @@ from svmosaic.solvers.certificates import Certificate, shortened
 from svmosaic.solvers.control import Control
 from svmosaic.solvers.dual_descent import solve_dual_descent
 from svmosaic.solvers.hessians import n_pairs_of
-from svmosaic.solvers.newton import solve_newton
+from svmosaic.solvers.newton import LARGEST_DENSE, LARGEST_TYPICAL, solve_newton
 from svmosaic.solvers.sgd import solve_sgd
 from svmosaic.solvers.solution import Solution
 
@@ -23,14 +23,20 @@ SOLVERS = ("auto", "dual", "newton")  # those with a certificate
 # each row's features once a block, and pays for jumping to the row; a Newton step reads all rows about three
 # times and forms the Hessian from the third of the rows that is typically active.
 _READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.4, 70.0, 0.035, 0.1, 3e5
-# What a pair of tiles of a row adds to that: it is sorted by pair, and the row unpacked once more.
-_PAIR = 400.0
-# Bytes that the Hessian of rows of one tile may take; unknowns of the dense system where rows touch several, which is
-# solved in a second at most, in which an interrupt has to wait.
-_LARGEST_HESSIAN, _LARGEST_SYSTEM = 1e9, 3000
+# What a pair of tiles of a row adds to that: it is sorted by pair, and the row unpacked once more. A product with the
+# Hessian reads the rows that are active once a block.
+_PAIR, _PRODUCT = 400.0, 0.15
+# Conjugate gradients: steps of a solve, and products per step with a preconditioner that is a typical Hessian, or not.
+_STEPS_BY_PRODUCTS, _PRODUCTS = 10, {True: 15, False: 80}
+# Bytes that the Hessian of rows of one tile may take, and those of the matrices that tiles have for themselves if rows
+# touch several.
+_LARGEST_HESSIAN, _LARGEST_OWN = 1e9, 2e8
 # By the power of the loss: Newton's method ends on a piecewise quadratic objective in a few steps; a piecewise linear
 # loss takes several of them for each proximal step.
 _TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {1: 10, 2: 4}
+# Epochs of descent before it is handed over, as a share of what Newton's method should take: rows that touch several
+# tiles are hard on descent, which then either ends soon or drags on, on one thread.
+_PATIENCE_ALONE, _PATIENCE_CROSSED = 2.0, 0.25
 # Values that a thread should have to read in a pass: as many as a piece of rows has in the core (core/passes.hpp).
 _VALUES_PER_THREAD = 2**18
 # Descent that has reached its limit is not handed to a Newton's method that should take longer than it did, unless it
@@ -49,7 +55,7 @@ def solve(
     ----------
     problems : list of Problem
     solver : {"auto", "dual", "newton", "sgd"}
-        "dual": coordinate descent. "newton": second order, for problems with one tile a row, or with few tiles of few
+        "dual": coordinate descent. "newton": second order, for problems with one tile a row, or with tiles of few
         features that share nothing. "sgd": stochastic gradient descent, without a certificate. "auto": dual or newton,
         whichever should be faster; descent that drags on is handed to Newton's method, duals and all.
     tol : float
@@ -136,26 +142,30 @@ def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solu
     if solver == "sgd":
         return solve_sgd(problem, tol=tol, max_iter=max_iter, options=sgd, **options)
     if solver == "newton":
-        if not problem.one_tile_a_row and problem.n_weights > _LARGEST_SYSTEM:
+        if not problem.one_tile_a_row and _own_bytes(problem) > _LARGEST_OWN:
             raise ValueError(
-                f"solver='newton' is for at most {_LARGEST_SYSTEM} unknowns where rows belong to several tiles; "
-                f"{problem.coupling.n_tiles} tiles of {problem.rows.n_features} features and a bias have "
-                f"{problem.n_weights}: use 'auto', or fewer tiles"
+                f"solver='newton' forms a matrix per tile where rows belong to several, of at most {_LARGEST_OWN:.0g} "
+                f"bytes together; {problem.coupling.n_tiles} tiles of {problem.rows.n_features} features and a bias "
+                f"need {_own_bytes(problem):.2g}: use 'auto', or fewer tiles"
             )
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
     epoch, newton = _epoch_cost(problem), _newton_cost(problem)
     if newton <= _TYPICAL_EPOCHS * epoch:
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
-    # Descent that drags on is handed over: after what Newton's method should cost twice over (once where rows touch
-    # several tiles, which is hard on descent), or at the limit.
-    share = 2 if problem.one_tile_a_row else 1
-    patience = min(max_iter, share * int(newton / epoch)) if np.isfinite(newton) else max_iter
+    # Descent that drags on is handed over.
+    share = _PATIENCE_ALONE if problem.one_tile_a_row else _PATIENCE_CROSSED
+    patience = min(max_iter, max(_TYPICAL_EPOCHS, int(share * newton / epoch))) if np.isfinite(newton) else max_iter
     descent = solve_dual_descent(problem, tol=tol, max_iter=patience, alpha=alpha, **options)
     worthwhile = newton <= max(_SHORT, max_iter * epoch) or problem.one_tile_a_row
     if descent.converged or options["control"].stopped or not (np.isfinite(newton) and worthwhile):
         return descent
     second = solve_newton(problem, tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
     return second if second.gap <= descent.gap else descent
+
+
+def _own_bytes(problem) -> float:
+    """What the tiles' own matrices take."""
+    return 8.0 * problem.coupling.n_tiles * problem.shape[1] ** 2
 
 
 def _stored_per_row(problem) -> float:
@@ -176,14 +186,26 @@ def _newton_cost(problem) -> float:
         width, hessian = 1 + n_shared, _HESSIAN * size**2
         cholesky = _CHOLESKY * size**3 * (n_tiles / 3 + n_shared**3)
     else:
-        possible = n_shared == 0 and problem.n_weights <= _LARGEST_SYSTEM
+        possible = n_shared == 0 and _own_bytes(problem) <= _LARGEST_OWN
         width = problem.tile.shape[1]
+        if problem.n_weights > LARGEST_DENSE:
+            return _products_cost(problem) if possible and problem.sight is None else np.inf
         hessian = n_pairs_of(width) * (_HESSIAN * size**2 + _PAIR)
         cholesky = _CHOLESKY * problem.n_weights**3 / 3
     if not possible or problem.sight is not None:
         return np.inf
     step = problem.n_rows * (3 * _READ * width * _stored_per_row(problem) + hessian / 3 + _JUMP)
     return _TYPICAL_STEPS[problem.loss.power] * (step + cholesky + _CALL)
+
+
+def _products_cost(problem) -> float:
+    """The same where directions are found by conjugate gradients."""
+    typical = problem.loss.smooth_step is not None and problem.n_weights <= LARGEST_TYPICAL
+    width, size, n_products = problem.tile.shape[1], problem.shape[1], _PRODUCTS[typical]
+    row = _JUMP + width * _stored_per_row(problem) * (3 * _READ + n_products * _PRODUCT)
+    solves = 2 * n_products * _READ * problem.n_weights * (problem.n_weights if typical else size)
+    row += 0.0 if typical else width * _HESSIAN * size**2 / 3
+    return _STEPS_BY_PRODUCTS * (problem.n_rows * row + solves + _CALL)
 
 
 def warn_if_unconverged(solutions, max_iter, name, max_time=None):
