@@ -153,8 +153,12 @@ def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solu
     if newton <= _TYPICAL_EPOCHS * epoch:
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
     # Descent that drags on is handed over.
-    share = _PATIENCE_ALONE if problem.one_tile_a_row else _PATIENCE_CROSSED
-    patience = min(max_iter, max(_TYPICAL_EPOCHS, int(share * newton / epoch))) if np.isfinite(newton) else max_iter
+    patience = float(max_iter)
+    if np.isfinite(newton) and problem.one_tile_a_row:
+        patience = _PATIENCE_ALONE * int(newton / epoch)
+    elif np.isfinite(newton):
+        patience = max(_TYPICAL_EPOCHS, _PATIENCE_CROSSED * newton / epoch)
+    patience = int(min(max_iter, patience))
     descent = solve_dual_descent(problem, tol=tol, max_iter=patience, alpha=alpha, **options)
     worthwhile = newton <= max(_SHORT, max_iter * epoch) or problem.one_tile_a_row
     if descent.converged or options["control"].stopped or not (np.isfinite(newton) and worthwhile):
