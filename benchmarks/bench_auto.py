@@ -1,4 +1,4 @@
-"""MosaicClassifier() as it comes against LightGBM, CatBoost, a tuned RBF SVC and a random forest.
+"""MosaicClassifier() as it comes against LightGBM, CatBoost, a tuned RBF SVC, a linear SVC and a random forest.
 
 Four parts. tables: german_credit, breast_cancer, horse_colic and wine_white by accuracy, mammography and oil_spill by
 average precision of the rare class; 70 % of the rows to train, several splits. papers: the 13 sets of the papers,
@@ -8,8 +8,9 @@ to 10,000 and 50,000 training rows for all. adult: official parts. covertype7: a
 Every system gets the same training rows. MosaicClassifier takes tables as frames and is told the metric and the budget;
 LightGBM and CatBoost are as they come, with categories as such; the SVC chooses among the scalings that
 MosaicClassifier chooses among (standard, common, robust, none), C and gamma by three-fold cross-validation on at most
-5000 rows, and is fitted to at most 50,000; SVC and random forest get one-hot rows. Scores are of test rows, which
-choose nothing.
+5000 rows, and is fitted to at most 50,000; SVC and random forest get one-hot rows, and so does scikit-learn's LinearSVC
+with C = 1, standardized. Scores are of test rows, which choose nothing. The size is that of the pickled model, of ours
+of its `predictor()`.
 
 Each run of a system on a split is appended to a file as soon as it is done, so that many can run side by side:
 
@@ -31,6 +32,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = str(THREADS)
 
 import json
+import pickle
 import warnings
 from pathlib import Path
 from time import perf_counter
@@ -61,7 +63,7 @@ from sklearn.metrics import accuracy_score, average_precision_score, log_loss, r
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 from svmosaic import MosaicClassifier
 from svmosaic.bench.trials import machine
@@ -177,10 +179,17 @@ def fit_forest(split, seed, budget):
     return RandomForestClassifier(300, n_jobs=THREADS, random_state=seed).fit(X, y), Z, {}
 
 
+def fit_linear(split, seed, budget):
+    X, Z, y = split.matrices()
+    return make_pipeline(StandardScaler(), LinearSVC(random_state=seed)).fit(X, y), Z, {}
+
+
 SYSTEMS = {
     "MosaicClassifier": fit_mosaic, "LightGBM": fit_lightgbm, "CatBoost": fit_catboost, "SVC, tuned": fit_svc,
-    "RandomForest": fit_forest,
+    "RandomForest": fit_forest, "LinearSVC": fit_linear,
 }  # fmt: skip
+# Those that ranks are first made without.
+OTHERS = ("RandomForest", "LinearSVC")
 
 
 def _toward(model, rows, label):
@@ -188,6 +197,11 @@ def _toward(model, rows, label):
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(rows))[:, list(model.classes_).index(label)]
     return model.decision_function(rows) * (1 if model.classes_[1] == label else -1)
+
+
+def size_of(model) -> int:
+    """Bytes of what predicts, pickled."""
+    return len(pickle.dumps(model.predictor() if hasattr(model, "predictor") else model))
 
 
 def measure(name, system, number, budget) -> dict | None:
@@ -217,7 +231,7 @@ def measure(name, system, number, budget) -> dict | None:
         "set": name, "model": system, "split": number, "score": round(100 * float(scores[split.metric]), 3),
         "metric": split.metric, **{key: round(float(value), 5) for key, value in scores.items()},
         "train_rows": len(split.train[1]), "threads": THREADS, "fit_seconds": round(seconds, 2),
-        "predict_microseconds": round(1e6 * predicting / len(truth), 2), **notes,
+        "predict_microseconds": round(1e6 * predicting / len(truth), 2), "n_bytes": size_of(model), **notes,
     }  # fmt: skip
 
 
@@ -259,8 +273,8 @@ def merge(files):
             key=lambda r: (sets.index(r["set"]), list(SYSTEMS).index(r["model"]), r.get("budget", 0), r["split"])
         )
         systems = list(dict.fromkeys(model for _, model in means_of(records)))
-        summary = mean_ranks(records, [s for s in systems if s != "RandomForest"])
-        summary["with_random_forest"] = mean_ranks(records, systems)
+        summary = mean_ranks(records, [s for s in systems if s not in OTHERS])
+        summary["with_random_forest"] = mean_ranks(records, [s for s in systems if s != "LinearSVC"])
         write_results("auto", name, records, summary, machines[name])
         show(name, records)
 

@@ -20,7 +20,7 @@ import argparse
 import warnings
 from time import perf_counter
 
-from common import print_table, run_child, write_results  # isort: skip; first: it sets the number of threads
+from common import print_table, read_results, run_child, write_results  # isort: skip; first: it sets the number of threads
 
 import numpy as np
 from scipy import sparse
@@ -228,7 +228,7 @@ def same_objective(name, X, y, n_numbers, C=0.1, gap=1e-3):
             if excess <= gap:
                 break
         megabytes = None if run.peak_bytes is None else round(run.peak_bytes / 1e6, 1)
-        reached = run.value is not None and excess <= gap
+        reached = bool(run.value is not None and excess <= gap)
         records.append(
             {"set": name, "rows": len(X), "features": Z.shape[1], "way": title, "reached": reached,
              "seconds": round(run.seconds, 3), "megabytes": megabytes, "x_megabytes": round(X.nbytes / 1e6, 1)}
@@ -237,14 +237,16 @@ def same_objective(name, X, y, n_numbers, C=0.1, gap=1e-3):
     return records
 
 
-def run_tables(quick):
+def run_tables(quick, resume=False):
     sets = {"skewed": (*skewed_rows(600), accuracy)}
     if not quick:
         X, y = table("mammography")
         W, quality = table("wine_white")
         sets = {"mammography": (X, y, precision), "wine_white": (W, quality, accuracy)}
-    records = []
+    records = kept("tables", resume)
     for name, (X, y, score) in sets.items():
+        if any(r["set"] == name for r in records):
+            continue
         counts = np.bincount(y)
         n_folds = 2 if quick else 5
         with warnings.catch_warnings():
@@ -256,12 +258,14 @@ def run_tables(quick):
             if name == "mammography":
                 found += boosting_machine(name, X[a], y[a], X[b], y[b], score, quick)
             records += [{**record, "fold": f} for record in found]
-        write("tables", records, quick)
+            write("tables", records, quick)
 
 
-def run_sets(quick):
-    records = []
+def run_sets(quick, resume=False):
+    records = kept("sets", resume)
     for name in ("svmguide1",) if quick else SETS:
+        if any(r["set"] == name for r in records):
+            continue
         if quick:
             X, y = skewed_rows(400)
             train = X[:200], y[:200], X[200:], y[200:]
@@ -321,6 +325,11 @@ def timed(predictor, rows, n_calls=2000, repeats=9):
     return min(alone), min(together)
 
 
+def kept(part, resume):
+    """The stored records of a part that is gone on with; none if it begins anew."""
+    return read_results("pieces").get(part, {}).get("records", []) if resume else []
+
+
 def write(part, records, quick):
     if not quick:
         write_results("pieces", part, records, {})
@@ -339,10 +348,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all if not given")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--resume", action="store_true", help="tables and sets: leave out those that are stored")
     options = parser.parse_args()
     for part in options.parts or PARTS:
         print_table(part, ["", ""], [])
-        PARTS[part](options.quick)
+        resumed = {"resume": options.resume} if part in ("tables", "sets") else {}
+        PARTS[part](options.quick, **resumed)
 
 
 if __name__ == "__main__":
