@@ -246,7 +246,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         """Mean absolute weight of each feature over rounds, by the weight of their votes, and outputs."""
         if not hasattr(self, "coef_"):
             raise AttributeError(f"this {type(self).__name__} has no feature_importances_ before it is fitted")
-        return weighted_importances(self.coef_, self.estimator_weights_)
+        return weighted_importances(self.coef_, np.arange(len(self.coef_)), self.estimator_weights_)
 
     def _calibrate(self, X, target, rng):
         def votes_without(weight):

@@ -36,6 +36,12 @@ class Sight:
         return 0 if self.rest == "bias" else self.n_straight
 
 
+def _mean(cost) -> float:
+    """Infinite where it overflows: such costs are refused when the problem is solved."""
+    with np.errstate(over="ignore"):
+        return 0.0 if cost is None or len(cost) == 0 else float(cost.mean())
+
+
 @dataclass(frozen=True)
 class Problem:
     r"""A linear SVM over blocks of weights.
@@ -73,7 +79,8 @@ class Problem:
     def __post_init__(self):
         if isinstance(self.loss, str):
             object.__setattr__(self, "loss", LOSSES[self.loss])
-        self._shared.setdefault("typical_cost", float(self.cost.mean()) if len(self.cost) else 0.0)
+        if "typical_cost" not in self._shared:
+            self._shared["typical_cost"] = _mean(self.cost)
 
     def with_target(self, sign, cost, threshold=None) -> "Problem":
         """The same rows and codes with other signs, costs and thresholds; what is built of them is shared."""
