@@ -7,7 +7,7 @@ from statistics import mean
 
 from measured import Page, machine_of, table
 
-MODELS = ("LinearSVC", "KMeansSVC", "LocallyLinearSVC", "MixtureSVC", "LearnedGateSVC")
+MODELS = ("LinearSVC", "KMeansSVC", "LocallyLinearSVC", "MixtureSVC", "LearnedGateSVC", "TreeSVC")
 
 
 def percent(value):
