@@ -61,7 +61,7 @@ std::vector<double> everything(const Data& data, const Rows& x, const Gate<float
   margins(x, data.design(), data.y.data(), data.tiles.data(), margin.data(), n_threads);
   accumulate(x, data.design(), data.y.data(), data.weight.data(), sums.data(), n_threads);
   squared_norms(x, norms.data(), n_threads);
-  score_all(gate, bank, x, scores.data(), n_threads);
+  score_all(SplitGate<float>(&gate, bank.place), gate.cost(), bank, x, scores.data(), n_threads);
   std::vector<int32_t> tile(n * gate.width);
   std::vector<double> code(n * gate.width), again(n);
   code_all(gate, x, tile.data(), code.data(), n_threads);
@@ -83,7 +83,8 @@ int main() {
   const Data data;
   const DistanceGate<float> gate(Coding::softmax, data.centers.data(), Data::k, Data::d, 3, 1.0, nullptr, nullptr);
   std::vector<double> coef(Data::k * Data::d, 0.25);
-  const Tiles<float> bank(coef.data(), data.intercept.data(), Data::k, 1, Data::d, Link::identity, gate.width, false);
+  const Tiles<float> bank(coef.data(), nullptr, Data::k, data.intercept.data(), Data::k, 1, Data::d, Link::identity,
+                          gate.width, false);
   const auto one = everything(data, data.dense(), gate, bank, 1);
   expect(everything(data, data.dense(), gate, bank, 4) == one, "four threads give other bits than one");
   const auto sparse = everything(data, data.sparse(), gate, bank, 1);
