@@ -134,8 +134,20 @@ def finish(search: Search, chosen) -> Found:
     """Fit what was chosen to all rows, as far as time allows, and blend it to one mosaic.
 
     A part for which there is no time stays as it was fitted to the training rows or, if that model was not kept, is
-    left out.
+    left out; if what remains is behind a linear model without curves, that one is fitted instead.
     """
+    found = _fitted(search, chosen)
+    if len(found.parts) < len(chosen):
+        judged = [t for t in search.trials if not t.failure and t.n_parts == chosen[0][0].n_parts]
+        linear = min((t for t in judged if is_plain_linear(t.candidate)), key=rank, default=None)
+        if linear is not None and found.score < linear.score:
+            return _fitted(search, [(linear, 1.0)])
+    return found
+
+
+def _fitted(search: Search, chosen) -> Found:
+    for trial in search.trials:
+        trial.weight = 0.0
     clock, everything = search.clock, np.arange(search.X.shape[0])
     parts: list[Part] = []
     kept = []
