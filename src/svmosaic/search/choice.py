@@ -64,7 +64,7 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     """Trials and weights: the best one, or a blend if that is not worse by held-out rows.
 
     The blend is kept if its loss is not above that of the best single one, its score is not behind by more than two
-    standard errors, and not behind that of a linear model without curves.
+    standard errors, and not behind that of a linear model.
     """
     done = [t for t in search.trials if not t.failure]
     if not done:
@@ -92,16 +92,11 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
         return alone
     score = judge.score(scores, best.rows)
     behind = best.score - score
-    if score < max((t.score for t in done if is_plain_linear(t.candidate)), default=-np.inf):
+    if score < max((t.score for t in done if t.candidate.family == "linear"), default=-np.inf):
         return alone
     if behind > 0 and behind > ERRORS * judge.error_of_difference(best.scores, scores, best.rows):
         return alone
     return chosen
-
-
-def is_plain_linear(candidate) -> bool:
-    """Whether it is what others are compared with: a linear model of the columns."""
-    return candidate.family == "linear" and candidate.pieces is None
 
 
 def blended(chosen) -> np.ndarray:
@@ -134,12 +129,12 @@ def finish(search: Search, chosen) -> Found:
     """Fit what was chosen to all rows, as far as time allows, and blend it to one mosaic.
 
     A part for which there is no time stays as it was fitted to the training rows or, if that model was not kept, is
-    left out; if what remains is behind a linear model without curves, that one is fitted instead.
+    left out; if what remains is behind a linear model, that one is fitted instead.
     """
     found = _fitted(search, chosen)
     if len(found.parts) < len(chosen):
         judged = [t for t in search.trials if not t.failure and t.n_parts == chosen[0][0].n_parts]
-        linear = min((t for t in judged if is_plain_linear(t.candidate)), key=rank, default=None)
+        linear = min((t for t in judged if t.candidate.family == "linear"), key=rank, default=None)
         if linear is not None and found.score < linear.score:
             return _fitted(search, [(linear, 1.0)])
     return found
