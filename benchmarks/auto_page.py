@@ -31,8 +31,8 @@ def one_part(title, part):
     elsewhere = sorted({record["set"] for record in part["records"] if "cores" in record})
     if elsewhere:
         yield (
-            f"{', '.join(elsewhere)}: `MosaicClassifier`, LightGBM and the SVC ran on a machine of 16 such cores, one "
-            "thread each, CatBoost on a busy machine. A field is empty where there is no run."
+            f"{', '.join(elsewhere)}: LightGBM and the SVC ran on a machine of 16 such cores, one thread each, "
+            "CatBoost on a busy machine. A field is empty where there is no run."
         )
     means = means_of(part["records"])
     systems = list(dict.fromkeys(system for _, system in means))

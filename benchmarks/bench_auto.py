@@ -242,7 +242,8 @@ def mean_ranks(records, systems) -> dict:
     if not sets:
         return {"sets": 0}
     table = np.array([[means[name, system]["score"] for system in systems] for name in sets])
-    ranks = np.mean([rankdata(-row) for row in table], axis=0)
+    # Scores that the page shows as equal share a rank.
+    ranks = np.mean([rankdata(-np.round(row, 2)) for row in table], axis=0)
     return {
         "sets": len(sets),
         "mean_rank": dict(zip(systems, np.round(ranks, 3).tolist(), strict=True)),

@@ -6,6 +6,8 @@ seeds. Times are processor seconds of one thread.
 
     python benchmarks/bench_gates.py                     # writes benchmarks/results/gates.json
     python benchmarks/bench_gates.py --processes 16      # the same, many fits at a time
+    python benchmarks/bench_gates.py --sets satimage     # one set; what is stored of the others stays
+    python benchmarks/bench_gates.py --resume            # settings that are stored for a set are not fitted again
     python benchmarks/bench_gates.py --quick             # digits, two settings; writes nothing
     python benchmarks/learned_page.py                    # puts what is stored into docs/learned_gates.md
 """
@@ -14,7 +16,7 @@ import argparse
 import warnings
 from time import process_time
 
-from common import print_table, write_results  # isort: skip; first: it sets the number of threads
+from common import print_table, read_results, write_results  # isort: skip; first: it sets the number of threads
 
 import auto_data
 import numpy as np
@@ -28,22 +30,30 @@ from svmosaic.datasets import load
 
 SETS = ("letter", "satimage", "ijcnn1", "pendigits", "svmguide1", "adult")
 CHOOSING_ROWS, FOLDS, SEEDS = 20_000, 3, 5
-SMOOTH = {"loss": "log_loss", "weight_decay": 0.1, "dropout": 0.1}
+TO_THE_END = {"dropout": 0.1, "early_stopping": False}
+CURVES = {"n_tiles": 16, "pieces": 16}
 SETTINGS = {
     "as it comes": {},
-    "100 tiles": {"n_tiles": 100},
     "200 tiles, 16 neighbors": {"n_tiles": 200, "n_neighbors": 16},
-    "4 gates of 32": {"n_gates": 4, "n_tiles": 32, "n_neighbors": 4},
-    "4 gates of 64": {"n_gates": 4, "n_tiles": 64, "n_neighbors": 8},
-    "8 gates of 64": {"n_gates": 8, "n_tiles": 64, "n_neighbors": 8},
-    "8 gates of 16, decay 0.1": {"n_gates": 8, "n_tiles": 16, "n_neighbors": 4, "weight_decay": 0.1},
-    "8 gates of 16, log-loss": {"n_gates": 8, "n_tiles": 16, "n_neighbors": 4, **SMOOTH},
-    "8 gates of 32, dropout 0.1": {"n_gates": 8, "n_tiles": 32, "n_neighbors": 8, "dropout": 0.1},
-    "8 gates of 64, log-loss": {"n_gates": 8, "n_tiles": 64, "n_neighbors": 8, **SMOOTH},
-    "16 tiles, pieces": {"n_tiles": 16, "pieces": 16},
-    "8 gates of 16, pieces, log-loss": {"n_gates": 8, "n_tiles": 16, "n_neighbors": 2, "pieces": 16, **SMOOTH},
+    "4 gates of 64": {"n_gates": 4, "n_tiles": 64},
+    "8 gates of 64": {"n_gates": 8, "n_tiles": 64},
+    "8 gates of 32, dropout 0.1": {"n_gates": 8, "n_tiles": 32, "dropout": 0.1},
+    "100 tiles, dropout 0.1, 40 epochs": TO_THE_END,
+    "200 tiles, 16 neighbors, dropout 0.1, 40 epochs": {"n_tiles": 200, "n_neighbors": 16, **TO_THE_END},
+    "8 gates of 16, dropout 0.1, 40 epochs": {"n_gates": 8, "n_tiles": 16, "n_neighbors": 4, **TO_THE_END},
+    "8 gates of 64, dropout 0.1, 40 epochs": {"n_gates": 8, "n_tiles": 64, **TO_THE_END},
+    "16 gates of 16, dropout 0.1, 40 epochs": {"n_gates": 16, "n_tiles": 16, **TO_THE_END},
+    "8 gates of 16, log-loss, dropout 0.1, 40 epochs": {
+        "n_gates": 8, "n_tiles": 16, "n_neighbors": 4, "loss": "log_loss", **TO_THE_END,
+    },
+    "4 tiles, pieces": {"n_tiles": 4, "pieces": 16},
+    "4 gates of 4, pieces, dropout 0.1": {"n_gates": 4, "n_tiles": 4, "pieces": 16, "dropout": 0.1},
+    "4 gates of 4, 32 pieces, dropout 0.1": {"n_gates": 4, "n_tiles": 4, "pieces": 32, "dropout": 0.1},
+    "16 tiles, pieces": CURVES,
+    "16 tiles, pieces, decay 1": {"weight_decay": 1.0, **CURVES},
+    "16 tiles, pieces, log-loss, decay 1": {"loss": "log_loss", "weight_decay": 1.0, **CURVES},
     "8 gates of 16, pieces, log-loss, decay 1": {
-        "n_gates": 8, "n_tiles": 16, "n_neighbors": 2, "pieces": 16, "loss": "log_loss", "weight_decay": 1.0,
+        "n_gates": 8, "n_neighbors": 2, "loss": "log_loss", "weight_decay": 1.0, **CURVES,
     },
 }  # fmt: skip
 
@@ -86,41 +96,58 @@ def tested(data, setting, seed):
     return round(100 * float(model.score(Z, z)), 3), round(seconds, 2)
 
 
+def held_out(data, settings, workers, known):
+    """Percent of rows right, held out in turn, by setting; those that are known are not fitted again."""
+    tasks = [(label, fold) for label in settings if label not in known for fold in range(FOLDS)]
+    scores = workers(delayed(judged)(data[0], data[2], SETTINGS[label], fold) for label, fold in tasks)
+    found = {label: [] for label, _ in tasks}
+    for (label, _), score in zip(tasks, scores, strict=True):
+        found[label].append(100 * score)
+    means = known | {label: round(float(np.mean(values)), 2) for label, values in found.items()}
+    return {label: means[label] for label in settings}
+
+
+def chosen_and_tested(name, settings, n_seeds, workers, before):
+    """Records of the seeds, and a summary with the setting that was best held out.
+
+    `before` is what is stored of the set if it is gone on with: the test rows are not scored again unless another
+    setting is best.
+    """
+    data, last = parts_of(name), before.get("summary", {})
+    means = held_out(data, settings, workers, last.get("held_out", {}))
+    chosen = max(means, key=means.get)
+    records = before["records"] if chosen == last.get("setting") else seeds_of(name, data, chosen, n_seeds, workers)
+    accuracy = round(float(np.mean([r["accuracy"] for r in records])), 2)
+    return records, {"setting": chosen, "accuracy": accuracy, "held_out": means}
+
+
+def seeds_of(name, data, chosen, n_seeds, workers):
+    """Test accuracy by seed."""
+    found = workers(delayed(tested)(data, SETTINGS[chosen], seed) for seed in range(n_seeds))
+    return [
+        {"set": name, "seed": seed, "setting": chosen, "accuracy": accuracy, "fit_seconds": seconds}
+        for seed, (accuracy, seconds) in enumerate(found)
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="digits, two settings; writes nothing")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="only these")
+    parser.add_argument("--resume", action="store_true", help="keep the scores of settings that are stored for a set")
     parser.add_argument("--processes", type=int, default=1, help="fits at a time")
     parser.add_argument("--out", help="file to write to instead")
     options = parser.parse_args()
-    sets = ("digits",) if options.quick else SETS
     settings = list(SETTINGS)[1:3] if options.quick else list(SETTINGS)
-    data = {name: parts_of(name) for name in sets}
-    tasks = [(name, label, fold) for name in sets for label in settings for fold in range(FOLDS)]
-    workers = Parallel(options.processes, verbose=5)
-    scores = workers(delayed(judged)(data[n][0], data[n][2], SETTINGS[label], fold) for n, label, fold in tasks)
-    held_out = {name: {label: [] for label in settings} for name in sets}
-    for (name, label, _), score in zip(tasks, scores, strict=True):
-        held_out[name][label].append(100 * score)
-    held_out = {name: {label: float(np.mean(one)) for label, one in means.items()} for name, means in held_out.items()}
-    chosen = {name: max(held_out[name], key=held_out[name].get) for name in sets}
-    runs = [(name, seed) for name in sets for seed in range(1 if options.quick else SEEDS)]
-    found = workers(delayed(tested)(data[name], SETTINGS[chosen[name]], seed) for name, seed in runs)
-    records = [
-        {"set": name, "seed": seed, "setting": chosen[name], "accuracy": accuracy, "fit_seconds": seconds}
-        for (name, seed), (accuracy, seconds) in zip(runs, found, strict=True)
-    ]
-    summary = {
-        name: {
-            "setting": chosen[name],
-            "accuracy": round(float(np.mean([r["accuracy"] for r in records if r["set"] == name])), 2),
-            "held_out": {label: round(value, 2) for label, value in held_out[name].items()},
-        }
-        for name in sets
-    }
-    rows = [[name, one["setting"], f"{one['accuracy']:.2f}"] for name, one in summary.items()]
+    workers, rows = Parallel(options.processes, verbose=5), []
+    for name in ("digits",) if options.quick else options.sets:
+        before = read_results("gates").get(name, {}) if options.resume else {}
+        records, summary = chosen_and_tested(name, settings, 1 if options.quick else SEEDS, workers, before)
+        rows.append([name, summary["setting"], f"{summary['accuracy']:.2f}"])
+        if not options.quick:
+            on = before.get("machine") if records is before.get("records") else None  # where the seeds were run
+            write_results("gates", name, records, summary, on=on, path=options.out)
     print_table("LearnedGateSVC", ["set", "setting", "test accuracy, %"], rows)
-    if not options.quick:
-        write_results("gates", "seeds", records, summary, path=options.out)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ def learner_of(task, X, n_classes, seed=0):
         projection=projection, log_tau=moving(np.array(log_tau)).astype(np.float64), idle_since=np.zeros(n_tiles),
         clock=np.zeros(2), first_tile=(task.tiles * np.arange(task.gates + 1)).tolist(), n_outputs=n_outputs,
         width=task.neighbors, loss=task.loss, loss_parameter=[], dropout=task.dropout, seed=seed, decay=task.decay,
-        gate_rate=0.3,
+        gate_rate=0.3, centered=lambda rows: rows,
     )  # fmt: skip
 
 

@@ -1,19 +1,22 @@
-"""LearnedGateSVC beside a tuned RBF SVC, LocallyLinearSVC and LightGBM; and learned against fixed regions by tiles.
+"""LearnedGateSVC compared with a tuned RBF SVC, LocallyLinearSVC and LightGBM; and with fixed regions, by tiles.
 
 Features are standardized by the training part (MNIST has rows of one norm instead); all choices (C and gamma of the
-SVC) are made on a part held out from it.
-Times are processor seconds of one thread. Records of a set replace those of its last run, the others stay.
+SVC) are made on a part held out from it. Times are processor seconds of one thread.
+Every run is written as soon as it is done, in place of the same run of an earlier day; the others stay.
 
     python benchmarks/bench_learned.py                           # all sets, then all curves; needs the data folder
+    python benchmarks/bench_learned.py --resume                  # the same, without the runs that are stored
     python benchmarks/bench_learned.py --sets letter mnist       # some sets
     python benchmarks/bench_learned.py --curves satimage         # some curves
-    python benchmarks/bench_learned.py --sets covtype --without "RBF SVC, tuned" LightGBM
+    python benchmarks/bench_learned.py --sets covtype --models "learned, curves"
     python benchmarks/bench_learned.py --quick                   # digits only, under a minute; writes nothing
     python benchmarks/learned_page.py                            # puts what is stored into docs/learned_gates.md
 """
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 from time import process_time
 
@@ -32,20 +35,44 @@ SVC_ROWS, TUNING_ROWS = 20_000, 3000
 GRID = {"C": (1.0, 10.0, 100.0), "gamma": (0.25, 1.0, 4.0)}  # gamma as a multiple of scikit-learn's "scale"
 # Rows whose prediction is timed, for models that need more than a few microseconds per row.
 TIMED_ROWS = 2000
-# Seconds on the wall that the solver of fixed regions may take; records tell what gap it had reached by then.
+# Seconds on the wall that the solver of fixed regions may take; records have the gap that it had reached by then.
 FIXED_SECONDS = 100
 BIG = "LightGBM, 500 trees, 127 leaves"
 
 
+# How LearnedGateSVC is set, besides its tiles. Curves need few epochs: of 8, 12 and 16, each better than the last on a
+# tenth held out from the training rows of covertype, 12 take well under a minute with 1000 tiles.
+KINDS = {
+    "learned": {},
+    "learned, polished": {"polish": True},
+    "learned, curves": {"pieces": 12, "max_iter": 12, "early_stopping": False},
+}
+
+
 @dataclass(frozen=True)
 class Task:
-    """A set, the numbers of tiles it is fitted with, and how many seeds."""
+    """A set, the numbers of tiles it is fitted with, how many seeds, and which of `KINDS`."""
 
     tiles: tuple[int, ...]
     seeds: int = 3
-    polished: bool = True
+    kinds: tuple[str, ...] = ("learned", "learned, polished")
     max_rows: int | None = None
-    settings: dict = field(default_factory=dict)  # of LearnedGateSVC, where they are not its defaults
+    settings: dict = field(default_factory=dict)  # of LearnedGateSVC, if they are not its defaults
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model to fit; `make` is None for the SVC, which is tuned first."""
+
+    model: str
+    tiles: int | None
+    seed: int
+    make: Callable | None
+    most_rows: int | None = None
+
+    @property
+    def key(self):
+        return self.model, self.tiles, self.seed
 
 
 TASKS = {
@@ -54,7 +81,7 @@ TASKS = {
     "satimage": Task((50,)),
     # Chosen on the part that polishing holds out, among five settings with 16, 64 or no components and C from 1 to 4.
     "mnist": Task((100,), seeds=1, settings={"n_components": None, "n_neighbors": 16, "C": 4.0}),
-    "covtype": Task((400, 1000), seeds=1, polished=False),
+    "covtype": Task((400, 1000), seeds=1, kinds=("learned", "learned, curves")),
 }
 CURVES = {
     "ijcnn1": Task((4, 8, 16, 32, 64, 128), seeds=1),
@@ -98,20 +125,35 @@ def fixed_regions(n_anchors, seed=0):
     return LocallyLinearSVC(n_anchors, loss="squared_hinge", max_time=FIXED_SECONDS, random_state=seed)
 
 
-def models_of(task, name):
-    """(name, tiles, seed, make, most rows) of all that a set is fitted with."""
-    kinds = {"learnt": {}, "learnt, polished": {"polish": True}}
-    if not task.polished:
-        del kinds["learnt, polished"]
+def compared(task, name):
+    """All that a set is fitted with."""
     for K in task.tiles:
         for seed in range(task.seeds):
-            for kind, settings in kinds.items():
-                yield kind, K, seed, partial(LearnedGateSVC, K, random_state=seed, **task.settings, **settings), None
-        yield "fixed", K, 0, partial(fixed_regions, K), None
-    yield "LightGBM", None, 0, gradient_boosting, None
+            for kind in task.kinds:
+                settings = task.settings | KINDS[kind]
+                yield Trial(kind, K, seed, partial(LearnedGateSVC, K, random_state=seed, **settings))
+        yield Trial("fixed", K, 0, partial(fixed_regions, K))
+    yield Trial("LightGBM", None, 0, gradient_boosting)
     if name == "covtype":
-        yield BIG, None, 0, lambda: gradient_boosting(n_estimators=500, num_leaves=127), None
-    yield "RBF SVC, tuned", None, 0, None, SVC_ROWS
+        yield Trial(BIG, None, 0, partial(gradient_boosting, n_estimators=500, num_leaves=127))
+    yield Trial("RBF SVC, tuned", None, 0, None, SVC_ROWS)
+
+
+def by_tiles(task, name):
+    """Learned and fixed regions with more and more tiles."""
+    for K in task.tiles:
+        for seed in range(task.seeds):
+            yield Trial("learned", K, seed, partial(LearnedGateSVC, K, random_state=seed))
+            yield Trial("fixed", K, seed, partial(fixed_regions, K, seed))
+
+
+PARTS = {name: (name, task, compared) for name, task in TASKS.items()} | {
+    f"{name} curve": (name, task, by_tiles) for name, task in CURVES.items()
+}
+QUICK = {
+    "digits": ("digits", Task((20,), seeds=1, kinds=tuple(KINDS)), compared),
+    "digits curve": ("digits", Task((5, 20), seeds=1), by_tiles),
+}
 
 
 def seconds_of(function, argument):
@@ -120,7 +162,7 @@ def seconds_of(function, argument):
     return process_time() - start
 
 
-def measured(data, make, most_rows=None):
+def measured(data, make, most_rows):
     """Fit in a child process; predict here."""
     X, y = data.X_train[:most_rows], data.y_train[:most_rows]
     if most_rows is not None and len(data.y_train) > most_rows:
@@ -145,27 +187,31 @@ def measured(data, make, most_rows=None):
     return record
 
 
-def compare(name, task, without=()):
-    """One record for each model of a set."""
-    data = prepared(name)
-    for kind, tiles, seed, make, most_rows in models_of(task, name):
-        if kind in without:
-            continue
-        record = {"set": name, "model": kind, "tiles": tiles, "seed": seed} | measured(data, make, most_rows)
-        print(f"{name}: {kind}, {tiles} tiles, seed {seed}: {record['accuracy']} %", flush=True)
-        yield record
+def run(name, part, task, trials, options):
+    """Records of a part, old and new; each new one is stored at once, and models that are gone are dropped."""
+    trials = list(trials(task, name))
+    old = {} if options.quick else read_results("learned").get(part, {})
+    kept = {(r["model"], r["tiles"], r["seed"]): r for r in old.get("records", [])}
+    missing = [trial for trial in trials if wanted(trial, kept, options)]
+    data = prepared(name, task.max_rows) if missing else None
+    for trial in missing:
+        about = {"set": name, "model": trial.model, "tiles": trial.tiles, "seed": trial.seed}
+        found = measured(data, trial.make, trial.most_rows)
+        kept[trial.key] = about | found | {"date": str(date.today())}
+        print(f"{part}: {trial.model}, {trial.tiles} tiles, seed {trial.seed}: {found['accuracy']} %", flush=True)
+        if not options.quick:
+            records = in_order(trials, kept)
+            write_results("learned", part, records, summary_of(records))
+    return in_order(trials, kept)
 
 
-def curve(name, task):
-    """Learned against fixed regions, by the number of tiles."""
-    data = prepared(name, task.max_rows)
-    for K in task.tiles:
-        for seed in range(task.seeds):
-            for kind, make in {
-                "learnt": lambda K=K, seed=seed: LearnedGateSVC(K, random_state=seed),
-                "fixed": lambda K=K, seed=seed: fixed_regions(K, seed),
-            }.items():
-                yield {"set": name, "model": kind, "tiles": K, "seed": seed} | measured(data, make)
+def wanted(trial, kept, options):
+    """Whether to run it: of the models that were asked for, and, to resume, not stored."""
+    return (options.models is None or trial.model in options.models) and not (options.resume and trial.key in kept)
+
+
+def in_order(trials, kept):
+    return [kept[trial.key] for trial in trials if trial.key in kept]
 
 
 def summary_of(records):
@@ -186,27 +232,15 @@ def main():
     parser.add_argument("--quick", action="store_true", help="digits only; writes nothing")
     parser.add_argument("--sets", nargs="*", choices=TASKS, help="compare on these sets")
     parser.add_argument("--curves", nargs="*", choices=CURVES, help="draw the curves of these sets")
-    parser.add_argument("--without", nargs="*", default=[], help="models to leave out, by their names in the table")
+    parser.add_argument("--models", nargs="+", help="only these, by their names in the results")
+    parser.add_argument("--resume", action="store_true", help="leave out the runs that are stored")
     options = parser.parse_args()
-    if options.quick:
-        report("digits", list(compare("digits", Task((20,), seeds=1))))
-        report("digits, curve", list(curve("digits", Task((5, 20), seeds=1))))
-        return
-    everything = options.sets is None and options.curves is None
-    for name in TASKS if everything else options.sets or ():
-        records = list(compare(name, TASKS[name], options.without))
-        report(name, records)
-        kept = [] if not options.without else stored(name, [r["model"] for r in records])
-        write_results("learned", name, records + kept, summary_of(records + kept))
-    for name in CURVES if everything else options.curves or ():
-        records = list(curve(name, CURVES[name]))
-        report(f"{name}, curve", records)
-        write_results("learned", f"{name} curve", records, summary_of(records))
-
-
-def stored(name, models):
-    """Records of an earlier run, of models that were left out of this one."""
-    return [r for r in read_results("learned").get(name, {"records": []})["records"] if r["model"] not in models]
+    parts = PARTS
+    if options.sets is not None or options.curves is not None:
+        asked = [*(options.sets or ()), *(f"{name} curve" for name in options.curves or ())]
+        parts = {part: PARTS[part] for part in asked}
+    for part, (name, task, trials) in (QUICK if options.quick else parts).items():
+        report(part, run(name, part, task, trials, options))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ of one thread.
 
 import argparse
 import warnings
-from time import perf_counter
+from time import process_time
 
 from common import print_table, read_results, run_child, write_results  # isort: skip; first: it sets the number of threads
 
@@ -34,12 +34,13 @@ from table_data import adult, table
 
 from svmosaic import KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, TreeSVC
 from svmosaic.datasets import load
-from svmosaic.maps import Pieces
 
 KNOTS = 16
 CHOICE_ROWS = 16_000  # by which settings are chosen, if there are more
 COSTS = (0.03, 0.1, 0.3, 1.0)
-SETS = ("diabetes", "german", "heart", "vehicle", "svmguide1", "pendigits", "satimage", "letter", "ijcnn1", "usps")
+SETS = (
+    "diabetes", "german", "heart", "vehicle", "svmguide1", "pendigits", "satimage", "letter", "ijcnn1", "usps", "skin",
+)  # fmt: skip
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------
@@ -95,21 +96,22 @@ def chosen(candidates, X, y, score, n_folds=3):
     return max(candidates, key=mean) if len(candidates) > 1 else candidates[0]
 
 
-def compare(name, X, y, Z, z, score, knots=KNOTS, only=None):
-    """Records of every model with and without pieces: settings by folds of X, score on Z."""
-    records = []
+def compare(name, X, y, Z, z, score, knots=KNOTS, only=None, done=()):
+    """Records, one after another, of every model with and without pieces: settings by folds of X, score on Z.
+
+    The pairs (model, pieces) in `done` are left out.
+    """
     for pieces in (None, knots):
         for model, candidates in models(len(X), pieces).items():
-            if only is not None and model not in only:
+            if (only is not None and model not in only) or (model, pieces) in done:
                 continue
             best = chosen(candidates, X, y, score)
             run = run_child(lambda best=best: score(clone(best).fit(X, y), Z, z), limit=3600)
-            records.append(
-                {"set": name, "model": model, "pieces": pieces, "score": run.value, "seconds": round(run.seconds, 3),
-                 "settings": {k: v for k, v in best[-1].get_params().items() if k in ("C", "weight_decay")}}
-            )  # fmt: skip
             print(f"  {name}: {model}, pieces={pieces}: {run.value:.4f} in {run.seconds:.2f} s", flush=True)
-    return records
+            yield {
+                "set": name, "model": model, "pieces": pieces, "score": run.value, "seconds": round(run.seconds, 3),
+                "settings": {k: v for k, v in best[-1].get_params().items() if k in ("C", "weight_decay")},
+            }  # fmt: skip
 
 
 # ---- parts ----------------------------------------------------------------------------------------------------------
@@ -187,16 +189,24 @@ def run_splines(quick):
 def same_objective(name, X, y, n_numbers, C=0.1, gap=1e-3):
     """Processor seconds and memory beyond X until the objective is within `gap` of the least, relative to it."""
     signs = np.where(y == y.max(), 1.0, -1.0)
-    pieces = Pieces.fit(X, KNOTS)
-    Z = pieces.expand(X)
+    few = np.arange(0, len(X), max(1, len(X) // 3000))
+
+    def fitted(tol, X=X, y=y):
+        return LinearSVC(C=C, loss="squared_hinge", pieces=KNOTS, tol=tol, random_state=0).fit(X, y)
+
+    best = fitted(1e-8)
+    Z = best.mosaic_.feature_map.expand(X)
+    Z.eliminate_zeros()  # of one-hot columns, which would cost liblinear most of its time and memory
 
     def objective(coef, intercept):
         slack = np.maximum(0.0, 1.0 - signs * (Z @ coef + intercept))
         return 0.5 * (coef @ coef + intercept**2) + C * float(slack @ slack)
 
-    def ours(tol):
-        model = LinearSVC(C=C, loss="squared_hinge", pieces=pieces.knots, tol=tol, random_state=0).fit(X, y)
+    def weights(model):
         return model.coef_[0], float(model.intercept_[0])
+
+    def ours(tol, X=X, y=y):
+        return weights(fitted(tol, X, y))
 
     def spline(X):
         knots = SplineTransformer(
@@ -204,24 +214,28 @@ def same_objective(name, X, y, n_numbers, C=0.1, gap=1e-3):
         ).fit_transform(X[:, :n_numbers])
         return sparse.hstack([knots, sparse.csr_array(X[:, n_numbers:])], format="csr")
 
-    def theirs(dual, tol):
+    def theirs(dual, tol, X=X, y=y, Z=Z):
         # The transformer is paid for; the weights are of our features, so that both minimize one objective.
         spline(X)
         wide = Z.copy()
-        model = Liblinear(C=C, loss="squared_hinge", dual=dual, tol=tol, max_iter=100_000, random_state=0).fit(wide, y)
-        return model.coef_[0], float(model.intercept_[0])
+        model = Liblinear(C=C, loss="squared_hinge", dual=dual, tol=tol, max_iter=100_000, random_state=0)
+        return weights(model.fit(wide, y))
 
-    coef, intercept = ours(1e-8)
-    least = objective(coef, intercept)
+    least = objective(*weights(best))
     ways = {
-        "svmosaic": (ours, [(tol,) for tol in (1e-2, 1e-3, 1e-4, 1e-5)]),
+        "svmosaic": (ours, [(tol,) for tol in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)]),
         "SplineTransformer + LinearSVC, primal": (theirs, [(False, tol) for tol in (1e-1, 1e-2, 1e-3, 1e-4)]),
         "SplineTransformer + LinearSVC, dual": (theirs, [(True, tol) for tol in (1.0, 1e-1, 1e-2, 1e-3)]),
     }
+    # Both solve a small problem first: a child starts without the pages of the libraries, which would be counted.
+    samples = {ours: {"X": X[few], "y": y[few]}, theirs: {"X": X[few], "y": y[few], "Z": Z[few]}}
     records = []
     for title, (solve, ladder) in ways.items():
         for setting in ladder:
-            run = run_child(lambda solve=solve, setting=setting: solve(*setting), limit=1800, repeats=3)
+            run = run_child(
+                lambda solve=solve, setting=setting: solve(*setting),
+                warm_up=lambda solve=solve, setting=setting: solve(*setting, **samples[solve]), limit=1800, repeats=5,
+            )  # fmt: skip
             if run.value is None:
                 break
             excess = objective(*run.value) / least - 1.0
@@ -254,18 +268,16 @@ def run_tables(quick, resume=False):
         for f, (a, b) in enumerate(folds):
             if any((r["set"], r["fold"]) == (name, f) for r in records):
                 continue
-            found = compare(name, X[a], y[a], X[b], y[b], score, only=("LinearSVC",) if quick else None)
+            found = list(compare(name, X[a], y[a], X[b], y[b], score, only=("LinearSVC",) if quick else None))
             if name == "mammography":
                 found += boosting_machine(name, X[a], y[a], X[b], y[b], score, quick)
             records += [{**record, "fold": f} for record in found]
             write("tables", records, quick)
 
 
-def run_sets(quick, resume=False):
+def run_sets(quick, resume=False, sets=SETS, out=None):
     records = kept("sets", resume)
-    for name in ("svmguide1",) if quick else SETS:
-        if any(r["set"] == name for r in records):
-            continue
+    for name in ("svmguide1",) if quick else sets:
         if quick:
             X, y = skewed_rows(400)
             train = X[:200], y[:200], X[200:], y[200:]
@@ -273,8 +285,10 @@ def run_sets(quick, resume=False):
             data = load(name)
             train = [part.astype(np.float64) if part.ndim == 2 else part
                      for part in (data.X_train, data.y_train, data.X_test, data.y_test)]  # fmt: skip
-        records += compare(name, *train, accuracy, only=("LinearSVC",) if quick else None)
-        write("sets", records, quick)
+        done = {(r["model"], r["pieces"]) for r in records if r["set"] == name}
+        for record in compare(name, *train, accuracy, only=("LinearSVC",) if quick else None, done=done):
+            records.append(record)
+            write("sets", records, quick, out)
 
 
 def run_predict(quick):
@@ -298,7 +312,7 @@ def run_predict(quick):
             fitted = {pieces: make(pieces).fit(X, y).predictor() for pieces in (None, KNOTS)}
             for dtype in (np.float64, np.float32):
                 rows = X.astype(dtype)
-                times = {pieces: timed(predictor, rows) for pieces, predictor in fitted.items()}
+                times = timed(fitted, rows)
                 records.append(
                     {"model": name, "dtype": np.dtype(dtype).name,
                      "row_microseconds": [round(1e6 * times[p][0], 3) for p in (None, KNOTS)],
@@ -309,20 +323,25 @@ def run_predict(quick):
     write("predict", records, quick)
 
 
-def timed(predictor, rows, n_calls=2000, repeats=9):
-    """Seconds of one row and per row of a batch: the fastest of several, so that other load does not count."""
+def timed(predictors, rows, n_calls=2000, repeats=25):
+    """Processor seconds of one row and per row of a batch, for each predictor.
+
+    They take turns, and the fastest of several counts, so that other load does not favor one of them.
+    """
     row = rows[7].copy()
-    predictor.predict(row), predictor.decision_function(rows)
-    alone, together = [], []
+    best = {}
     for _ in range(repeats):
-        start = perf_counter()
-        for _ in range(n_calls):
-            predictor.predict(row)
-        alone.append((perf_counter() - start) / n_calls)
-        start = perf_counter()
-        predictor.decision_function(rows)
-        together.append((perf_counter() - start) / len(rows))
-    return min(alone), min(together)
+        for name, predictor in predictors.items():
+            predictor.predict(row), predictor.decision_function(rows)
+            start = process_time()
+            for _ in range(n_calls):
+                predictor.predict(row)
+            alone = (process_time() - start) / n_calls
+            start = process_time()
+            predictor.decision_function(rows)
+            together = (process_time() - start) / len(rows)
+            best[name] = np.minimum(best.get(name, np.inf), (alone, together))
+    return best
 
 
 def kept(part, resume):
@@ -330,9 +349,9 @@ def kept(part, resume):
     return read_results("pieces").get(part, {}).get("records", []) if resume else []
 
 
-def write(part, records, quick):
+def write(part, records, quick, out=None):
     if not quick:
-        write_results("pieces", part, records, {})
+        write_results("pieces", part, records, {}, path=out)
 
 
 PARTS = {
@@ -349,10 +368,14 @@ def main():
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all if not given")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--resume", action="store_true", help="tables and sets: leave out those that are stored")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="of the part sets")
+    parser.add_argument("--out", help="file for the part sets, instead of results/pieces.json")
     options = parser.parse_args()
     for part in options.parts or PARTS:
         print_table(part, ["", ""], [])
         resumed = {"resume": options.resume} if part in ("tables", "sets") else {}
+        if part == "sets":
+            resumed |= {"sets": options.sets, "out": options.out}
         PARTS[part](options.quick, **resumed)
 
 

@@ -13,6 +13,8 @@ one thread. Settings of SVR are chosen by cross-validation on training rows. Rec
 
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_regression.py                   all parts
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_regression.py --part ranks      this one
+    ... --part solver --sets synthetic                  one of its sets; records of the others stay
+    ... --part ranks --only MosaicRegressor             one of its models; records of the others stay
     python benchmarks/bench_regression.py --quick                                       synthetic rows, half a minute
 """
 
@@ -21,7 +23,7 @@ import sys
 import warnings
 from time import perf_counter
 
-from common import print_table, run_child, write_results  # isort: skip; first: it sets the number of threads
+from common import print_table, read_results, run_child, write_results  # isort: skip; first: it sets the number of threads
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
@@ -120,27 +122,30 @@ def liblinear(X, y, loss, epsilon, tol):
     return model.coef_, float(np.ravel(model.intercept_)[0])
 
 
-def climb(solver, X, y, loss, epsilon, least, tolerances):
+def climb(solver, X, y, loss, epsilon, least, tolerances, limit):
     """The first tolerance at which a solver is within the gap of the least objective, and what it takes."""
     for tol in tolerances:
-        run = run_child(lambda tol=tol: solver(X, y, loss, epsilon, tol), limit=SECONDS, repeats=3)
+        run = run_child(lambda tol=tol: solver(X, y, loss, epsilon, tol), limit=limit, repeats=3)
         if run.value is None:
-            return {"tol": tol, "seconds": None, "excess": None}
+            return {"tol": tol, "seconds": None, "excess": None, "limit": limit}
         excess = objective(*run.value, X, y, loss, epsilon) / least - 1.0
         if excess <= GAP:
             return {"tol": tol, "seconds": round(run.seconds, 4), "excess": float(f"{excess:.2e}")}
     return {"tol": tol, "seconds": None, "excess": float(f"{excess:.2e}")}
 
 
-def run_solver(quick):
-    records = []
-    for name in ("synthetic",) if quick else ("wine_white", "beijing_pm25", "synthetic"):
+def run_solver(options):
+    quick, sets = options.quick, options.sets or ("wine_white", "beijing_pm25", "synthetic")
+    records = kept("solver", options, lambda r: r["set"] not in sets)
+    for name in ("synthetic",) if quick else sets:
         X, y = whole(name, quick)
         for loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
             for epsilon in (0.0, 0.1):
                 least = objective(*ours(X, y, loss, epsilon, 1e-9), X, y, loss, epsilon)
                 for title, solver in (("LinearSVR", ours), ("liblinear", liblinear)):
-                    found = climb(solver, X, y, loss, epsilon, least, TOLERANCES[:6] if quick else TOLERANCES)
+                    found = climb(
+                        solver, X, y, loss, epsilon, least, TOLERANCES[:6] if quick else TOLERANCES, options.limit
+                    )
                     records.append(
                         {"set": name, "rows": len(y), "loss": loss, "epsilon": epsilon, "solver": title} | found
                     )
@@ -171,7 +176,8 @@ def pinball(y, predicted, quantile):
     return float(np.maximum(quantile * r, (quantile - 1.0) * r).mean())
 
 
-def run_quantile(quick):
+def run_quantile(options):
+    quick = options.quick
     records = []
     for name in ("synthetic",) if quick else ("wine_white", "beijing_pm25"):
         X, y = whole(name, quick)
@@ -238,11 +244,14 @@ def peers(quick):
     return fits
 
 
-def run_ranks(quick):
-    records = []
-    for name in ("synthetic",) if quick else LABELS:
+def run_ranks(options):
+    quick, sets = options.quick, options.sets or LABELS
+    records = kept("ranks", options, lambda r: r["set"] not in sets or options.only not in (None, r["model"]))
+    for name in ("synthetic",) if quick else sets:
         for split, (X, y, Z, z) in enumerate(splits_of(name, 10)):
             for title, fit in peers(quick).items():
+                if options.only not in (None, title):
+                    continue
 
                 def work(fit=fit, X=X, y=y, Z=Z):
                     start = perf_counter()
@@ -301,7 +310,9 @@ class LightGBMQuantiles(RegressorMixin, BaseEstimator):
         return np.stack([model.predict(X) for model in self.models_], axis=1)
 
 
-def run_intervals(quick):
+def run_intervals(options):
+    quick = options.quick
+
     def mosaic(X, y):
         budget = 2.0 if quick else INTERVAL_BUDGET
         model = MosaicRegressor(budget, quantiles=QUANTILES, n_jobs=1, random_state=0)
@@ -349,7 +360,8 @@ def fastest(work, n_calls, repeats=9):
     return min(found)
 
 
-def run_latency(quick):
+def run_latency(options):
+    quick = options.quick
     X, y, *_ = next(splits_of("synthetic" if quick else "abalone", 1))
     X = np.ascontiguousarray(StandardScaler().fit_transform(X))
     ours = LocallyLinearSVR(100, random_state=0).fit(X, y)
@@ -379,6 +391,11 @@ def run_latency(quick):
     write("latency", records, quick)
 
 
+def kept(part, options, stays) -> list:
+    """Stored records of a part that are not measured again."""
+    return [] if options.quick else [r for r in read_results("regression").get(part, {}).get("records", []) if stays(r)]
+
+
 def write(part, records, quick, summary=None):
     if not quick:
         write_results("regression", part, records, summary or {})
@@ -393,12 +410,15 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--part", action="append", choices=PARTS, help="which part (repeatable); all if not given")
+    parser.add_argument("--sets", nargs="+", choices=[*LABELS, "synthetic"], help="of the parts solver and ranks")
+    parser.add_argument("--only", help="one model of the part ranks")
+    parser.add_argument("--limit", type=float, default=SECONDS, help="seconds of a fit of the part solver, on the wall")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
     for part in options.part or PARTS:
         print_table(part, ["", ""], [])
-        PARTS[part](options.quick)
+        PARTS[part](options)
 
 
 if __name__ == "__main__":

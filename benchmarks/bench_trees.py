@@ -11,6 +11,7 @@ defaults. Seconds are processor seconds of one thread.
 
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_trees.py              all parts
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_trees.py adult        this one
+    ... python benchmarks/bench_trees.py tables --sets letter --out FILE      one of its sets, into another file
     python benchmarks/bench_trees.py --quick                                  synthetic rows, half a minute
 """
 
@@ -109,7 +110,8 @@ def score(model, X, y, Z, z):
     return {key: round(float(value), 5) for key, value in run.value.items()} | {"seconds": round(run.seconds, 2)}
 
 
-def run_adult(quick):
+def run_adult(options):
+    quick = options.quick
     names = [f"column {k}" for k in range(12)]
     if quick:
         (X, y), (Z, z) = skewed_rows(1500), skewed_rows(1500, 1)
@@ -124,7 +126,7 @@ def run_adult(quick):
     for title, model in {"LightGBM": gradient_boosting(random_state=0), **peers(quick)}.items():
         records.append({"model": title} | score(model, X, y, Z, z))
         print(f"  {records[-1]}", flush=True)
-        write("adult", records, quick, rules)  # after each: the last one takes long
+        write("adult", records, options, rules)  # after each: the last one takes long
 
 
 def rules_of(model, X, y, names):
@@ -154,16 +156,16 @@ def splits_of(name):
         yield data.X_train.astype(np.float64), data.y_train, data.X_test.astype(np.float64), data.y_test
 
 
-def run_tables(quick):
-    records = []
-    for name in ("skewed",) if quick else TABLES + SETS:
+def run_tables(options):
+    quick, records = options.quick, []
+    for name in ("skewed",) if quick else options.sets:
         for fold, (X, y, Z, z) in enumerate(splits_of(name)):
             best = chosen(CHOICES[:2] if quick else CHOICES, X, y, 3, 8000)
             found = {"TreeSVC": (best, {"settings": settings_of(best)})}
             for title, (model, extra) in (found | {t: (m, {}) for t, m in peers(quick).items()}).items():
                 records.append({"set": name, "fold": fold, "model": title} | extra | score(model, X, y, Z, z))
                 print(f"  {records[-1]}", flush=True)
-        write("tables", records, quick, {"mean_rank": mean_ranks(records)})
+        write("tables", records, options, {"mean_rank": mean_ranks(records)})
 
 
 def mean_ranks(records):
@@ -180,7 +182,8 @@ def mean_ranks(records):
     return {m: round(float(rank), 2) for m, rank in zip(models, np.mean(ranks, axis=0), strict=True)}
 
 
-def run_speed(quick):
+def run_speed(options):
+    quick = options.quick
     if quick:
         X, y = skewed_rows(1500)
     else:
@@ -203,7 +206,7 @@ def run_speed(quick):
         }
         records.append(record)
         print(f"  {record}", flush=True)
-    write("speed", records, quick)
+    write("speed", records, options)
 
 
 def fastest(work, n_calls, repeats=9):
@@ -218,9 +221,9 @@ def fastest(work, n_calls, repeats=9):
     return min(found)
 
 
-def write(part, records, quick, summary=None):
-    if not quick:
-        write_results("trees", part, records, summary or {})
+def write(part, records, options, summary=None):
+    if not options.quick:
+        write_results("trees", part, records, summary or {}, path=options.out)
 
 
 PARTS = {"adult": run_adult, "tables": run_tables, "speed": run_speed}
@@ -229,12 +232,16 @@ PARTS = {"adult": run_adult, "tables": run_tables, "speed": run_speed}
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all if not given")
+    parser.add_argument(
+        "--sets", nargs="+", choices=TABLES + SETS, default=TABLES + SETS, help="sets of the part tables"
+    )
+    parser.add_argument("--out", help="file to write to instead")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
     for part in options.parts or PARTS:
         print_table(part, ["", ""], [])
-        PARTS[part](options.quick)
+        PARTS[part](options)
 
 
 if __name__ == "__main__":

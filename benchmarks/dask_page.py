@@ -13,11 +13,15 @@ HEADINGS = {
     "one of them.",
     "disk": "**From disk**: Parquet files of float32, `ClusteredSVC(16, loss='squared_hinge')` in one thread, in a "
     "process of its own.",
+    "learned": "**Learned gates**, covertype, class 2 against the rest, 200,000 training rows: in memory, from a "
+    "Parquet file in chunks, and averaged over two worker processes (`benchmarks/bench_learned_large.py`).",
+    "learned_memory": "**Learned gates from disk**: peak memory of a process for more and more rows in Parquet files.",
 }
 
 
 def tables(report):
-    for part, told in (("cluster", cluster), ("traffic", traffic), ("disk", disk)):
+    makers = (cluster, traffic, disk, learned, learned_memory)
+    for part, told in ((maker.__name__, maker) for maker in makers):
         machine = report[part]["machine"]
         yield f"{HEADINGS[part]} ({machine['processor']}, {machine['cores']} cores, {machine['date']}.)"
         yield from told(report[part]["records"])
@@ -67,6 +71,33 @@ def disk(records):
         ]
         for r in records
     ])  # fmt: skip
+
+
+def learned(records):
+    groups = {}
+    for record in records:
+        groups.setdefault((record["way"], record.get("steps_between_averages")), []).append(record)
+    rows = []
+    for (way, n_steps), fits in groups.items():
+        accuracy = [fit["accuracy"] for fit in fits]
+        rows.append(
+            [
+                way if n_steps is None else f"{way}, {n_steps} steps between averages",
+                f"{sum(accuracy) / len(accuracy):.2f} ({', '.join(f'{a:.2f}' for a in accuracy)})",
+                max(fit["peak_megabytes"] for fit in fits) if n_steps is None else "",
+                "" if n_steps is None else fits[0]["averages"],
+                "" if n_steps is None else f"{fits[0]['sent_kilobytes']:,}",
+            ]
+        )
+    yield table(("rows", "test accuracy %, each seed", "peak memory, MB", "averages", "KB to a worker, each"), rows)
+
+
+def learned_memory(records):
+    keys = ("row_megabytes", "peak_megabytes", "accuracy")
+    yield table(
+        ("rows", "as float32, MB", "peak memory, MB", "accuracy %"),
+        [[f"{r['rows']:,}", *(f"{r[key]:,}" for key in keys)] for r in records],
+    )
 
 
 PAGE = Page("dask.md", ("dask",), tables)

@@ -1,29 +1,30 @@
-"""Put the stored results of bench_learned.py, bench_gates.py and bench_gpu.py into docs/learned_gates.md; draw curves.
+"""Put what bench_learned.py, bench_gates.py, bench_gpu.py and study_learned.py stored into its page; draw curves.
 
 python benchmarks/learned_page.py
 """
 
 from statistics import mean
 
-from measured import HERE, Page, stored
+from measured import HERE, Page, machine_of, stored
 from measured import table as markdown
 
 IMAGES = HERE.parent / "docs" / "images"
-# Stored names of models and sets, and those of the page. Of the runs with polish=True none kept the polished tiles.
+# Models and sets whose name on the page is not the stored one.
 NAMES = {
-    "learnt": "learned",
-    "learnt, polished": "learned, with `polish=True`",
-    "learnt, tree": "learned, tree gate of 0.1",
-    "fixed": "fixed",
+    "learned, polished": "learned, with `polish=True`",
+    "learned, curves": "learned, `pieces=12`, 12 epochs",
 }
+SECOND_EDITION = "2026-11-16"  # since then early stopping is the default
 SETS = {"covtype": "covtype, class 2 against the rest"}
+PROPORTION = "in proportion to the rows"
 BIG = "LightGBM, 500 trees, 127 leaves"
 # Colors that readers who are blind to some can tell apart.
-STYLE = {"learnt": ("#0072B2", "o"), "learnt, tree": ("#000000", "s"), "fixed": ("#E69F00", "^")}
+STYLE = {"learned": ("#0072B2", "o"), "fixed": ("#E69F00", "^")}
 
 
 def parts(report, *_):
     sets = [name for name in ("ijcnn1", "letter", "satimage", "mnist", "covtype") if name in report]
+    yield from edition(report)
     for name in sets:
         yield table(name, report[name])
     yield from polishing(report)
@@ -39,6 +40,20 @@ def parts(report, *_):
         yield curve_table(name, rows, report[part]["records"])
 
 
+def edition(report):
+    """Which runs were made with earlier defaults."""
+    old = [part for part, found in report.items() if any(is_old(r) for r in found["records"])]
+    if old:
+        yield (
+            f"In these parts some learned gates were run before {SECOND_EDITION}, for all 40 epochs and without early "
+            f"stopping, as was the default then: {', '.join(old)}."
+        )
+
+
+def is_old(record):
+    return record["model"].startswith("learned") and record["date"] < SECOND_EDITION
+
+
 def curves_of(report):
     return [f"{name} curve" for name in ("ijcnn1", "letter", "satimage", "covtype") if f"{name} curve" in report]
 
@@ -52,9 +67,9 @@ def groups(records):
 
 
 def table(name, part):
-    machine = part["machine"]
+    machine, days = part["machine"], sorted({r["date"] for r in part["records"]})
     lines = [
-        f"**{SETS.get(name, name)}** ({machine['date']}, {machine['processor']}, load {machine['load']} at the end)",
+        f"**{SETS.get(name, name)}** ({' and '.join(days)}, {machine['processor']}, load {machine['load']} at the end)",
         "",
         "| model | tiles | accuracy % | fit, s | prediction, µs per row | trained on | memory beyond X, MB |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -88,11 +103,11 @@ def ratio(report):
     if (BIG, None) in found:
         base = found[BIG, None][0]["fit_seconds"]
         shown = [
-            f"{tiles} tiles {mean(r['fit_seconds'] for r in records) / base:.2f}"
+            f"{NAMES.get(model, model)}, {tiles} tiles: {mean(r['fit_seconds'] for r in records) / base:.2f}"
             for (model, tiles), records in found.items()
-            if model == "learnt"
+            if model.startswith("learned")
         ]
-        yield f"Fit time on covertype as a multiple of that of {BIG}: {', '.join(shown)}."
+        yield f"Fit time on covertype as a multiple of that of {BIG}: {'; '.join(shown)}."
 
 
 def curve_table(name, rows, records):
@@ -101,7 +116,7 @@ def curve_table(name, rows, records):
     lines = [
         f"{SETS.get(name, name)}, {rows} rows to train: accuracy in %, and microseconds per row",
         "",
-        "| tiles | " + " | ".join(NAMES[model] for model in models) + " |",
+        "| tiles | " + " | ".join(models) + " |",
         "| ---: |" + " ---: |" * len(models),
     ]
     for tiles in sorted({tiles for _, tiles in found}):
@@ -117,12 +132,25 @@ def picture(name):
     return f"learned_{name}.svg"
 
 
-def draw(name, records):
+def pyplot(name):
+    """Matplotlib, set to write the same bytes again, and text as text."""
     import matplotlib as mpl
 
     mpl.use("svg")
-    mpl.rcParams.update({"svg.hashsalt": name, "svg.fonttype": "none"})  # the same bytes again; text as text
+    mpl.rcParams.update({"svg.hashsalt": name, "svg.fonttype": "none"})
     import matplotlib.pyplot as plt
+
+    return plt
+
+
+def save(figure, name):
+    IMAGES.mkdir(exist_ok=True)
+    figure.savefig(IMAGES / picture(name), metadata={"Date": None})
+
+
+def draw(name, records):
+    """Accuracy of learned and fixed regions, by tiles and by cost."""
+    plt = pyplot(name)
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
@@ -132,7 +160,7 @@ def draw(name, records):
         accuracy = [mean(r["accuracy"] for r in found[model, t]) for t in tiles]
         cost = [mean(r["row_microseconds"] for r in found[model, t]) for t in tiles]
         for axis, x in zip(axes, (tiles, cost), strict=True):
-            axis.plot(x, accuracy, color=colour, marker=marker, label=NAMES[model])
+            axis.plot(x, accuracy, color=colour, marker=marker, label=model)
     for axis, label in zip(axes, ("tiles", "microseconds per row"), strict=True):
         axis.set(xscale="log", xlabel=label)
         axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -142,8 +170,27 @@ def draw(name, records):
     axes[0].set_ylabel("accuracy, %")
     axes[0].legend()
     figure.suptitle(SETS.get(name, name))
-    IMAGES.mkdir(exist_ok=True)
-    figure.savefig(IMAGES / picture(name), metadata={"Date": None})
+    save(figure, name)
+    plt.close(figure)
+
+
+def draw_scaling(part):
+    """Seconds per epoch on an accelerator against rows, and what the largest run makes of a time in proportion."""
+    plt = pyplot("gpu")
+    rows, seconds = ([r[key] for r in part["records"]] for key in ("rows", "epoch_seconds"))
+    figure, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    axis.plot(rows, [seconds[-1] * n / rows[-1] for n in rows], color="#777777", linestyle="--", label=PROPORTION)
+    axis.plot(rows, seconds, color="#0072B2", marker="o", label=part["machine"]["device"])
+    for n, value in zip(rows, seconds, strict=True):
+        axis.annotate(f"{value:g} s", (n, value), xytext=(-4, 6), textcoords="offset points", ha="right")
+    axis.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds per epoch")
+    axis.set(xlim=(3e4, 1e8), ylim=(1e-3, 3))
+    axis.set_xticks([10**k for k in range(5, 9)], ["100,000", "1 million", "10 million", "100 million"])
+    axis.set_yticks([0.001, 0.01, 0.1, 1], ["0.001", "0.01", "0.1", "1"])
+    axis.set_title("One epoch of a learned gate: 256 tiles, 50 features")
+    axis.grid(alpha=0.3)
+    axis.legend(loc="lower right")
+    save(figure, "gpu")
     plt.close(figure)
 
 
@@ -184,32 +231,56 @@ def on_a_gpu(_, report, devices, *__):
     yield (
         f"Predicting {large['rows']:,} rows takes {large['predict_from_host_seconds']} s from the host's memory and "
         f"{large['predict_from_device_seconds']} s if the rows are on the device. One epoch of 256 tiles over 50 "
-        "features:"
+        "features, from 100,000 to 50 million rows on the device:"
     )
     scaling = report["scaling"]["records"]
+    yield f"![Seconds per epoch against rows on an accelerator](images/{picture('gpu')})"
     yield markdown(("rows", "seconds per epoch"), [(f"{r['rows']:,}", r["epoch_seconds"]) for r in scaling])
 
 
 def seeds(*reports):
-    """Test accuracy over five seeds, with the setting that was chosen, and the next best by cross-validation."""
-    part = reports[-1]["seeds"]
-    machine = part["machine"]
+    """Test accuracy over five seeds, with the setting that was chosen."""
+    report = reports[-2]
+    tried = {name: len(part["summary"]["held_out"]) for name, part in report.items()}
+    most = max(tried.values())
+    earlier = [f"{name} {number}" for name, number in tried.items() if number < most]
     yield (
-        "Settings chosen among the same thirteen by three folds of training rows, then five seeds "
-        f"({machine['processor']}, {machine['date']}, one thread per fit; `benchmarks/bench_gates.py`):"
+        f"Settings chosen among {most}, the same for all sets, by three folds of training rows, then five seeds (one "
+        "thread per fit; `benchmarks/bench_gates.py`). Fits without a time were made on a loaded machine."
+        + (f" Of an earlier, shorter list: {', '.join(earlier)}." if earlier else "")
     )
     rows = []
-    for name, one in part["summary"].items():
-        records = [r for r in part["records"] if r["set"] == name]
-        scores = ", ".join(f"{r['accuracy']:.2f}" for r in records)
-        seconds = f"{mean(r['fit_seconds'] for r in records):.1f}"
-        rows.append((name, one["setting"], f"{one['held_out'][one['setting']]:.2f}", one["accuracy"], scores, seconds))
-    columns = "set, setting, held out %, test accuracy %, each seed, fit s"
+    for name, part in report.items():
+        one = part["summary"]
+        scores = ", ".join(f"{r['accuracy']:.2f}" for r in part["records"])
+        timed = [r["fit_seconds"] for r in part["records"] if "fit_seconds" in r]
+        seconds = f"{mean(timed):.1f}" if timed else "–"
+        shown = (f"{one['held_out'][one['setting']]:.2f}", one["accuracy"])
+        rows.append((name, one["setting"], *shown, scores, seconds, machine_of(part)))
+    columns = "set, the best, held out %, test accuracy %, each seed, fit s, machine"
     yield markdown(columns.split(", "), rows)
 
 
+def defaults(*reports):
+    part = reports[-1]["defaults"]
+    n_sets = len({r["set"] for r in part["records"]})
+    yield (
+        f"**Defaults.** Points of accuracy behind the best of {len(part['summary'])} settings for each set, mean over "
+        f"{n_sets} sets, on a quarter held out of at most 4000 training rows, two seeds "
+        '(`benchmarks/study_learned.py`). Differences below half a point are within chance; the defaults are "one '
+        'gate, early stopping", with 100 tiles.'
+    )
+    ordered = sorted(part["summary"].items(), key=lambda item: item[1]["points_behind"])
+    yield markdown(
+        ["setting", "points behind", "processor seconds, all sets"],
+        [[name, one["points_behind"], one["seconds"]] for name, one in ordered],
+    )
+
+
 PAGE = Page(
-    "learned_gates.md", ("learned", "gpu", "devices", "gates"), {"runs": parts, "gpu": on_a_gpu, "seeds": seeds}
+    "learned_gates.md",
+    ("learned", "gpu", "devices", "gates", "learned_study"),
+    {"runs": parts, "gpu": on_a_gpu, "seeds": seeds, "defaults": defaults},
 )
 
 if __name__ == "__main__":
@@ -217,3 +288,4 @@ if __name__ == "__main__":
     report = stored("learned")
     for part in curves_of(report):
         draw(part.removesuffix(" curve"), report[part]["records"])
+    draw_scaling(stored("gpu")["scaling"])

@@ -1,8 +1,8 @@
 """What a search should end with: rules that choose among the same trials, judged on rows that the search did not see.
 
-The training rows (split 0) of small sets are divided anew several times: 70 % are searched, the rest judges. After each
-search the best trials are fitted to all searched rows, once, and every rule is applied to the same scores. No test row
-is read into it.
+The training rows (split 0) of small sets are divided anew several times: 70 % are searched, the rest judges. Of larger
+sets a few training rows are searched, and others, up to 8,000, judge. After each search the best trials are fitted to
+all searched rows, once, and every rule is applied to the same scores. No test row is read into it.
 
     python benchmarks/study_choice.py                      # adds to results/choice_study.json set by set
     python benchmarks/study_choice.py --sets heart,vehicle # some sets
@@ -13,7 +13,7 @@ import argparse
 import json
 
 import numpy as np
-from auto_data import SMALL, TABLES, one_hot, paper_split, table_split
+from auto_data import SMALL, TABLES, adult, one_hot, paper_split, table_split
 from common import RESULTS
 from sklearn.model_selection import train_test_split
 from study_search import write
@@ -29,13 +29,20 @@ from svmosaic.search.rungs import folds_of
 from svmosaic.search.trials import rank
 
 FILE = RESULTS / "choice_study.json"
-SETS = (*(name for name in TABLES if name not in ("mammography", "wine_white")), *SMALL)
-N_SPLITS = 3
+# Rows that are searched, of larger sets.
+DRAWN = {
+    "adult": 700, "mammography": 1500, "wine_white": 1500, "covtype": 2000, "ijcnn1": 1500, "satimage": 400,
+    "usps": 1000, "pendigits": 300, "svmguide1": 300, "letter": 1500,
+}  # fmt: skip
+SETS = (*(name for name in TABLES if name not in DRAWN), *SMALL, *DRAWN)
+N_SPLITS, MOST_JUDGING = 3, 8000
+# Seconds per search, on one thread: as the search of a user, it does not come to try everything.
+BUDGET = 12.0
 
 
 def training_rows(name):
-    if name in TABLES:
-        train, test = table_split(name, 0)
+    if name in TABLES or name == "adult":
+        train, test = adult() if name == "adult" else table_split(name, 0)
         return one_hot(train, test)[0], train.y
     X, y, _, _ = paper_split(name, 0)
     return np.asarray(X, dtype=np.float64), y
@@ -68,7 +75,7 @@ def unless_behind(judge, pool, weights, errors):
     """The blend, unless its score is behind the best single one by more than so many standard errors."""
     best = min(range(len(pool)), key=lambda k: rank(pool[k]))
     rows = pool[0].rows
-    scores = choice.tempered(judge, sum(w * t.scores for w, t in zip(weights, pool, strict=True)), rows)
+    scores = judge.tempered(sum(w * t.scores for w, t in zip(weights, pool, strict=True)), rows)
     behind = pool[best].score - judge.score(scores, rows)
     if behind > 0 and behind > errors * judge.error_of_difference(pool[best].scores, scores, rows):
         return np.eye(len(pool))[best]
@@ -100,24 +107,30 @@ def rules(search, pool):
         yield f"greedy, in bags, and {n} of least loss", both
         yield f"greedy, in bags, and {n} of least loss, unless 2 errors behind", unless_behind(judge, pool, both, 2.0)
     yield "greedy and 8 of least loss", 0.5 * (found + equal(pool, 8))
+    for n in (1, 2, 3):
+        some = choice.equal_weights(pool, 8, n)
+        yield f"8 of least loss, {n} of a kind", some
+        yield f"greedy and 8 of least loss, {n} of a kind", 0.5 * (found + some)
 
 
 def judged(name, split):
     X, y = training_rows(name)
-    X, Z, y, z = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
+    n_searched = DRAWN.get(name, round(0.7 * len(y)))
+    X, Z, y, z = train_test_split(X, y, train_size=n_searched, stratify=y, random_state=split)
+    Z, z = Z[:MOST_JUDGING], z[:MOST_JUDGING]
+    varied = np.ptp(X, axis=0) > 0
+    X, Z = X[:, varied], Z[:, varied]
     X, target = validate_training(LinearSVC(), X, y)
     metric = TABLES[name][3] if name in TABLES else "accuracy"
     classes, counts = np.unique(y, return_counts=True)
     judge = ClassJudge(X, target, metric, classes[counts.argmin()] if metric != "accuracy" else None)
     rng = np.random.RandomState(split)
     search = Search(
-        X, target.classes[target.label], judge, build_classifier, folds_of(target, 0.2, rng), most_tiles=5000,
-        budget=None, seed=0, n_jobs=1, say=lambda line: None, watch=lambda search: False,
+        X, target.classes[target.label], judge, build_classifier, folds_of(target, 0.2, rng), most_tiles=32768,
+        budget=BUDGET, seed=0, n_jobs=1, say=lambda line: None, watch=lambda search: False,
     )  # fmt: skip
     search.run()
-    done = [t for t in search.trials if not t.failure]
-    done = [t for t in done if t.n_parts == max(t.n_parts for t in done)]
-    pool = pool_of(done)
+    pool = pool_of(choice._judged_by_most(judge, [t for t in search.trials if not t.failure]))
     # A judge of the rows that were set aside, which knows their labels by the same classes.
     _, truth = validate_training(LinearSVC(), Z, z)
     outer = ClassJudge(Z, truth, metric, classes[counts.argmin()] if metric != "accuracy" else None)
@@ -127,8 +140,10 @@ def judged(name, split):
         model = search.fit(trial.candidate, everything)
         scores.append(trial.factor * judge.scores_of(model, search.scaled(trial.candidate, np.asarray(Z, float))))
     for rule, weights in rules(search, pool):
-        inner = sum(w * t.scores for w, t in zip(weights, pool, strict=True))
-        mixed = judge.temper(inner, pool[0].rows) * sum(w * s for w, s in zip(weights, scores, strict=True))
+        factor, shift = judge.temper(
+            sum(w * (t.scores - t.shift) for w, t in zip(weights, pool, strict=True)), pool[0].rows
+        )
+        mixed = factor * sum(w * s for w, s in zip(weights, scores, strict=True)) + shift
         yield {
             "set": name, "split": split, "rule": rule, "score": round(outer.score(mixed, rows), 5),
             "loss": round(outer.loss(mixed, rows), 5), "parts": int((weights > 0).sum()),

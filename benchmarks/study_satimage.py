@@ -44,7 +44,7 @@ def moved_by_labels(model, X, y):
     """Share of rows whose most likely expert is another one once the label is known."""
     gate = model.mosaic_.gate.log_joint(X)
     signs = np.where(y[:, None] == model.classes_, 1.0, -1.0)
-    scores = np.einsum("jcf,if->ijc", model.coef_, X) + model.intercept_
+    scores = np.einsum("jcf,if->ijc", model.tile_coef_, X) + model.intercept_
     loss = np.maximum(0.0, 1.0 - signs[:, None, :] * scores).mean(axis=2)
     return float(np.mean(gate.argmax(axis=1) != (gate - model.label_weight * loss).argmax(axis=1)))
 

@@ -10,8 +10,11 @@ with a penalty for its seconds.
     python benchmarks/study_search.py --portfolio 24       # print the order that follows from what is stored
     python benchmarks/study_search.py --slopes             # how losses fall with the rows; results/search_slopes.json
 
-The slopes are those of the log of the held-out loss against the log of the rows, from 2000 to 16,000 training rows, of
-the first candidates for large sets; their medians by family are the search's first guess of what more rows will give.
+The slopes are those of the log of the held-out loss against the log of the rows, from 4000 to 160,000 training rows, or
+as many as there are, of the first candidates for large sets; their medians by family are the search's first guess of
+what more rows will give. Learned gates are fitted with fewer and more tiles too, with and without curves, and as
+several gates: a regression of their slopes says what a doubling of the tiles or of the gates and what curves add. What
+is stored is not run again.
 """
 
 import argparse
@@ -33,7 +36,7 @@ from svmosaic.search.rungs import Rung, folds_of
 FILE = RESULTS / "search_study.json"
 SLOPES_FILE = RESULTS / "search_slopes.json"
 # Sets with rows enough, few and many of them for the slopes, and the rows for which candidates are made.
-LARGE_SETS, FEW, MANY, MADE_FOR, N_FIRST = ("adult", "ijcnn1", "letter", "skin", "covtype"), 2000, 16_000, 400_000, 10
+LARGE_SETS, FEW, MANY, MADE_FOR, N_FIRST = ("adult", "ijcnn1", "letter", "skin", "covtype"), 4000, 160_000, 400_000, 12
 MOST_ROWS, PARTS, MOST_SECONDS = 1500, 3, 2.5
 SETS = (*TABLES, "adult", *PAPERS)
 
@@ -112,21 +115,41 @@ def measure(name):
             }  # fmt: skip
 
 
-def slopes(name):
-    """A line per candidate: its losses on few and on many rows, and how they fall."""
+def slopes(name, known):
+    """A line per candidate that is not known: its losses on few and on many rows, and how they fall."""
     search = search_over(*training_rows(name, MANY * 5 // 4), 0.2)
     many = min(MANY, len(search.folds[0][0]))
     first = filter(None, (search._fitting(c, FEW) for c in seeds(search.usual, MADE_FOR)))
-    for candidate in list(dict.fromkeys(first))[:N_FIRST]:
+    gate = Candidate("learned", search.usual[0], decay=0.1)
+    bent = replace(gate, scaling="none", pieces=16)
+    gates = [replace(c, tiles=tiles) for c in (gate, bent) for tiles in (64, 128, 256, 512)]
+    gates += [replace(gate, tiles=n, gates=8, neighbors=2, decay=1.0, smooth=True) for n in (16, 32, 128, 256)]
+    for candidate in dict.fromkeys([*list(dict.fromkeys(first))[:N_FIRST], *gates]):
+        if (name, repr(candidate)) in known:
+            continue
         losses = []
         for level, n_rows in enumerate((FEW, many)):
             search._attempt(candidate, level, Rung(n_rows, 1, 1.0))
             losses.append(search.trials[-1].loss)
         slope = np.log(losses[0] / losses[1]) / np.log(many / FEW)
         yield {
-            "set": name, "family": candidate.family, "candidate": repr(candidate), "rows": [FEW, many],
+            "set": name, "family": candidate.family, "candidate": repr(candidate), "tiles": candidate.tiles,
+            "gates": candidate.gates, "curves": candidate.pieces is not None, "rows": [FEW, many],
             "losses": np.round(losses, 5).tolist(), "slope": round(float(slope), 4),
         }  # fmt: skip
+
+
+def slopes_of_gates(records):
+    """What a doubling of the tiles, one of the gates, and curves add to the slope of learned gates."""
+    learned = [r for r in records if r["family"] == "learned"]
+    sets = sorted({r["set"] for r in learned})
+    columns = ("a doubling of the tiles", "a doubling of the gates", "curves")
+    rows = [
+        [np.log2(r["tiles"] / 128), np.log2(r["gates"]), r["curves"], *(r["set"] == name for name in sets)]
+        for r in learned
+    ]
+    found = np.linalg.lstsq(np.array(rows, dtype=float), np.array([r["slope"] for r in learned]), rcond=None)[0]
+    return dict(zip(columns, found, strict=False)) | {"one gate of 128 tiles, no curves": found[len(columns) :].mean()}
 
 
 def portfolio(records, n, penalty=0.002):
@@ -160,12 +183,17 @@ def main():
     parser.add_argument("--slopes", action="store_true", help="how losses fall with the rows, and end")
     options = parser.parse_args()
     if options.slopes:
-        records = []
+        records = json.loads(SLOPES_FILE.read_text()) if SLOPES_FILE.exists() else []
+        known = {(r["set"], r["candidate"]) for r in records}
         for name in options.sets.split(",") if options.sets else LARGE_SETS:
-            records += slopes(name)
+            records += slopes(name, known)
             write(SLOPES_FILE, records)
-        for family in dict.fromkeys(r["family"] for r in records):
-            print(family, round(float(np.median([r["slope"] for r in records if r["family"] == family])), 3))
+        by_family = {}
+        for r in records:
+            family = "leaves" if "only_leaves=True" in r["candidate"] else r["family"]
+            by_family.setdefault(family, []).append(r["slope"])
+        print({family: round(float(np.median(found)), 3) for family, found in by_family.items()})
+        print({name: round(float(slope), 3) for name, slope in slopes_of_gates(records).items()})
         return
     records = json.loads(FILE.read_text()) if FILE.exists() else []
     if options.portfolio:

@@ -5,7 +5,13 @@ python benchmarks/trust_page.py
 
 from measured import Page, table
 
-INPUTS = {"models": "model files", "tables": "tables", "exports": "exports"}
+INPUTS = {
+    "models": "model files",
+    "tables": "tables",
+    "exports": "exports",
+    "frames": "frames of Polars, pandas and PyArrow",
+    "rows": "rows in JavaScript and Python",
+}
 
 
 def threads(report, _):

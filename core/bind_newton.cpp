@@ -48,6 +48,36 @@ void bind_newton(nb::module_& m) {
       "returns the losses, what the duals earn less what they pay, and sum_r (alpha_r - center_r)^2 / (scale * cost_r).");
 
   m.def(
+      "evaluate",
+      [](const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y, Matrix<const double> weights,
+         std::optional<Vector<const double>> center, Vector<const double> cost,
+         std::optional<Vector<const double>> threshold, double reach, Vector<double> margin, Vector<double> alpha,
+         Vector<double> curvature, Matrix<double> out, int n_threads, double scale) {
+        const int64_t n = d.design.n_rows;
+        const Response response = make_response(center, cost, threshold, scale, n);
+        require_length(y.shape(0), n, "y must have one entry per row");
+        require_length(margin.shape(0), n, "margin must have one entry per row");
+        require_length(alpha.shape(0), n, "alpha must have one entry per row");
+        require_length(curvature.shape(0), n, "curvature must have one entry per row");
+        check_weights(rows, d, weights);
+        check_weights(rows, d, out);
+        ResponseSums sums;
+        {
+          nb::gil_scoped_release release;
+          sums = rows.visit([&](const auto& x) {
+            return evaluate(x, d.design, y.data(), weights.data(), response, reach, margin.data(), alpha.data(),
+                            curvature.data(), out.data(), n_threads);
+          });
+        }
+        return std::make_tuple(sums.loss, sums.dual, sums.proximal);
+      },
+      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weights"), nb::arg("center").none(), nb::arg("cost"),
+      nb::arg("threshold").none(), nb::arg("reach"), nb::arg("margin").noconvert(), nb::arg("alpha").noconvert(),
+      nb::arg("curvature").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1, nb::arg("scale") = 1.0,
+      "Margins of the weights, the duals that answer them as `respond` gives them, and V of these duals in `out`; returns "
+      "what `respond` returns.");
+
+  m.def(
       "pull",
       [](std::optional<Vector<const double>> center, Vector<const double> cost,
          std::optional<Vector<const double>> threshold, Vector<const double> margin, Vector<const double> change,

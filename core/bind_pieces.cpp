@@ -34,18 +34,37 @@ nb::tuple described(const std::vector<Column>& columns) {
                         owned(std::move(scale)), owned(std::move(reach)));
 }
 
+// Columns whose values are read together: some lines of the cache.
+constexpr int64_t kColumnsAtOnce = 64;
+
+// Of the rows listed, or of all.
 template <class T>
-nb::tuple find_knots(Matrix<const T> x, Vector<const double> weight, int64_t n_knots, int n_threads) {
-  const int64_t n = x.shape(0), d = x.shape(1);
+nb::tuple find_knots(Matrix<const T> x, Vector<const double> weight, int64_t n_knots, int n_threads,
+                     std::optional<Vector<const int64_t>> rows) {
+  const int64_t d = x.shape(1), n = rows ? rows->shape(0) : x.shape(0);
   require(n_knots >= 2, "at least two knots are needed");
   require_length(weight.shape(0), n, "weight must have one entry per row");
+  for (int64_t i = 0; rows && i < n; ++i)
+    require(rows->data()[i] >= 0 && rows->data()[i] < static_cast<int64_t>(x.shape(0)), "a row index is out of range");
+  const auto row = [&](int64_t i) { return x.data() + (rows ? rows->data()[i] : i) * d; };
   std::vector<Column> columns(d);
   {
     nb::gil_scoped_release release;
-    parallel_for(d, n_threads, [&](int64_t f) {
-      std::vector<Weighted> values(n);
-      for (int64_t i = 0; i < n; ++i) values[i] = {static_cast<double>(x.data()[i * d + f]), weight.data()[i]};
-      columns[f] = dense_column(values, n_knots);
+    parallel_for(n == 0 ? 0 : (d + kColumnsAtOnce - 1) / kColumnsAtOnce, n_threads, [&](int64_t t) {
+      const int64_t first = t * kColumnsAtOnce, m = std::min(kColumnsAtOnce, d - first);
+      std::vector<T> least(row(0) + first, row(0) + first + m), largest = least;
+      std::vector<T> others(m, T(0));
+      for (int64_t i = 1; i < n; ++i) see_row(row(i) + first, m, least.data(), largest.data(), others.data());
+      std::vector<Weighted> values;
+      for (int64_t f = 0; f < m; ++f) {
+        if (others[f] == 0) {
+          columns[first + f] = binary_column(least[f], largest[f]);
+          continue;
+        }
+        values.resize(n);
+        for (int64_t i = 0; i < n; ++i) values[i] = {static_cast<double>(row(i)[first + f]), weight.data()[i]};
+        columns[first + f] = dense_column(values, n_knots);
+      }
     });
   }
   return described(columns);
@@ -124,8 +143,14 @@ RowsHandle encoded_rows(nb::handle_t<Pieces<T>> self, Matrix<const T> x, Array<c
   for (int64_t i = 0; i < n; ++i)
     for (int64_t c = 0; c < pieces.n_curves; ++c)
       require(bins.data()[i * pieces.n_curves + c] < pieces.start[c + 1] - pieces.start[c] - 1, "a bin is out of range");
-  return {EncodedRows<T>{&pieces, x.data(), bins.data(), nullptr, nullptr, n, pieces.n_features(), bias},
-          nb::make_tuple(self, x, bins)};
+  EncodedRows<T> rows{&pieces, x.data(), bins.data(), nullptr, nullptr, n, pieces.n_features(), bias};
+  nb::object lists = nb::none();
+  if (std::optional<Ones> ones = list_ones(pieces, x.data(), n)) {
+    auto* kept = new Ones(std::move(*ones));
+    lists = nb::capsule(kept, [](void* p) noexcept { delete static_cast<Ones*>(p); });
+    rows.ones = kept;
+  }
+  return {rows, nb::make_tuple(self, x, bins, lists)};
 }
 
 template <class T>
@@ -144,7 +169,8 @@ RowsHandle encoded_sparse_rows(nb::handle_t<Pieces<T>> self, Vector<const T> dat
 template <class T>
 void bind_precision(nb::module_& m, const char* name) {
   m.def("find_knots", &find_knots<T>, nb::arg("x").noconvert(), nb::arg("weight"), nb::arg("n_knots"),
-        nb::arg("n_threads") = 1, "Knots end to end, where those of each column start, center, scale and reach.");
+        nb::arg("n_threads") = 1, nb::arg("rows").none() = nb::none(),
+        "Knots end to end, where those of each column start, center, scale and reach; of the rows listed, if any.");
   m.def("find_sparse_knots", &find_sparse_knots<T>, nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
         nb::arg("weight"), nb::arg("n_knots"), nb::arg("n_threads") = 1, "The same for compressed sparse columns.");
 

@@ -63,7 +63,8 @@ void bind_rows(nb::module_& m) {
       .def_static("sparse", &sparse_rows<double>, nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
                   nb::arg("n_features"), nb::arg("bias"))
       .def_prop_ro("n_rows", &RowsHandle::n_rows)
-      .def_prop_ro("n_features", &RowsHandle::n_features);
+      .def_prop_ro("n_features", &RowsHandle::n_features)
+      .def_prop_ro("n_stored", [](const RowsHandle& rows) { return rows.visit([](const auto& x) { return x.n_stored(); }); });
 
   nb::class_<DesignHandle>(m, "Design", "Which blocks each problem row touches, and with what coefficient.")
       .def("__init__",

@@ -1,20 +1,21 @@
-// Curves of a single tile, summed without writing down bins and fractions.
+// Curves of the one tile that sees a row, summed without writing down bins and fractions.
 //
-// Where one tile has weights and outputs are few, the sum of its curves is found row by row:
+// Where rows see one tile each and outputs are few, the sum of its curves is found row by row:
 //
 //   sum_f (x_f - center_f) slope_f  +  sum_c value_c[b] + (x_c - knot_c[b]) rise_c[b] ,   b the bin of x_c, x_c clipped
 //
-// Machines with long vectors take a vector of rows at once, and look bins and values up in registers; others, and the
-// last rows of a block, go value by value. Both do the same arithmetic in the same order, so that the bits agree.
+// Machines with long vectors take a vector of rows at once, and look bins up in registers, and values too if there is only
+// one tile with weights; others, and the last rows of a block, go value by value. Both do the same arithmetic in the same order, so that the bits agree.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "curves.hpp"
+#include "knot_tables.hpp"
 #include "pieces.hpp"
 #include "rows.hpp"
 #include "simd.hpp"
@@ -26,41 +27,34 @@ constexpr int64_t kMostLines = 4;
 
 template <class T>
 struct CurveLines {
-  // Two vectors of inner knots are searched by permuting them; a curve with more of them is not.
-  static constexpr int64_t kTable = 128 / static_cast<int64_t>(sizeof(T));
   // So many columns without a curve are taken with the curves; more of them cost less as a dot product.
   static constexpr int64_t kFewColumns = 16;
 
-  int64_t n_outputs, n_curves, n_hats;
+  int64_t n_tiles, n_outputs, n_curves, n_hats;
   int64_t first = 0, n_span = 0;      // the columns from the first without a curve to the last
-  std::vector<T> center, slope;       // [column of the span], [output][column of the span]; zero for curves
+  std::vector<T> center, slope;       // [column of the span], [tile][output][column of the span]; zero for curves
   std::vector<int32_t> column;        // by curve
   std::vector<T> low, high;           // by curve: its ends
-  std::vector<T> knot;                // by hat
-  std::vector<T> value, rise;         // [output][hat]: at the knot, and the slope towards the next
-  std::vector<T> inner;               // [curve][kTable]: inner knots, padded with infinity
+  std::vector<T> value, rise;         // [tile][output][hat]: at the knot, and the slope towards the next
   std::vector<int32_t> start;         // by curve: its first hat
-  bool in_registers = true, finite = true;
+  bool finite = true;
 
-  // `coef` are the weights of the outputs as curves.hpp says.
-  CurveLines(const Curves<T>& curves, const T* coef, int64_t n_outputs)
-      : n_outputs(n_outputs), n_curves(curves.pieces.n_curves), n_hats(curves.pieces.n_hats), column(curves.pieces.column),
-        knot(curves.pieces.knot), start(curves.pieces.start) {
+  // `coef` are the weights of the outputs of all tiles as curves.hpp says.
+  CurveLines(const Curves<T>& curves, const T* coef, int64_t n_tiles, int64_t n_outputs)
+      : n_tiles(n_tiles), n_outputs(n_outputs), n_curves(curves.pieces.n_curves), n_hats(curves.pieces.n_hats), column(curves.pieces.column),
+        start(curves.pieces.start) {
     if (curves.n_straight() > 0) {
       first = curves.straight.front();
       n_span = curves.straight.back() - first + 1;
     }
     center.assign(n_span, T(0));
-    slope.assign(n_outputs * n_span, T(0));
-    // Tables of the last curve may be read beyond their end.
-    knot.resize(n_hats + kTable + 1);
-    value.assign(n_outputs * n_hats + kTable + 1, T(0));
-    rise = value;
-    inner.assign(n_curves * kTable, std::numeric_limits<T>::infinity());
+    slope.assign(n_tiles * n_outputs * n_span, T(0));
+    value = rise = KnotTables<T>::padded(std::vector<T>(n_tiles * n_outputs * n_hats));
     for (int64_t s = 0; s < curves.n_straight(); ++s) {
       const int64_t at = curves.straight[s] - first;
       center[at] = curves.center[s];
-      for (int64_t o = 0; o < n_outputs; ++o) slope[o * n_span + at] = coef[o * curves.n_features() + s] * curves.scale[s];
+      for (int64_t o = 0; o < n_tiles * n_outputs; ++o)
+        slope[o * n_span + at] = coef[o * curves.n_features() + s] * curves.scale[s];
     }
     for (int64_t c = 0; c < n_curves; ++c) add_curve(curves, coef, c);
   }
@@ -74,13 +68,12 @@ struct CurveLines {
 
  private:
   void add_curve(const Curves<T>& curves, const T* coef, int64_t c) {
-    const int64_t begin = start[c], last = start[c + 1] - 1, n_inner = last - begin - 1;
+    const std::vector<T>& knot = curves.pieces.knot;
+    const int64_t begin = start[c], last = start[c + 1] - 1;
     low.push_back(knot[begin]);
     high.push_back(knot[last]);
     finite = finite && std::isfinite(knot[last] - knot[begin]);
-    in_registers = in_registers && n_inner <= kTable;
-    if (in_registers) std::copy(&knot[begin + 1], &knot[begin + 1] + n_inner, &inner[c * kTable]);
-    for (int64_t o = 0; o < n_outputs; ++o) {
+    for (int64_t o = 0; o < n_tiles * n_outputs; ++o) {
       const T* y = coef + o * curves.n_features() + curves.n_straight();
       const int64_t at = o * n_hats;
       for (int64_t h = begin; h <= last; ++h) {
@@ -134,50 +127,47 @@ inline T centered_dot(const T* x, const T* center, const T* slope, int64_t n) {
 }
 
 #if defined(SVMOSAIC_LONG_VECTORS)
-// Entry l is data[l * stride].
-template <class T>
-SVMOSAIC_LONG_VECTORS inline Lanes<T> spread(const T* data, int64_t stride) {
-  Lanes<T> x;
-  for (int64_t l = 0; l < kLanes<T>; ++l) x[l] = data[l * stride];
-  return x;
-}
-
-// sum[row][output] of kLanes<T> rows at a time, as many as there are; returns how many rows were taken.
-template <class T>
-SVMOSAIC_LONG_VECTORS int64_t sum_by_vectors(const CurveLines<T>& lines, const T* data, int64_t stride, int64_t n, T* sum) {
-  constexpr int64_t w = kLanes<T>, table = CurveLines<T>::kTable;
-  using Places = decltype(Lanes<T>{} > Lanes<T>{});
+// sum[row][output] of kLanes<T> rows at a time, as many as there are, on the tiles `tile`; returns how many rows were
+// taken.
+template <class T, bool kOneTile>
+SVMOSAIC_LONG_VECTORS int64_t sum_by_vectors(const CurveLines<T>& lines, const KnotTables<T>& tables, const T* data,
+                                             int64_t stride, const int32_t* tile, int64_t n, T* sum) {
+  constexpr int64_t w = kLanes<T>;
+  using Place = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   const int64_t n_outputs = lines.n_outputs, n_hats = lines.n_hats;
   int64_t r = 0;
   for (; r + w <= n; r += w) {
     const T* rows = data + r * stride;
     Lanes<T> total[kMostLines] = {};
+    Places<T> first_line{};  // of the tile of each row
+    if (!kOneTile)
+      for (int64_t l = 0; l < w; ++l) first_line[l] = static_cast<Place>(tile[r + l] * n_outputs);
     for (int64_t f = 0; f < (lines.few_columns() ? lines.n_span : 0); ++f) {
       const Lanes<T> away = spread(rows + lines.first + f, stride) - lines.center[f];
-      for (int64_t o = 0; o < n_outputs; ++o) total[o] += away * lines.slope[o * lines.n_span + f];
+      for (int64_t o = 0; o < n_outputs; ++o) {
+        const T* slope = lines.slope.data() + o * lines.n_span + f;
+        if constexpr (kOneTile)
+          total[o] += away * slope[0];
+        else
+          total[o] += away * gathered(slope, first_line * static_cast<Place>(lines.n_span));
+      }
     }
     for (int64_t c = 0; c < lines.n_curves; ++c) {
       Lanes<T> x = spread(rows + lines.column[c], stride);
       const Lanes<T> low = lines.low[c] + Lanes<T>{}, high = lines.high[c] + Lanes<T>{};
       x = x > low ? x : low;
       x = x < high ? x : high;
-      const T* inner = lines.inner.data() + c * table;
-      const Lanes<T> near = load<T>(inner), far = load<T>(inner + w);
-      Places bin{};
-      for (int step = w; step >= 1; step /= 2) {
-        const Lanes<T> at = __builtin_shuffle(near, far, bin + (step - 1));
-        bin += (x >= at) & (step + Places{});
+      const VectorOfBins<T> bins = bins_of(tables.inner.data() + c * tables.kTable, x);
+      const int64_t from = lines.start[c];
+      const Lanes<T> away = x - looked_up(tables.knot.data() + from, bins);
+      const Places<T> at = first_line * static_cast<Place>(n_hats) + bins.whole();
+      for (int64_t o = 0; o < n_outputs; ++o) {
+        const T *value = lines.value.data() + o * n_hats + from, *rise = lines.rise.data() + o * n_hats + from;
+        if constexpr (kOneTile)
+          total[o] += looked_up(value, bins) + away * looked_up(rise, bins);
+        else
+          total[o] += gathered(value, at) + away * gathered(rise, at);
       }
-      const Places beyond = x >= inner[table - 1] + Lanes<T>{};
-      const auto found = [&](const T* of_hats) {
-        // The table may reach into what follows: those entries are not asked for.
-        const T* from = of_hats + lines.start[c];
-        const Lanes<T> some = __builtin_shuffle(load<T>(from), load<T>(from + w), bin);
-        return beyond ? from[table] + Lanes<T>{} : some;
-      };
-      const Lanes<T> away = x - found(lines.knot.data());
-      for (int64_t o = 0; o < n_outputs; ++o)
-        total[o] += found(lines.value.data() + o * n_hats) + away * found(lines.rise.data() + o * n_hats);
     }
     for (int64_t o = 0; o < n_outputs; ++o)
       for (int64_t l = 0; l < w; ++l) sum[(r + l) * n_outputs + o] = total[o][l];
@@ -186,36 +176,41 @@ SVMOSAIC_LONG_VECTORS int64_t sum_by_vectors(const CurveLines<T>& lines, const T
 }
 #endif
 
-// score[row][output] of rows [begin, begin + n), without the intercepts.
+// score[row][output] of rows [begin, begin + n) on the tiles `tile`, one per row, without the intercepts.
 template <class T>
-inline void sum_curves(const CurveLines<T>& lines, const Pieces<T>& pieces, const DenseRows<T>& x, int64_t begin,
-                       int64_t n, std::vector<T>& score) {
-  const int64_t n_outputs = lines.n_outputs, n_hats = lines.n_hats;
+inline void sum_curves(const CurveLines<T>& lines, const Curves<T>& curves, const DenseRows<T>& x, int64_t begin,
+                       int64_t n, const int32_t* tile, std::vector<T>& score) {
+  const int64_t n_outputs = lines.n_outputs, n_hats = lines.n_hats, n_span = lines.n_span;
   score.resize(n * n_outputs);
   T* sum = score.data();
   int64_t done = 0;
 #if defined(SVMOSAIC_LONG_VECTORS)
-  if (lines.in_registers && n >= kLanes<T> && SVMOSAIC_HAS_LONG_VECTORS)
-    done = sum_by_vectors(lines, x.data + begin * x.stride, x.stride, n, sum);
+  if (curves.tables.takes(n)) {
+    const T* rows = x.data + begin * x.stride;
+    done = lines.n_tiles == 1 ? sum_by_vectors<T, true>(lines, curves.tables, rows, x.stride, tile, n, sum)
+                              : sum_by_vectors<T, false>(lines, curves.tables, rows, x.stride, tile, n, sum);
+  }
 #endif
   const T *data = x.data + begin * x.stride + lines.first, *center = lines.center.data(), *slope = lines.slope.data();
   for (int64_t r = done; r < n; ++r)
     for (int64_t o = 0; o < n_outputs; ++o) {
+      const T* of_line = slope + (tile[r] * n_outputs + o) * n_span;
       T total = 0;
-      for (int64_t f = 0; f < (lines.few_columns() ? lines.n_span : 0); ++f)
-        total = multiply_add(data[r * x.stride + f] - center[f], slope[o * lines.n_span + f], total);
+      for (int64_t f = 0; f < (lines.few_columns() ? n_span : 0); ++f)
+        total = multiply_add(data[r * x.stride + f] - center[f], of_line[f], total);
       sum[r * n_outputs + o] = total;
     }
-  find_bins(pieces, x.data, x.stride, begin + done, begin + n, [&](int64_t i, int64_t c, int32_t bin, T value) {
-    const int64_t h = lines.start[c] + bin;
-    const T away = lines.clipped(c, value) - lines.knot[h];
+  find_bins(curves.pieces, x.data, x.stride, begin + done, begin + n, [&](int64_t i, int64_t c, int32_t bin, T value) {
+    const int64_t r = i - begin, h = lines.start[c] + bin, at = tile[r] * n_outputs * n_hats + h;
+    const T away = lines.clipped(c, value) - curves.pieces.knot[h];
     for (int64_t o = 0; o < n_outputs; ++o)
-      sum[(i - begin) * n_outputs + o] += multiply_add(away, lines.rise[o * n_hats + h], lines.value[o * n_hats + h]);
+      sum[r * n_outputs + o] += multiply_add(away, lines.rise[at + o * n_hats], lines.value[at + o * n_hats]);
   });
   if (lines.few_columns()) return;
   for (int64_t r = 0; r < n; ++r)
     for (int64_t o = 0; o < n_outputs; ++o)
-      sum[r * n_outputs + o] += centered_dot(data + r * x.stride, center, slope + o * lines.n_span, lines.n_span);
+      sum[r * n_outputs + o] +=
+          centered_dot(data + r * x.stride, center, slope + (tile[r] * n_outputs + o) * n_span, n_span);
 }
 
 }  // namespace svmosaic

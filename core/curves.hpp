@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "knot_tables.hpp"
 #include "panels.hpp"
 #include "pieces.hpp"
 #include "rows.hpp"
@@ -21,6 +22,7 @@ namespace svmosaic {
 template <class T>
 struct Curves {
   Pieces<T> pieces;
+  KnotTables<T> tables;
   std::vector<int32_t> straight;  // the columns without a curve
   bool zero_is_zero;              // all curves are zero at zero
   std::vector<int32_t> slope;     // by column: its place in `straight`, or -1
@@ -34,7 +36,7 @@ struct Curves {
   std::vector<T> zero_fraction;
 
   Curves(Pieces<T>&& pieces_in, bool zero_is_zero)
-      : pieces(std::move(pieces_in)), zero_is_zero(zero_is_zero), slope(pieces.n_inputs, -1) {
+      : pieces(std::move(pieces_in)), tables(pieces), zero_is_zero(zero_is_zero), slope(pieces.n_inputs, -1) {
     for (int64_t f = 0; f < pieces.n_inputs; ++f) {
       if (pieces.curve[f] >= 0) continue;
       slope[f] = static_cast<int32_t>(straight.size());
@@ -67,16 +69,15 @@ struct CurveRows {
   T dot(int64_t i, const T* w) const {
     const int32_t* h = hat + i * n_curves;
     const T *parts = part + 2 * i * n_curves, *values = w + n_straight;
-    T sum = svmosaic::dot(straight + i * n_straight, w, n_straight);
+    const T* x = straight + i * n_straight;
 #if defined(__GNUC__)
+    int64_t f = n_straight / kLanes<T> * kLanes<T>;
+    T sum = svmosaic::dot(x, w, f);
     typedef T Pair __attribute__((vector_size(2 * sizeof(T))));
-    const auto at = [&](int64_t c) {
-      Pair two, weight;
-      std::memcpy(&two, values + h[c], sizeof(two));
-      std::memcpy(&weight, parts + 2 * c, sizeof(weight));
-      return two * weight;
-    };
+    const auto at = [&](int64_t c) { return load_vector<Pair>(values + h[c]) * load_vector<Pair>(parts + 2 * c); };
     Pair s0{}, s1{}, s2{}, s3{};  // of their own, to hide the latency of additions
+    for (; f + 2 <= n_straight; f += 2) s3 += load_vector<Pair>(x + f) * load_vector<Pair>(w + f);
+    if (f < n_straight) sum += x[f] * w[f];
     int64_t c = 0;
     for (; c + 4 <= n_curves; c += 4) {
       s0 += at(c);
@@ -88,6 +89,7 @@ struct CurveRows {
     s0 = (s0 + s1) + (s2 + s3);
     return sum + (s0[0] + s0[1]);
 #else
+    T sum = svmosaic::dot(x, w, n_straight);
     for (int64_t c = 0; c < n_curves; ++c) sum += parts[2 * c] * values[h[c]] + parts[2 * c + 1] * values[h[c] + 1];
     return sum;
 #endif
@@ -102,6 +104,41 @@ struct CurveScratch {
   std::vector<T> data;
   std::vector<int64_t> indptr;
 };
+
+#if defined(SVMOSAIC_LONG_VECTORS)
+// hat and part of kLanes<T> rows at a time, as many as there are; returns how many rows were taken.
+template <class T>
+SVMOSAIC_LONG_VECTORS int64_t see_by_vectors(const Curves<T>& curves, const T* data, int64_t stride, int64_t n,
+                                             int32_t* hat, T* part) {
+  constexpr int64_t w = kLanes<T>, most = 16;  // curves whose vectors wait in the first-level cache
+  const KnotTables<T>& tables = curves.tables;
+  const int64_t n_curves = curves.pieces.n_curves;
+  int64_t r = 0;
+  for (; r + w <= n; r += w)
+    for (int64_t first = 0; first < n_curves; first += most) {
+      const int64_t m = std::min(most, n_curves - first);
+      Places<T> bin[most];
+      Lanes<T> fraction[most];
+      for (int64_t q = 0; q < m; ++q) {
+        const int64_t c = first + q, from = curves.pieces.start[c];
+        const Lanes<T> x = spread(data + r * stride + curves.pieces.column[c], stride);
+        const VectorOfBins<T> bins = bins_of(tables.inner.data() + c * tables.kTable, x);
+        Lanes<T> t = (x - looked_up(tables.knot.data() + from, bins)) * looked_up(tables.inverse.data() + from, bins);
+        t = t > 0 ? t : Lanes<T>{};
+        fraction[q] = t < 1 ? t : 1 + Lanes<T>{};
+        bin[q] = bins.whole();
+      }
+      for (int64_t l = 0; l < w; ++l)
+        for (int64_t q = 0; q < m; ++q) {
+          const int64_t at = (r + l) * n_curves + first + q;
+          hat[at] = curves.pieces.start[first + q] + static_cast<int32_t>(bin[q][l]);
+          part[2 * at] = 1 - fraction[q][l];
+          part[2 * at + 1] = fraction[q][l];
+        }
+    }
+  return r;
+}
+#endif
 
 // Rows [begin, begin + n) as the tiles see them.
 template <class T>
@@ -121,14 +158,29 @@ inline CurveRows<T> seen_by(const Curves<T>& curves, const DenseRows<T>& x, int6
       for (int64_t f = 0; f < run.n; ++f) to[f] = (from[f] - center[f]) * scale[f];
     }
   }
+  int64_t done = 0;
+#if defined(SVMOSAIC_LONG_VECTORS)
+  if (curves.tables.takes(n))
+    done = see_by_vectors(curves, x.data + begin * x.stride, x.stride, n, s.hat.data(), s.part.data());
+#endif
   int32_t* hat = s.hat.data() - begin * n_curves;
   T* part = s.part.data() - 2 * begin * n_curves;
-  find_bins(pieces, x.data, x.stride, begin, begin + n, [&](int64_t i, int64_t c, int32_t bin, T value) {
+  find_bins(pieces, x.data, x.stride, begin + done, begin + n, [&](int64_t i, int64_t c, int32_t bin, T value) {
     const int32_t h = pieces.start[c] + bin;
     hat[i * n_curves + c] = h;
+#if defined(__GNUC__)
+    // In a vector, to be clipped without branches, which values beyond the last knot would take by surprise.
+    typedef T Four __attribute__((vector_size(16)));
+    Four t = Four{(value - pieces.knot[h]) * pieces.inverse[h]};
+    t = t > 0 ? t : Four{};
+    t = t < 1 ? t : Four{1};
+    part[2 * (i * n_curves + c)] = 1 - t[0];
+    part[2 * (i * n_curves + c) + 1] = t[0];
+#else
     const T t = pieces.fraction(h, value);
     part[2 * (i * n_curves + c)] = 1 - t;
     part[2 * (i * n_curves + c) + 1] = t;
+#endif
   });
   return {s.straight.data(), s.hat.data(), s.part.data(), n_straight, n_curves};
 }
@@ -166,17 +218,19 @@ inline SparseRows<T> seen_by(const Curves<T>& curves, const SparseRows<T>& x, in
   return {s.data.data(), s.indices.data(), s.indptr.data(), n, last + 1, 0.0};
 }
 
-// out[r][at ..] = the products of R rows from i on with the columns of a panel of V vectors
-template <int R, int V, class T>
-inline void curves_by_panel(const CurveRows<T>& x, const int32_t* rows, const T* panel, T* const* out, int64_t at) {
-  constexpr int64_t w = Panels<T>::kVector, lanes = V * w;
 #if defined(__GNUC__)
-  Lanes<T> sum[R][V] = {};
+// out[r][at ..] = the products of the R rows listed with V vectors of columns; `panel` has `lanes` numbers per feature
+template <class Vector, int R, int V, class T>
+inline void curves_by_panel(const CurveRows<T>& x, const int32_t* rows, const T* panel, int64_t lanes, T* const* out,
+                            int64_t at) {
+  constexpr int w = sizeof(Vector) / sizeof(T);
+  Vector sum[R][V] = {};
   for (int64_t f = 0; f < x.n_straight; ++f)
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-      for (int v = 0; v < V; ++v) sum[r][v] += x.straight[rows[r] * x.n_straight + f] * load<T>(panel + f * lanes + v * w);
+      for (int v = 0; v < V; ++v)
+        sum[r][v] += x.straight[rows[r] * x.n_straight + f] * load_vector<Vector>(panel + f * lanes + v * w);
   const T* values = panel + x.n_straight * lanes;
   for (int64_t c = 0; c < x.n_curves; ++c)
 #pragma GCC unroll 4
@@ -186,45 +240,55 @@ inline void curves_by_panel(const CurveRows<T>& x, const int32_t* rows, const T*
 #pragma GCC unroll 2
       for (int v = 0; v < V; ++v) {
         // One after the other, so that the compiler fuses both in the same way for any number of rows.
-        sum[r][v] += first * load<T>(left + v * w);
-        sum[r][v] += second * load<T>(left + lanes + v * w);
+        sum[r][v] += first * load_vector<Vector>(left + v * w);
+        sum[r][v] += second * load_vector<Vector>(left + lanes + v * w);
       }
     }
+#pragma GCC unroll 4
   for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) store<T>(out[r] + at + v * w, sum[r][v]);
-#else
-  for (int r = 0; r < R; ++r)
-    for (int64_t l = 0; l < lanes; ++l) {
-      T sum = 0;
-      for (int64_t f = 0; f < x.n_straight; ++f) sum += x.straight[rows[r] * x.n_straight + f] * panel[f * lanes + l];
-      for (int64_t c = 0; c < x.n_curves; ++c) {
-        const int64_t at_curve = rows[r] * x.n_curves + c;
-        const T* left = panel + (x.n_straight + x.hat[at_curve]) * lanes + l;
-        sum += x.part[2 * at_curve] * left[0] + x.part[2 * at_curve + 1] * left[lanes];
-      }
-      out[r][at + l] = sum;
-    }
-#endif
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) store_vector(out[r] + at + v * w, sum[r][v]);
 }
 
-template <int V, class T>
+// V vectors of all panels at a time.
+template <class Vector, int V, class T>
 inline void multiply_curves_by_panels(const CurveRows<T>& x, const int32_t* rows, int64_t n, const Panels<T>& panels,
                                       T* const* out) {
-  for (int64_t q = 0; q < panels.n_panels; ++q) {
+  constexpr int64_t columns = V * static_cast<int64_t>(sizeof(Vector) / sizeof(T));
+  for (int64_t at = 0; at < panels.padded(); at += columns) {
+    const T* panel = panels.panel(at / panels.lanes) + at % panels.lanes;
     int64_t r = 0;
-    for (; r + 4 <= n; r += 4) curves_by_panel<4, V>(x, rows + r, panels.panel(q), out + r, q * panels.lanes);
-    for (; r < n; ++r) curves_by_panel<1, V>(x, rows + r, panels.panel(q), out + r, q * panels.lanes);
+    for (; r + 4 <= n; r += 4) curves_by_panel<Vector, 4, V>(x, rows + r, panel, panels.lanes, out + r, at);
+    for (; r < n; ++r) curves_by_panel<Vector, 1, V>(x, rows + r, panel, panels.lanes, out + r, at);
   }
 }
+#endif
 
 // out[r] = M x for the n rows listed; out has panels.padded() numbers per row.
 template <class T>
 inline void multiply_curves(const CurveRows<T>& x, const int32_t* rows, int64_t n, const Panels<T>& panels,
                             T* const* out) {
-  if (panels.lanes == Panels<T>::kVector)
-    multiply_curves_by_panels<1>(x, rows, n, panels, out);
+#if defined(__GNUC__)
+  if (!has_long_registers())
+    multiply_curves_by_panels<ShortLanes<T>, 2>(x, rows, n, panels, out);
+  else if (panels.lanes == Panels<T>::kVector)
+    multiply_curves_by_panels<Lanes<T>, 1>(x, rows, n, panels, out);
   else
-    multiply_curves_by_panels<2>(x, rows, n, panels, out);
+    multiply_curves_by_panels<Lanes<T>, 2>(x, rows, n, panels, out);
+#else
+  for (int64_t r = 0; r < n; ++r)
+    for (int64_t at = 0; at < panels.padded(); ++at) {
+      const T* panel = panels.panel(at / panels.lanes) + at % panels.lanes;
+      T sum = 0;
+      for (int64_t f = 0; f < x.n_straight; ++f) sum += x.straight[rows[r] * x.n_straight + f] * panel[f * panels.lanes];
+      for (int64_t c = 0; c < x.n_curves; ++c) {
+        const int64_t at_curve = rows[r] * x.n_curves + c;
+        const T* left = panel + (x.n_straight + x.hat[at_curve]) * panels.lanes;
+        sum += x.part[2 * at_curve] * left[0] + x.part[2 * at_curve + 1] * left[panels.lanes];
+      }
+      out[r][at] = sum;
+    }
+#endif
 }
 
 }  // namespace svmosaic

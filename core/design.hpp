@@ -26,6 +26,8 @@ struct Design {
   Sight rest;         // what the others see
 
   int64_t row(int64_t r) const { return index ? index[r] : r; }
+  // Whether each row is its data row in the only block.
+  bool is_plain() const { return n_blocks == 1 && width == 1 && !coef && (n_full > 0 || rest == Sight::all); }
   double coefficient(int64_t r, int64_t a) const { return coef ? coef[r * width + a] : 1.0; }
 
   template <class Rows, class A>

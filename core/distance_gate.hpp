@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "gate.hpp"
@@ -140,6 +141,7 @@ struct DistanceScratch : Gate<T>::Scratch {
   std::vector<T> shifted, products;
   std::vector<const T*> row;
   std::vector<T*> product;
+  std::vector<int32_t> listed;
   std::vector<double> distance, differences, system;
 
   DistanceScratch(const DistanceGate<T>& gate, int64_t n_rows)
@@ -147,6 +149,7 @@ struct DistanceScratch : Gate<T>::Scratch {
         products(n_rows * gate.panels.padded()),
         row(n_rows),
         product(row.size()),
+        listed(gate.n_tiles + 1),
         distance(gate.width),
         differences(gate.reconstructs() ? gate.width * gate.stride : 0),
         system(gate.reconstructs() ? gate.width * gate.width : 0) {
@@ -190,11 +193,82 @@ inline int32_t closest_of(const T* product, const T* half_norms, int64_t n) {
 #endif
 }
 
-// The `width` largest of closeness_j = <z, c_j> - |c_j|^2 / 2 (= half of |z|^2 - |z - c_j|^2), best first.
+// Of so many numbers the largest are found by comparing all with all, without branches, which would be taken by surprise.
+constexpr int kContest = 16;
+// Numbers as wide as T to count with, for the vector units.
 template <class T>
-inline void choose_nearest(const DistanceGate<T>& gate, const T* product, int32_t* chosen) {
-  const int64_t width = gate.width;
-  if (width == gate.n_tiles) {
+using Count = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
+// rank[l] = how many of the numbers are larger than number l, or equal and before it
+template <class T>
+inline void rank_all(const T* value, Count<T>* rank) {
+  for (int l = 0; l < kContest; ++l) rank[l] = 0;
+  for (int a = 0; a < kContest; ++a)
+    for (int l = 0; l < kContest; ++l) rank[l] += (value[a] > value[l]) | ((value[a] == value[l]) & (a < l));
+}
+
+// largest[l] = the larger of it and value[l]
+template <class T>
+inline void keep_larger(const T* value, T* largest) {
+#if defined(__GNUC__)
+  // Vectors that all machines compare; of a loop the compiler makes branches.
+  typedef T Short __attribute__((vector_size(16)));
+  constexpr int w = sizeof(Short) / sizeof(T);
+  for (int l = 0; l < kContest; l += w) {
+    const Short now = load_vector<Short>(value + l), before = load_vector<Short>(largest + l);
+    store_vector(largest + l, now > before ? now : before);
+  }
+#else
+  for (int l = 0; l < kContest; ++l) largest[l] = std::max(largest[l], value[l]);
+#endif
+}
+
+// The places of numbers among which the `width` largest of n are, increasing; at most half of kContest are asked for.
+template <class T>
+inline int64_t list_closest(const T* closeness, int64_t n, int64_t width, int32_t* listed) {
+  // The largest of every kContest-th number: no more of the numbers than of these are above the last one chosen of these.
+  T largest[kContest];
+  Count<T> rank[kContest];
+  std::copy_n(closeness, kContest, largest);
+  int64_t j = kContest;
+  for (; j + kContest <= n; j += kContest) keep_larger(closeness + j, largest);
+  for (; j < n; ++j) largest[j % kContest] = std::max(largest[j % kContest], closeness[j]);
+  rank_all(largest, rank);
+  T least = largest[0];
+  for (int l = 0; l < kContest; ++l) least = rank[l] == width - 1 ? largest[l] : least;
+  int64_t m = 0;
+  for (j = 0; j < n; ++j) {
+    listed[m] = static_cast<int32_t>(j);
+    m += closeness[j] >= least;
+  }
+  return m;
+}
+
+// The `width` largest of the m numbers listed, whose places increase, best first; of equals, the first.
+template <class T>
+inline void choose_listed(const T* closeness, const int32_t* listed, int64_t m, int64_t width, int32_t* chosen) {
+  int64_t n = 0;
+  T worst = -std::numeric_limits<T>::infinity();
+  for (int64_t q = 0; q < m; ++q) {
+    const T now = closeness[listed[q]];
+    if (n == width && !(now > worst)) continue;
+    int64_t at = n < width ? n++ : width - 1;
+    for (; at > 0; --at) {
+      const int32_t before = chosen[at - 1];
+      if (!(now > closeness[before])) break;
+      chosen[at] = before;
+    }
+    chosen[at] = listed[q];
+    worst = closeness[chosen[n - 1]];
+  }
+}
+
+// The `width` largest of closeness_j = <z, c_j> - |c_j|^2 / 2 (= half of |z|^2 - |z - c_j|^2), best first. The products
+// become closenesses; `listed` has room for the number of every tile.
+template <class T>
+inline void choose_nearest(const DistanceGate<T>& gate, T* product, int32_t* listed, int32_t* chosen) {
+  const int64_t width = gate.width, n = gate.n_tiles;
+  if (width == n) {
     for (int64_t j = 0; j < width; ++j) chosen[j] = static_cast<int32_t>(j);
     return;
   }
@@ -202,21 +276,23 @@ inline void choose_nearest(const DistanceGate<T>& gate, const T* product, int32_
     chosen[0] = closest_of(product, gate.half_norms.data(), gate.panels.padded());
     return;
   }
-  int64_t n = 0;
-  T worst = -std::numeric_limits<T>::infinity();
-  for (int64_t j = 0; j < gate.n_tiles; ++j) {
-    const T closeness = product[j] - gate.half_norms[j];
-    if (n == width && !(closeness > worst)) continue;
-    int64_t at = n < width ? n++ : width - 1;
-    for (; at > 0; --at) {
-      const int32_t before = chosen[at - 1];
-      if (!(closeness > product[before] - gate.half_norms[before])) break;
-      chosen[at] = before;
-    }
-    chosen[at] = static_cast<int32_t>(j);
-    const int32_t last = chosen[n - 1];
-    worst = product[last] - gate.half_norms[last];
+  for (int64_t j = 0; j < n; ++j) product[j] -= gate.half_norms[j];
+  int64_t m = 0;
+  if (2 * width <= kContest && n >= 2 * kContest) m = list_closest(product, n, width, listed);
+  if (m >= width && m <= kContest) {
+    T value[kContest];
+    Count<T> rank[kContest];
+    int32_t by_rank[kContest];
+    for (int l = 0; l < kContest; ++l) value[l] = l < m ? product[listed[l]] : -std::numeric_limits<T>::infinity();
+    rank_all(value, rank);
+    for (int l = 0; l < m; ++l) by_rank[rank[l]] = listed[l];
+    std::copy_n(by_rank, width, chosen);
+    return;
   }
+  if (m < width) {  // not asked for, or numbers that cannot be compared
+    for (m = 0; m < n; ++m) listed[m] = static_cast<int32_t>(m);
+  }
+  choose_listed(product, listed, m, width, chosen);
 }
 
 // Solve the symmetric positive definite system by Cholesky, in place; b becomes the solution.
@@ -325,7 +401,7 @@ SVMOSAIC_CLONES void code_block(const DistanceGate<T>& gate, const Rows& x, int6
                                 DistanceScratch<T>& scratch, int32_t* tile, double* weight) {
   shift_and_multiply(gate, x, begin, n, scratch);
   for (int64_t r = 0; r < n; ++r) {
-    choose_nearest(gate, scratch.product[r], tile + r * gate.width);
+    choose_nearest(gate, scratch.product[r], scratch.listed.data(), tile + r * gate.width);
     weigh(gate, scratch.row[r], tile + r * gate.width, scratch, weight + r * gate.width);
   }
 }

@@ -15,8 +15,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <vector>
+
+#include "simd.hpp"
 
 namespace svmosaic {
 
@@ -30,8 +33,33 @@ struct Column {
   double reach = std::numeric_limits<double>::infinity();  // the straight term is clipped to [-reach, reach]
 };
 
+// Merge equal values if there are at most a few hundred different ones, which is faster than to sort all; false, and
+// nothing done, if there are more.
+inline bool merge_few(std::vector<Weighted>& values) {
+  constexpr size_t kSlots = 2048, kMost = 512;
+  std::vector<int32_t> slot(kSlots, -1);  // position among the different values
+  std::vector<Weighted> different;
+  for (const Weighted& v : values) {
+    const double value = v.value + 0.0;  // there is one zero
+    uint64_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    size_t at = (bits * 0x9E3779B97F4A7C15u) >> 53;
+    while (slot[at] >= 0 && different[slot[at]].value != value) at = (at + 1) % kSlots;
+    if (slot[at] >= 0) {
+      different[slot[at]].weight += v.weight;
+      continue;
+    }
+    if (different.size() == kMost) return false;
+    slot[at] = static_cast<int32_t>(different.size());
+    different.push_back({value, v.weight});
+  }
+  values.swap(different);
+  return true;
+}
+
 // Sort by value and merge equal ones.
 inline void merge_equal(std::vector<Weighted>& values) {
+  merge_few(values);
   std::sort(values.begin(), values.end(), [](const Weighted& a, const Weighted& b) { return a.value < b.value; });
   size_t n = 0;
   for (const Weighted& v : values) {
@@ -90,25 +118,32 @@ inline double inverse_or_zero(double deviation) {
 // Standard deviations to which straight terms are clipped.
 constexpr double kReach = 3;
 
-// The rule for a dense column; `values` is used up.
+// The rule for a dense column of one or two values: it becomes 0 and 1, or always 0.
+inline Column binary_column(double least, double largest) {
+  Column column;
+  column.center = least;
+  column.scale = largest > least ? inverse_or_zero(largest - least) : 1;
+  return column;
+}
+
+// The least and the largest value of n columns, and whether (1 or 0) there are others, after one more row. Numbers of one
+// type throughout, for the vector units.
+template <class T>
+SVMOSAIC_CLONES void see_row(const T* SVMOSAIC_RESTRICT x, int64_t n, T* SVMOSAIC_RESTRICT least,
+                             T* SVMOSAIC_RESTRICT largest, T* SVMOSAIC_RESTRICT others) {
+  for (int64_t f = 0; f < n; ++f) {
+    const T low = least[f], high = largest[f], now = x[f];
+    others[f] = (low < high) & (now != low) & (now != high) ? T(1) : others[f];
+    least[f] = now < low ? now : low;
+    largest[f] = now > high ? now : high;
+  }
+}
+
+// The rule for a dense column of more than two values; `values` is used up.
 inline Column dense_column(std::vector<Weighted>& values, int64_t n_knots) {
   Column column;
-  if (values.empty()) return column;
-  double least = values[0].value, largest = least, total = 0;
-  bool binary = true;
-  for (const Weighted& v : values) {
-    least = std::min(least, v.value);
-    largest = std::max(largest, v.value);
-  }
-  for (const Weighted& v : values) {
-    total += v.weight;
-    binary = binary && (v.value == least || v.value == largest);
-  }
-  if (binary) {  // 0 and 1, or always 0
-    column.center = least;
-    column.scale = largest > least ? inverse_or_zero(largest - least) : 1;
-    return column;
-  }
+  double total = 0;
+  for (const Weighted& v : values) total += v.weight;
   merge_equal(values);
   column.knots = choose_knots(values, n_knots);
   double mean = 0, square = 0;

@@ -58,6 +58,13 @@ auto visit(const Response& response, const Visit& visit) {
 // weights), and sum_r (alpha_r - center_r)^2 / sigma_r, twice the proximal term.
 struct ResponseSums {
   double loss = 0, dual = 0, proximal = 0;
+
+  ResponseSums& operator+=(const ResponseSums& other) {
+    loss += other.loss;
+    dual += other.dual;
+    proximal += other.proximal;
+    return *this;
+  }
 };
 
 // Sums are kept apart by row modulo this, for the vector units; it fixes the order of addition.
@@ -115,11 +122,31 @@ inline ResponseSums respond(const Response& response, int64_t n, double* margin,
     });
   });
   ResponseSums sums;
-  for (const ResponseSums& part : partial) {
-    sums.loss += part.loss;
-    sums.dual += part.dual;
-    sums.proximal += part.proximal;
-  }
+  for (const ResponseSums& part : partial) sums += part;
+  return sums;
+}
+
+// The same at the margins of the weights v, which are computed, and V of the responses: what `margins`, `respond` and
+// `accumulate` do, a few rows at a time, so that rows are read from memory once.
+template <class Rows>
+ResponseSums evaluate(const Rows& x, const Design& design, const int8_t* y, const double* v, const Response& response,
+                      double reach, double* margin, double* alpha, double* curvature, double* implied, int n_threads) {
+  constexpr int64_t kAtOnce = 32 * kSums;
+  std::vector<ResponseSums> partial(partial_sums_of(x, design));
+  visit(response, [&](auto answer) {
+    add_pieces(x, design, implied, n_threads, [&](Piece piece, int64_t t, double* sum) {
+      for (int64_t r = piece.begin; r < piece.end; r += kAtOnce) {
+        Piece few = piece;
+        few.begin = r;
+        few.end = std::min(piece.end, r + kAtOnce);
+        margins_of_piece(x, design, y, v, few, margin);
+        partial[t] += respond_piece(answer, margin, reach, few, alpha, curvature);
+        accumulate_piece(x, design, y, alpha, few, sum);
+      }
+    });
+  });
+  ResponseSums sums;
+  for (const ResponseSums& part : partial) sums += part;
   return sums;
 }
 
@@ -190,13 +217,13 @@ constexpr int kTileRows = 8, kTileColumns = 16;
 inline int64_t padded(int64_t n) { return (n + kTileColumns - 1) / kTileColumns * kTileColumns; }
 
 #if defined(__GNUC__)
-// By tiles of kRows x kVectors vectors, whose sums stay in registers.
+// By tiles of kRows x kVectors vectors, whose sums stay in registers; what is beyond `size` is padding.
 template <class Vector, int kRows, int kVectors>
-inline void rank_update_by(const double* panel, int64_t n_rows, int64_t stride, double* s) {
+inline void rank_update_by(const double* panel, int64_t n_rows, int64_t size, int64_t stride, double* s) {
   constexpr int w = sizeof(Vector) / sizeof(double);
-  for (int64_t j = 0; j < stride; j += kVectors * w) {
+  for (int64_t j = 0; j < size; j += kVectors * w) {
     // What lies above the diagonal of a tile of kTileColumns columns is not needed.
-    for (int64_t i = j / kTileColumns * kTileColumns; i < stride; i += kRows) {
+    for (int64_t i = j / kTileColumns * kTileColumns; i < size; i += kRows) {
       Vector sum[kRows][kVectors] = {};
       for (int64_t r = 0; r < n_rows; ++r) {
         const double* row = panel + r * stride;
@@ -217,45 +244,73 @@ inline void rank_update_by(const double* panel, int64_t n_rows, int64_t stride, 
   }
 }
 
-inline SVMOSAIC_CLONES void rank_update_long(const double* panel, int64_t n_rows, int64_t stride, double* s) {
-  rank_update_by<Lanes<double>, kTileRows, 2>(panel, n_rows, stride, s);
+inline SVMOSAIC_CLONES void rank_update_long(const double* panel, int64_t n_rows, int64_t size, int64_t stride, double* s) {
+  rank_update_by<Lanes<double>, kTileRows, 2>(panel, n_rows, size, stride, s);
 }
-inline SVMOSAIC_CLONES void rank_update_short(const double* panel, int64_t n_rows, int64_t stride, double* s) {
-  rank_update_by<ShortLanes<double>, kTileRows / 2, 2>(panel, n_rows, stride, s);
+inline SVMOSAIC_CLONES void rank_update_short(const double* panel, int64_t n_rows, int64_t size, int64_t stride, double* s) {
+  rank_update_by<ShortLanes<double>, kTileRows / 2, 2>(panel, n_rows, size, stride, s);
 }
 
-inline void rank_update(const double* panel, int64_t n_rows, int64_t stride, double* s) {
-  has_long_registers() ? rank_update_long(panel, n_rows, stride, s) : rank_update_short(panel, n_rows, stride, s);
+inline void rank_update(const double* panel, int64_t n_rows, int64_t size, int64_t stride, double* s) {
+  (has_long_registers() ? rank_update_long : rank_update_short)(panel, n_rows, size, stride, s);
 }
 #else
-inline void rank_update(const double* panel, int64_t n_rows, int64_t stride, double* s) {
-  for (int64_t i = 0; i < stride; ++i)
+inline void rank_update(const double* panel, int64_t n_rows, int64_t size, int64_t stride, double* s) {
+  for (int64_t i = 0; i < size; ++i)
     for (int64_t r = 0; r < n_rows; ++r)
       for (int64_t j = 0; j <= i; ++j) s[i * stride + j] += panel[r * stride + i] * panel[r * stride + j];
 }
 #endif
 
+// A feature of a row that is not zero.
+struct Entry {
+  int64_t feature;
+  double value;
+
+  bool operator<(const Entry& other) const { return feature < other.feature; }
+};
+
 // S += weight (x_i, bias)(x_i, bias)^T, lower triangle, from the features of row i that are not zero; false, and nothing
-// done, if there are too many of them for that to be cheaper than a dense product.
+// done, if there are too many of them for that to be cheaper than a dense product. `entries` has room for all features.
 template <class Rows>
-inline bool scatter_update(const Rows& x, int64_t i, double weight, int64_t stride,
-                           std::vector<std::pair<int64_t, double>>& entries, double* s) {
+inline bool scatter_update(const Rows& x, int64_t i, double weight, int64_t stride, std::vector<Entry>& entries,
+                           double* s) {
   // A scattered multiply-add costs as much as so many dense ones.
   constexpr int64_t kScattered = 6;
-  entries.clear();
+  Entry* entry = entries.data();
+  int64_t n = 0;
   x.each(i, [&](int64_t f, double value) {
-    if (value != 0) entries.emplace_back(f, value);
+    entry[n] = {f, value};
+    n += value != 0;
   });
-  entries.emplace_back(x.n_features, x.bias);
-  const int64_t n = static_cast<int64_t>(entries.size());
+  entry[n++] = {x.n_features, x.bias};
   if (kScattered * n * n > stride * stride) return false;
-  if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
+  if (!std::is_sorted(entry, entry + n)) std::sort(entry, entry + n);
   for (int64_t a = 0; a < n; ++a) {
-    double* row = s + entries[a].first * stride;
-    const double scaled = weight * entries[a].second;
-    for (int64_t b = 0; b <= a; ++b) row[entries[b].first] += scaled * entries[b].second;
+    double* row = s + entry[a].feature * stride;
+    const double scaled = weight * entry[a].value;
+    for (int64_t b = 0; b <= a; ++b) row[entry[b].feature] += scaled * entry[b].value;
   }
   return true;
+}
+
+// Rows that are multiplied at a time.
+constexpr int64_t kPanel = 128;
+
+// Unpack the members from p on, which moves past them, each times the root of its weight; how many rows that makes. Those
+// of few features are added to S at once.
+template <class Rows>
+SVMOSAIC_CLONES int64_t fill_panel(const Rows& x, const Design& design, const int32_t* members, int64_t end,
+                                   const double* weight, int64_t stride, std::vector<Entry>& entries,
+                                   double* s, int64_t& p, double* panel) {
+  int64_t n = 0;
+  for (; n < kPanel && p < end; ++p) {
+    const int64_t r = members[p], i = design.row(r);
+    if constexpr (!kPlain<Rows>)
+      if (scatter_update(x, i, weight[r], stride, entries, s)) continue;
+    x.unpack(i, std::sqrt(weight[r]), panel + n++ * stride);
+  }
+  return n;
 }
 
 // hessians[k] = sum over the rows `members[offsets[k] .. offsets[k+1])` of weight_r (x_r, bias)(x_r, bias)^T
@@ -263,45 +318,45 @@ template <class Rows>
 void tile_hessians(const Rows& x, const Design& design, const int32_t* members, const int64_t* offsets,
                    int64_t n_tiles, const double* weight, double* hessians, int n_threads) {
   const int64_t size = x.n_features + 1, stride = padded(size);
-  constexpr int64_t kPanel = 128;
-  // Tiles with many rows are cut into chunks with a partial sum each; few enough that these take
-  // less room than an eighth of the rows would as a dense float64 array.
+  // Tiles with many rows are cut into chunks with a partial sum each; few enough that these take less room than an eighth
+  // of the rows would as a dense float64 array, and a quarter of that if rows are stored in less.
+  constexpr int64_t kRowsPerColumn = kPlain<Rows> ? 8 : 32;
   struct Chunk {
     int64_t tile, begin, end;
   };
   std::vector<Chunk> chunks;
   for (int64_t k = 0; k < n_tiles; ++k) {
     const int64_t n = offsets[k + 1] - offsets[k];
-    const int64_t n_chunks = std::max<int64_t>(1, std::min<int64_t>(64, n / (8 * stride + 1024)));
+    const int64_t n_chunks = std::max<int64_t>(1, std::min<int64_t>(64, n / (kRowsPerColumn * stride + 1024)));
     for (int64_t t = 0; t < n_chunks; ++t) {
       const Piece piece(n, n_chunks, t);
       chunks.push_back({k, offsets[k] + piece.begin, offsets[k] + piece.end});
     }
   }
-  std::vector<std::vector<double>> partial(chunks.size());
-  parallel_for(static_cast<int64_t>(chunks.size()), n_threads, [&](int64_t t) {
-    const Chunk& chunk = chunks[t];
-    partial[t].assign(stride * stride, 0.0);
-    std::vector<double> panel(kPanel * stride, 0.0);
-    std::vector<std::pair<int64_t, double>> entries;
-    for (int64_t p = chunk.begin; p < chunk.end;) {
-      int64_t n = 0;
-      for (; n < kPanel && p < chunk.end; ++p) {
-        const int64_t r = members[p];
-        if (r < 0 || r >= design.n_rows) throw std::invalid_argument("a member is out of range");
-        const int64_t i = design.row(r);
-        if constexpr (!kPlain<Rows>)
-          if (scatter_update(x, i, weight[r], stride, entries, partial[t].data())) continue;
-        x.unpack(i, std::sqrt(weight[r]), panel.data() + n++ * stride);
-      }
-      rank_update(panel.data(), n, stride, partial[t].data());
-    }
-  });
+  // Some chunks at a time, so that no more partial sums are kept than threads need; they are added in the order of chunks.
+  const int64_t n_chunks = chunks.size(), at_once = n_threads <= 1 ? 1 : std::min<int64_t>(n_chunks, 4 * int64_t{n_threads});
+  std::vector<std::vector<double>> partial(at_once);
   std::fill(hessians, hessians + n_tiles * size * size, 0.0);
-  for (size_t t = 0; t < chunks.size(); ++t) {
-    double* out = hessians + chunks[t].tile * size * size;
-    for (int64_t i = 0; i < size; ++i)
-      for (int64_t j = 0; j <= i; ++j) out[i * size + j] += partial[t][i * stride + j];
+  for (int64_t first = 0; first < n_chunks; first += at_once) {
+    const int64_t m = std::min(at_once, n_chunks - first);
+    parallel_for(m, n_threads, [&](int64_t t) {
+      const Chunk& chunk = chunks[first + t];
+      for (int64_t p = chunk.begin; p < chunk.end; ++p)
+        if (members[p] < 0 || members[p] >= design.n_rows) throw std::invalid_argument("a member is out of range");
+      partial[t].assign(stride * stride, 0.0);
+      std::vector<double> panel(kPanel * stride, 0.0);
+      std::vector<Entry> entries(kPlain<Rows> ? 0 : x.n_features + 1);
+      double* sum = partial[t].data();
+      for (int64_t p = chunk.begin; p < chunk.end;) {
+        const int64_t n = fill_panel(x, design, members, chunk.end, weight, stride, entries, sum, p, panel.data());
+        rank_update(panel.data(), n, size, stride, sum);
+      }
+    });
+    for (int64_t t = 0; t < m; ++t) {
+      double* out = hessians + chunks[first + t].tile * size * size;
+      for (int64_t i = 0; i < size; ++i)
+        for (int64_t j = 0; j <= i; ++j) out[i * size + j] += partial[t][i * stride + j];
+    }
   }
   for (int64_t k = 0; k < n_tiles; ++k) {
     double* out = hessians + k * size * size;

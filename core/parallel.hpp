@@ -43,7 +43,7 @@ class Pool {
       for (int64_t t = 0; t < n_tasks; ++t) task(t);
       return;
     }
-    Loop loop{[](const void* task, int64_t t) { (*static_cast<const Task*>(task))(t); }, &task, n_tasks};
+    Loop loop([](const void* task, int64_t t) { (*static_cast<const Task*>(task))(t); }, &task, n_tasks);
     {
       Guard guard(open_lock_);
       open_.push_back(&loop);
@@ -62,6 +62,7 @@ class Pool {
 
   // Help with loops until no thread has work of its own.
   void serve() {
+    own_lane() = (n_served_.fetch_add(1) + 1) % kLanes;
     while (true) {
       const int64_t seen = n_announced_.load();
       if (Loop* loop = join()) {
@@ -82,38 +83,63 @@ class Pool {
   }
 
  private:
+  // Tasks are dealt to lanes like cards. A thread begins with the lane of its own before it helps with others, so that
+  // threads seldom count on the same cache line, and do with the same memory what they did in the loop before.
+  static constexpr int64_t kLanes = 16;
+
   struct Loop {
     void (*call)(const void*, int64_t);
     const void* task;
     int64_t n_tasks;
-    std::atomic<int64_t> next{0}, n_helpers{0};
-    std::atomic<bool> failed{false};
+    struct alignas(64) Lane {
+      std::atomic<int64_t> next;
+    } lane[kLanes];
+    std::atomic<int64_t> n_helpers{0};
+    std::atomic<bool> taken{false}, failed{false};  // taken: no task is left to begin
     std::exception_ptr error{};
 
     Loop(void (*call)(const void*, int64_t), const void* task, int64_t n_tasks)
-        : call(call), task(task), n_tasks(n_tasks) {}
+        : call(call), task(task), n_tasks(n_tasks) {
+      for (int64_t s = 0; s < kLanes; ++s) lane[s].next.store(s, std::memory_order_relaxed);
+    }
   };
 
   // What it guards takes less time than putting a thread to sleep.
   struct Guard {
-    std::atomic_flag& lock;
-    explicit Guard(std::atomic_flag& lock) : lock(lock) {
-      for (int spins = 0; lock.test_and_set(std::memory_order_acquire); ++spins)
+    std::atomic<bool>& lock;
+    explicit Guard(std::atomic<bool>& lock) : lock(lock) {
+      // Looked at before it is written to, which would take the cache line from all the others that wait.
+      for (int spins = 0; lock.load(std::memory_order_relaxed) || lock.exchange(true, std::memory_order_acquire); ++spins)
         spins < kSpins ? relax() : std::this_thread::yield();
     }
-    ~Guard() { lock.clear(std::memory_order_release); }
+    ~Guard() { lock.store(false, std::memory_order_release); }
   };
 
-  // Looks out for another loop before a thread goes to sleep, some tens of microseconds: waking up takes as long.
-  static constexpr int kSpins = 1000;
+  // Looks out for another loop before a thread goes to sleep: some tens of microseconds without a break, then about a
+  // millisecond in which others may have the processor. To wake all threads of a large machine takes nearly as long.
+  static constexpr int kSpins = 1000, kYields = 2000;
+
+  // The lane of the calling thread: 0, unless it serves.
+  static int64_t& own_lane() {
+    static thread_local int64_t lane = 0;
+    return lane;
+  }
 
   static void work(Loop& loop) {
     try {
-      for (int64_t t; (t = loop.next.fetch_add(1, std::memory_order_relaxed)) < loop.n_tasks;) loop.call(loop.task, t);
+      for (int64_t s = 0; s < kLanes; ++s) {
+        std::atomic<int64_t>& next = loop.lane[(own_lane() + s) % kLanes].next;
+        // Looked at first, since most lanes have nothing left for others: counting on takes the line from all of them.
+        for (int64_t t; next.load(std::memory_order_relaxed) < loop.n_tasks &&
+                        (t = next.fetch_add(kLanes, std::memory_order_relaxed)) < loop.n_tasks;) {
+          if (loop.failed.load(std::memory_order_relaxed)) break;
+          loop.call(loop.task, t);
+        }
+      }
     } catch (...) {
       if (!loop.failed.exchange(true)) loop.error = std::current_exception();
-      loop.next.store(loop.n_tasks, std::memory_order_relaxed);
     }
+    loop.taken.store(true, std::memory_order_relaxed);
   }
 
   // The open loop with the fewest helpers, joined; null if no task is left anywhere.
@@ -121,8 +147,7 @@ class Pool {
     Guard guard(open_lock_);
     Loop* best = nullptr;
     for (Loop* loop : open_)
-      if (loop->next.load(std::memory_order_relaxed) < loop->n_tasks && (!best || loop->n_helpers < best->n_helpers))
-        best = loop;
+      if (!loop->taken.load(std::memory_order_relaxed) && (!best || loop->n_helpers < best->n_helpers)) best = loop;
     if (best) best->n_helpers.fetch_add(1, std::memory_order_relaxed);
     return best;
   }
@@ -139,6 +164,10 @@ class Pool {
       if (n_announced_.load(std::memory_order_relaxed) != seen) return;
       relax();
     }
+    for (int yields = 0; yields < kYields; ++yields) {
+      if (n_announced_.load(std::memory_order_relaxed) != seen) return;
+      std::this_thread::yield();
+    }
     n_sleeping_.fetch_add(1);
     {
       std::unique_lock<std::mutex> lock(mutex_);
@@ -147,11 +176,12 @@ class Pool {
     n_sleeping_.fetch_sub(1);
   }
 
-  std::atomic_flag open_lock_ = ATOMIC_FLAG_INIT;
+  std::atomic<bool> open_lock_{false};
   std::vector<Loop*> open_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<int64_t> n_working_{0}, n_sleeping_{0}, n_announced_{0};
+  std::atomic<int64_t> n_working_{0}, n_served_{0}, n_sleeping_{0};
+  alignas(64) std::atomic<int64_t> n_announced_{0};
 };
 
 // A pool for the loops of the calling thread, with threads that it starts and joins: worth it for many short loops.

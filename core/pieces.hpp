@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "ones.hpp"
 #include "simd.hpp"
 
 namespace svmosaic {
@@ -34,6 +35,7 @@ struct Pieces {
   static constexpr int64_t kGroup = 32 / static_cast<int64_t>(sizeof(T));
   std::vector<int64_t> ladder_start;  // by group, and one more entry
   std::vector<T> ladder;
+  std::vector<char> side_by_side;     // by group: whether it is whole, and its columns follow each other
 
   Pieces(const double* center_in, const double* scale_in, const double* low_in, const double* high_in,
          int64_t n_inputs, const int32_t* column_in, const int32_t* start_in, int64_t n_curves, const double* knot_in,
@@ -50,10 +52,9 @@ struct Pieces {
         inverse[h] = width > T(0.5) / most ? T(0.5) / width : most;
       }
     }
-    const int64_t n_groups = (n_curves + kGroup - 1) / kGroup;
-    ladder_start.assign(n_groups + 1, 0);
-    for (int64_t g = 0; g < n_groups; ++g) {
-      const int64_t first = g * kGroup, last = std::min(first + kGroup, n_curves);
+    ladder_start.assign(n_groups() + 1, 0);
+    for (int64_t g = 0; g < n_groups(); ++g) {
+      const int64_t first = first_of(g), last = std::min(first + kGroup, n_curves);
       int64_t n_steps = 0;
       for (int64_t c = first; c < last; ++c) n_steps = std::max<int64_t>(n_steps, start[c + 1] - start[c] - 2);
       ladder_start[g + 1] = ladder_start[g] + n_steps * kGroup;
@@ -61,8 +62,13 @@ struct Pieces {
       for (int64_t c = first; c < last; ++c)
         for (int64_t s = 0; s < start[c + 1] - start[c] - 2; ++s)
           ladder[ladder_start[g] + s * kGroup + c - first] = knot[start[c] + 1 + s];
+      side_by_side.push_back(last - first == kGroup && column[last - 1] - column[first] == kGroup - 1);
     }
   }
+
+  int64_t n_groups() const { return (n_curves + kGroup - 1) / kGroup; }
+  // The last group reaches back into the one before, so that it is whole if there are curves enough.
+  int64_t first_of(int64_t g) const { return std::max<int64_t>(0, std::min(g * kGroup, n_curves - kGroup)); }
 
   int64_t n_features() const { return n_inputs + n_hats; }
   template <class A>
@@ -75,8 +81,8 @@ struct Pieces {
   // How far x is on its way from knot h to the next one, within [0, 1].
   template <class A>
   A fraction(int64_t h, A x) const {
-    const A t = (x - static_cast<A>(knot[h])) * static_cast<A>(inverse[h]);
-    return t > 0 ? (t < 1 ? t : A(1)) : A(0);
+    const A t = (x - static_cast<A>(knot[h])) * static_cast<A>(inverse[h]), above = t > 0 ? t : A(0);
+    return above < 1 ? above : A(1);
   }
 
   // The bin of x on curve c: the number of inner knots at or below x.
@@ -86,28 +92,28 @@ struct Pieces {
   }
 };
 
-// The bins of the curves [first, first + kGroup) in R dense rows, with the values they were found from. Comparing with
-// all knots at once takes no branches, and several rows share the loads of the knots.
+// The bins of group g of curves in R dense rows. Comparing with all knots at once takes no branches, and several rows
+// share the loads of the knots.
 template <class T, int R>
 struct GroupOfBins {
   static constexpr int64_t w = Pieces<T>::kGroup;
-  T value[R][w];
   std::conditional_t<sizeof(T) == 4, int32_t, int64_t> bin[R][w];
-  int64_t n;  // curves there are: the last group may be smaller, and its last value is repeated
 
-  GroupOfBins(const Pieces<T>& pieces, int64_t first, const T* rows, int64_t stride)
-      : n(std::min(w, pieces.n_curves - first)) {
-    int32_t column[w];
-    for (int64_t l = 0; l < w; ++l) column[l] = pieces.column[first + std::min(l, n - 1)];
-    for (int r = 0; r < R; ++r)
-      for (int64_t l = 0; l < w; ++l) value[r][l] = rows[r * stride + column[l]];
-    const int64_t g = first / w;
+  GroupOfBins(const Pieces<T>& pieces, int64_t g, const T* rows, int64_t stride) {
+    const int64_t first = pieces.first_of(g);
     const T *step = pieces.ladder.data() + pieces.ladder_start[g], *end = pieces.ladder.data() + pieces.ladder_start[g + 1];
+    T value[R][w];
+    // Values that were written one by one are slow to read as a vector.
+    if (!pieces.side_by_side[g])
+      for (int64_t l = 0; l < w; ++l)
+        for (int r = 0; r < R; ++r)
+          value[r][l] = rows[r * stride + pieces.column[std::min(first + l, pieces.n_curves - 1)]];
 #if defined(__GNUC__)
     // Half the width of other vectors: comparisons of wider ones become scalar where the machine has none.
     typedef T Values __attribute__((vector_size(32)));
     Values values[R], knots;
-    std::memcpy(values, value, sizeof(values));
+    for (int r = 0; r < R; ++r)
+      std::memcpy(&values[r], pieces.side_by_side[g] ? rows + r * stride + pieces.column[first] : value[r], sizeof(knots));
     decltype(knots < knots) count[R] = {};
     for (; step < end; step += w) {
       std::memcpy(&knots, step, sizeof(knots));
@@ -117,7 +123,10 @@ struct GroupOfBins {
     std::memcpy(bin, count, sizeof(bin));
 #else
     for (int r = 0; r < R; ++r)
-      for (int64_t l = 0; l < w; ++l) bin[r][l] = 0;
+      for (int64_t l = 0; l < w; ++l) {
+        if (pieces.side_by_side[g]) value[r][l] = rows[r * stride + pieces.column[first] + l];
+        bin[r][l] = 0;
+      }
     for (; step < end; step += w)
       for (int r = 0; r < R; ++r)
         for (int64_t l = 0; l < w; ++l) bin[r][l] += value[r][l] >= step[l];
@@ -131,17 +140,18 @@ inline void find_bins(const Pieces<T>& pieces, const T* data, int64_t stride, in
                       const Use& use) {
   constexpr int kRows = 4;
   const auto rows = [&](auto group_of, int64_t i, int n_rows) {
-    for (int64_t first = 0; first < pieces.n_curves; first += Pieces<T>::kGroup) {
-      const auto group = group_of(first, data + i * stride);
+    for (int64_t g = 0; g < pieces.n_groups(); ++g) {
+      const auto group = group_of(g, data + i * stride);
+      const int64_t first = pieces.first_of(g), last = std::min(first + Pieces<T>::kGroup, pieces.n_curves);
       for (int r = 0; r < n_rows; ++r)
-        for (int64_t l = 0; l < group.n; ++l)
-          use(i + r, first + l, static_cast<int32_t>(group.bin[r][l]), group.value[r][l]);
+        for (int64_t c = g * Pieces<T>::kGroup; c < last; ++c)
+          use(i + r, c, static_cast<int32_t>(group.bin[r][c - first]), data[(i + r) * stride + pieces.column[c]]);
     }
   };
   int64_t i = begin;
   for (; i + kRows <= end; i += kRows)
-    rows([&](int64_t first, const T* x) { return GroupOfBins<T, kRows>(pieces, first, x, stride); }, i, kRows);
-  for (; i < end; ++i) rows([&](int64_t first, const T* x) { return GroupOfBins<T, 1>(pieces, first, x, stride); }, i, 1);
+    rows([&](int64_t g, const T* x) { return GroupOfBins<T, kRows>(pieces, g, x, stride); }, i, kRows);
+  for (; i < end; ++i) rows([&](int64_t g, const T* x) { return GroupOfBins<T, 1>(pieces, g, x, stride); }, i, 1);
 }
 
 // Rows of the expanded features, dense or compressed sparse, stored as the input rows and the bins of their curves.
@@ -156,6 +166,7 @@ struct EncodedRows {
   const int64_t* indptr;
   int64_t n_rows, n_features;  // n_features of the expanded rows
   double bias;
+  const Ones* ones = nullptr;  // of dense rows, if it pays to list them
 
   template <class A>
   A dot(int64_t i, const A* v) const {
@@ -167,6 +178,7 @@ struct EncodedRows {
                     [&](int64_t h, A left, A right) { sum += left * hats[h] + right * hats[h + 1]; });
       return sum;
     }
+    if (ones) return constant + listed_dot(i, v) + hats_dot(i, hats);
     return constant + straight_dot(data + i * pieces->n_inputs, v) + hats_dot(i, hats);
   }
 
@@ -181,7 +193,10 @@ struct EncodedRows {
                       hats[h + 1] += scale * right;
                     });
     } else {
-      straight_add(data + i * pieces->n_inputs, scale, v);
+      if (ones)
+        each_straight<A>(i, [&](int64_t f, A z) { v[f] += scale * z; });
+      else
+        straight_add(data + i * pieces->n_inputs, scale, v);
       each_curve<A>(i, [&](int64_t h, A t) {
         hats[h] += scale * (1 - t);
         hats[h + 1] += scale * t;
@@ -217,8 +232,7 @@ struct EncodedRows {
         if (left != 0) visit(first + h, left);
         if (right != 0) visit(first + h + 1, right);
       });
-    const T* x = data + i * first;
-    for (int64_t f = 0; f < first; ++f) visit(f, pieces->template straight<double>(f, x[f]));
+    each_straight<double>(i, visit);
     each_curve<double>(i, [&](int64_t h, double t) {
       visit(first + h, 1 - t);
       if (t != 0) visit(first + h + 1, t);
@@ -245,25 +259,49 @@ struct EncodedRows {
       svmosaic::prefetch(bins + indptr[i]);
       return;
     }
-    const char* start = reinterpret_cast<const char*>(data + i * pieces->n_inputs);
-    const char* end = start + pieces->n_inputs * sizeof(T);
+    const T* x = data + i * pieces->n_inputs;
+    if (ones) svmosaic::prefetch(ones->begin(i));
+    const int64_t first = ones && !ones->rest.empty() ? ones->rest.front() : 0;
+    const int64_t last = !ones ? pieces->n_inputs : ones->rest.empty() ? 0 : ones->rest.back() + 1;
+    const char *start = reinterpret_cast<const char*>(x + first), *end = reinterpret_cast<const char*>(x + last);
     for (int lines = 0; start < end && lines < 16; start += 64, ++lines) svmosaic::prefetch(start);
     svmosaic::prefetch(bins + i * pieces->n_curves);
   }
 
   int64_t n_stored() const {
-    return indptr ? 3 * indptr[n_rows] : n_rows * (pieces->n_inputs + 2 * pieces->n_curves);
+    if (indptr) return 3 * indptr[n_rows];
+    return (ones ? ones->n_stored() : n_rows * pieces->n_inputs) + n_rows * 2 * pieces->n_curves;
   }
 
  private:
   template <class A, class Visit>
   void each_straight(int64_t i, const Visit& visit) const {
-    if (indptr)
+    if (indptr) {
       for (int64_t p = indptr[i]; p < indptr[i + 1]; ++p)
         visit(int64_t{indices[p]}, pieces->template straight<A>(indices[p], data[p]));
-    else
-      for (int64_t f = 0; f < pieces->n_inputs; ++f)
-        visit(f, pieces->template straight<A>(f, data[i * pieces->n_inputs + f]));
+      return;
+    }
+    const T* x = data + i * pieces->n_inputs;
+    if (!ones) {
+      for (int64_t f = 0; f < pieces->n_inputs; ++f) visit(f, pieces->template straight<A>(f, x[f]));
+      return;
+    }
+    const uint16_t *one = ones->begin(i), *end = ones->end(i);
+    for (const int32_t f : ones->rest) {
+      for (; one < end && *one < f; ++one) visit(int64_t{*one}, A(1));
+      visit(int64_t{f}, pieces->template straight<A>(f, x[f]));
+    }
+    for (; one < end; ++one) visit(int64_t{*one}, A(1));
+  }
+
+  // The straight terms of a row with lists.
+  template <class A>
+  A listed_dot(int64_t i, const A* v) const {
+    const T* x = data + i * pieces->n_inputs;
+    A sum = 0, listed = 0;
+    for (const int32_t f : ones->rest) sum += pieces->template straight<A>(f, x[f]) * v[f];
+    for (const uint16_t *one = ones->begin(i), *end = ones->end(i); one < end; ++one) listed += v[*one];
+    return sum + listed;
   }
 
   // Dense: visit(hat left of x, fraction towards the next) for each curve.

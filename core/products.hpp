@@ -93,11 +93,6 @@ SVMOSAIC_CLONES void curve_dense_piece(const DenseRows<T>& x, const Design& desi
 }
 #endif
 
-template <class T>
-constexpr bool kDense = false;
-template <class T>
-constexpr bool kDense<DenseRows<T>> = true;
-
 template <class Rows>
 void curved_product(const Rows& x, const Design& design, const double* curvature, const double* v, double* out,
                     int n_threads) {

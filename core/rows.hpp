@@ -137,5 +137,10 @@ template <class Rows>
 constexpr bool kPlain = true;
 template <class T>
 constexpr bool kPlain<EncodedRows<T>> = false;
+// Whether they hold all of them.
+template <class Rows>
+constexpr bool kDense = false;
+template <class T>
+constexpr bool kDense<DenseRows<T>> = true;
 
 }  // namespace svmosaic

@@ -249,18 +249,21 @@ inline void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int6
   score_by_tile(tiles, x, begin, weight, width, scratch, out);
 }
 
-// The same if only one tile sees the rows, and what it makes of their curves is known: [row][output].
+// The same if one tile at most sees a row, and only dense rows with curves are given.
 template <class T>
-inline void score_lines(const Tiles<T>& tiles, const T* scores, int64_t n, const int32_t* tile, const double* weight,
-                        int64_t width, ScoreScratch<T>& scratch, double* out) {
+inline void score_lines(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t begin, int64_t n, const int32_t* tile,
+                        const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
   const int64_t n_outputs = tiles.n_outputs;
+  int32_t* place = scratch.many.data();  // rows that no tile sees are given the first
+  for (int64_t r = 0; r < n; ++r) place[r] = tiles.n_seeing == 1 ? 0 : std::max(tiles.place[tile[r]], 0);
+  sum_curves(*tiles.lines, *tiles.curves, x, begin, n, place, scratch.lines);
   double* margin = scratch.margins.data();
   for (int64_t r = 0; r < n; ++r) {
     int32_t* listed = scratch.listed.data();
     const int64_t needed =
         list_seeing(tiles, tile, weight, r * width, (r + 1) * width, listed, out + r * n_outputs);
     if (needed == 0) continue;
-    margins_of(tiles, 0, scores + r * n_outputs, margin);
+    margins_of(tiles, place[r], scratch.lines.data() + r * n_outputs, margin);
     link_all(tiles.link, margin, n_outputs, scratch.exponentials.data());
     for (int64_t q = 0; q < needed; ++q)
       add_weighted(weight ? weight[listed[q]] : 1.0, margin, n_outputs, out + r * n_outputs);
@@ -272,10 +275,8 @@ template <class T, class Rows>
 SVMOSAIC_CLONES void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
                                  const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
   if constexpr (std::is_same_v<Rows, DenseRows<T>>)
-    if (tiles.lines) {
-      sum_curves(*tiles.lines, tiles.curves->pieces, x, begin, n, scratch.lines);
-      return score_lines(tiles, scratch.lines.data(), n, tile, weight, width, scratch, out);
-    }
+    if (tiles.lines && (tiles.n_seeing == 1 || width == 1))
+      return score_lines(tiles, x, begin, n, tile, weight, width, scratch, out);
   if (tiles.curves && tiles.n_seeing > 0)
     score_seen(tiles, seen_by(*tiles.curves, x, begin, n, scratch.curves), 0, n, tile, weight, width, scratch, out);
   else
@@ -320,9 +321,7 @@ SVMOSAIC_CLONES void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& 
                                      RowScratch<T>& scratch) {
   ScoreScratch<T>& buffers = scratch.score;
   if (tiles.lines) {
-    sum_curves(*tiles.lines, tiles.curves->pieces, x, 0, 1, buffers.lines);
-    score_lines(tiles, buffers.lines.data(), 1, buffers.tile.data(), buffers.weight.data(), width, buffers,
-                scratch.out.data());
+    score_lines(tiles, x, 0, 1, buffers.tile.data(), buffers.weight.data(), width, buffers, scratch.out.data());
   } else if (tiles.curves && tiles.n_seeing > 0) {
     score_seen_row(tiles, seen_by(*tiles.curves, x, 0, 1, buffers.curves), width, scratch);
   } else {

@@ -37,30 +37,37 @@ void seed_centers(const Rows& x, const double* weight, const double* uniform, in
   const int64_t n = x.n_rows, stride = x.n_features + 1;
   const int64_t n_pieces = pieces_of(n, 8 * (8 + x.n_features) * n_trials);
   Team team(static_cast<int>(std::min<int64_t>(n_threads, n_pieces)));
-  std::vector<double> norm(n), closest(n, std::numeric_limits<double>::infinity()), nearer(n_trials * n), up_to(n),
-      centers(n_trials * stride), center_norm(n_trials), sums(n_pieces * n_trials);
+  // What the last center kept and what the next ones are compared in take turns.
+  std::vector<double> norm(n), lines((2 * n_trials + 1) * n), centers(n_trials * stride), center_norm(n_trials),
+      sums(n_pieces * n_trials), up_to(n_pieces);
+  double *nearer = lines.data(), *other = nearer + n_trials * n;
+  const double* closest = other + n_trials * n;
+  std::fill_n(lines.data() + 2 * n_trials * n, n, std::numeric_limits<double>::infinity());
   for (int64_t i = 0; i < n; ++i) norm[i] = x.squared_norm(i);
+  // The row at which the running sum of weight times squared distance reaches a share of its total.
+  const auto draw = [&](double share) {
+    const int64_t p = std::min<int64_t>(std::lower_bound(up_to.begin(), up_to.end(), share) - up_to.begin(), n_pieces - 1);
+    const Piece piece(n, n_pieces, p);
+    double sum = p == 0 ? 0 : up_to[p - 1];
+    for (int64_t i = piece.begin; i < piece.end; ++i)
+      if ((sum += weight[i] * closest[i]) >= share) return static_cast<int32_t>(i);
+    return static_cast<int32_t>(piece.end - 1);
+  };
   std::vector<int32_t> drawn(n_trials);
   for (int64_t c = 0; c < n_centers; ++c) {
     const int64_t m = c == 0 ? 1 : n_trials;
     if (c == 0) {
       drawn[0] = chosen[0];
     } else {
-      double total = 0;
-      for (int64_t i = 0; i < n; ++i) up_to[i] = total += weight[i] * closest[i];
-      for (int64_t t = 0; t < m; ++t) {
-        const double share = uniform[(c - 1) * n_trials + t] * total;
-        const int64_t at = std::lower_bound(up_to.begin(), up_to.end(), share) - up_to.begin();
-        drawn[t] = static_cast<int32_t>(std::min(at, n - 1));
-      }
+      for (int64_t t = 0; t < m; ++t) drawn[t] = draw(uniform[(c - 1) * n_trials + t] * up_to.back());
     }
     for (int64_t t = 0; t < m; ++t) {
       x.unpack(drawn[t], 1.0, centers.data() + t * stride);
       center_norm[t] = norm[drawn[t]];
     }
     team.run(n_pieces, [&](int64_t p) {
-      nearer_of_piece(x, norm.data(), weight, centers.data(), center_norm.data(), m, closest.data(), Piece(n, n_pieces, p),
-                      nearer.data(), sums.data() + p * n_trials);
+      nearer_of_piece(x, norm.data(), weight, centers.data(), center_norm.data(), m, closest, Piece(n, n_pieces, p), nearer,
+                      sums.data() + p * n_trials);
     });
     int64_t best = 0;
     double least = std::numeric_limits<double>::infinity();
@@ -70,7 +77,10 @@ void seed_centers(const Rows& x, const double* weight, const double* uniform, in
       if (sum < least) least = sum, best = t;
     }
     chosen[c] = drawn[best];
-    std::copy_n(nearer.data() + best * n, n, closest.data());
+    closest = nearer + best * n;
+    std::swap(nearer, other);
+    double total = 0;
+    for (int64_t p = 0; p < n_pieces; ++p) up_to[p] = total += sums[p * n_trials + best];
   }
 }
 

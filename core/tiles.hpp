@@ -51,8 +51,10 @@ struct Tiles {
   std::vector<Panels<T>> panels;
   std::vector<T> coef;
   std::optional<Curves<T>> curves;  // if there are none, tiles are linear in the rows
-  std::optional<CurveLines<T>> lines;  // the curves of dense rows, if only one tile sees them and outputs are few
+  std::optional<CurveLines<T>> lines;  // the curves of dense rows, if one tile sees each of them and outputs are few
 
+  // Weights of several tiles up to which a row looks up its own one's; more are read tile by tile.
+  static constexpr int64_t kMostLookedUp = 1 << 22;
   // With fewer outputs than this, dot products waste less than a padded panel.
   static constexpr int64_t kFewOutputs = 5;
 
@@ -64,7 +66,9 @@ struct Tiles {
       : n_tiles(n_tiles), n_outputs(n_outputs), n_features(n_features), link(link), few(0),
         curves(std::move(curves_in)) {
     keep(coef_in, sloped, n_sloped, intercept_in);
-    if (curves && n_seeing == 1 && n_outputs <= kMostLines) lines.emplace(*curves, coef.data(), n_outputs);
+    const bool looked_up = width == 1 && !posterior && n_seeing * n_outputs * n_features <= kMostLookedUp;
+    if (curves && (n_seeing == 1 || (n_seeing > 1 && looked_up)) && n_outputs <= kMostLines)
+      lines.emplace(*curves, coef.data(), n_seeing, n_outputs);
     if (lines && !lines->finite) lines.reset();
     few = lines ? n_seeing : affordable();
     if (!posterior) few = std::min(width, n_seeing) <= few ? n_seeing : 0;

@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import itertools
 import signal
 
 import pytest
@@ -9,13 +10,46 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def counting(n_seeds=None):
+    """Searches count steps instead of seconds, end at the first change that is no better, and try few candidates."""
+    from svmosaic.search import climb, rungs, trials
+
+    first, steps = climb.seeds, itertools.count()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(climb, "seeds", lambda *arguments: first(*arguments)[:n_seeds])
+        for patience in ("PATIENCE", "FREE_PATIENCE"):
+            patch.setattr(climb, patience, 1)
+        for module in (rungs, trials):
+            patch.setattr(module, "perf_counter", lambda: 1e-3 * next(steps))
+        yield
+
+
+@pytest.fixture
+def counted_time():
+    """A test whose searches count steps: a time budget leads to the same trials on any machine, slow or busy."""
+    yield from counting()
+
+
+@pytest.fixture
+def one_short_search():
+    """A test whose searches also try two candidates alone: what it shows does not depend on how many are tried."""
+    yield from counting(2)
+
+
 @pytest.fixture(scope="module")
 def short_search():
-    """Searches that try few candidates, for tests of what does not depend on how many are tried."""
+    """The same for all tests of a module, and for what it fits once."""
+    yield from counting(2)
+
+
+@pytest.fixture(scope="module")
+def impatient():
+    """A function that fits a search of every family, which ends at the first change that is no better."""
     from svmosaic.search import climb
 
-    first = climb.seeds
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(climb, "seeds", lambda *arguments: first(*arguments)[:2])
-        patch.setattr(climb, "PATIENCE", 1)
-        yield
+    def fit(model, X, y):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(climb, "FREE_PATIENCE", 1)
+            return model.fit(X, y)
+
+    return fit

@@ -90,6 +90,7 @@ def estimators():
         "mixture-pieces": MixtureSVC(4, pieces=5, max_iter=3, random_state=0),
         "learned-pieces": LearnedGateSVC(6, n_components=3, n_neighbors=3, max_iter=3, pieces=5, random_state=0),
         "kmeans-sigmoid": KMeansSVC(4, tol=1e-2, calibration="sigmoid", random_state=0),
+        "kmeans-odds": KMeansSVC(4, tol=1e-2, calibration="odds", random_state=0),
         "clustered": ClusteredSVC(4, tol=1e-2, random_state=0),
         "clustered-isotonic": ClusteredSVC(4, tol=1e-2, calibration="isotonic", random_state=0),
         "local-temperature": LocallyLinearSVC(12, n_neighbors=4, tol=1e-2, calibration="temperature", random_state=0),
@@ -263,6 +264,15 @@ def run_c(source, frame, kinds, *, name="m"):
     strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-overlength-strings"]
     subprocess.run(["cc", *strict, "-fPIC", "-shared", source, "-o", library, "-lm"], check=True)
     compiled = ctypes.CDLL(str(library))
+    rows = rows_in_c(compiled, frame, kinds, name)
+    scores, pointer = np.empty(len(rows), dtype=np.float32), ctypes.c_void_p
+    for x, out in zip(rows, scores.reshape(-1, 1), strict=True):
+        getattr(compiled, f"{name}_scores")(x.ctypes.data_as(pointer), out.ctypes.data_as(pointer))
+    return scores
+
+
+def rows_in_c(compiled, frame, kinds, name):
+    """The rows of a frame as a compiled C file takes them."""
     text = getattr(compiled, f"{name}_text", None)
     if text is not None:
         text.restype, text.argtypes = ctypes.c_float, [ctypes.c_int, ctypes.c_char_p]
@@ -276,7 +286,4 @@ def run_c(source, frame, kinds, *, name="m"):
             rows[:, c] = (pd.to_datetime(values) - pd.Timestamp(0)) / pd.Timedelta(days=1)
         else:
             rows[:, c] = values.astype("Float64").to_numpy(np.float32, na_value=np.nan)
-    scores, pointer = np.empty(len(rows), dtype=np.float32), ctypes.c_void_p
-    for x, out in zip(rows, scores.reshape(-1, 1), strict=True):
-        getattr(compiled, f"{name}_scores")(x.ctypes.data_as(pointer), out.ctypes.data_as(pointer))
-    return scores
+    return rows

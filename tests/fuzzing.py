@@ -11,8 +11,8 @@ import faulthandler
 import io
 import json
 import os
-import random
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -23,6 +23,9 @@ from pathlib import Path
 
 import numpy as np
 import sklearn
+import skops.io  # noqa: F401  what `load` imports for models of types other than ours
+from fuzzing_tables import Frames, JavaScriptRows, hostile_models
+from mutations import Draws, mutate, mutate_json
 
 SECONDS = 1.0
 FORBIDDEN = ("subprocess.", "socket.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.remove", "os.rename",
@@ -85,53 +88,6 @@ class Guard:
             self.awake = False
 
 
-class Draws:
-    """Whole numbers at random; Python's own generator makes one in a tenth of the time that numpy's takes."""
-
-    def __init__(self, seed):
-        self._random = random.Random(seed).random
-
-    def integers(self, low, high=None):
-        low, high = (0, low) if high is None else (low, high)
-        return low + int(self._random() * (high - low))
-
-
-# ---- mutations -----------------------------------------------------------------------------------
-
-INTERESTING = [b"\0", b"\xff", b"\x80", b"-1", b"0", b"1e309", b"nan", b"inf", b"99999999999999999999", b"2147483648",
-               b'"', b"'", b",", b":", b"\n", b"\r", b"[", b"]", b"{", b"}", b"null", b"true", b"os", b"system",
-               b"builtins", b"eval", b"subprocess", b"__reduce__", b"__class__", b"numpy", b"sklearn.base",
-               b"svmosaic.models.linear", b"LinearSVC", b"2147483646:1", b"../../x", b"PK\x03\x04"]  # fmt: skip
-
-
-def mutate(data, rng, other=b""):
-    """A few random edits of some bytes."""
-    data = bytearray(data)
-    for _ in range(int(rng.integers(1, 5))):
-        at = int(rng.integers(len(data) + 1))
-        kind = int(rng.integers(8))
-        if kind == 0 and data:
-            data[at % len(data)] ^= 1 << int(rng.integers(8))
-        elif kind == 1 and data:
-            data[at % len(data)] = int(rng.integers(256))
-        elif kind == 2:
-            del data[at : at + int(rng.integers(1, 20))]
-        elif kind == 3:
-            data[at:at] = INTERESTING[int(rng.integers(len(INTERESTING)))]
-        elif kind == 4:
-            end = at + int(rng.integers(1, 40))
-            data[at:at] = data[at:end]
-        elif kind == 5:
-            word = INTERESTING[int(rng.integers(len(INTERESTING)))]
-            data[at : at + len(word)] = word
-        elif kind == 6 and other:
-            begin = int(rng.integers(len(other)))
-            data[at : at + 30] = other[begin : begin + 30]
-        else:
-            data = data[:at] if rng.integers(10) == 0 else data
-    return bytes(data)
-
-
 # ---- targets: each gives seeds, an input made of one of them, and what reading it may raise -------------
 
 
@@ -161,15 +117,21 @@ class ModelFiles:
             svmosaic.LearnedGateSVC(4, n_neighbors=2, max_iter=1, random_state=0),
             svmosaic.LearnedGateSVC(4, n_gates=2, max_iter=1, random_state=0),
             svmosaic.LocalCodingSVC(3, n_neighbors=2, random_state=0),
+            svmosaic.LinearSVC(pieces=3, random_state=0),
+            svmosaic.KMeansSVC(2, pieces=3, random_state=0),
+            svmosaic.TreeSVC(max_leaves=3, pieces=2, random_state=0),
         ]
         self.seeds, self.parts = [], []
         for model in models:
             model.fit(self.X, y).save(self.path)
             self._add()
-        from svmosaic.export.files import save
+        from svmosaic.export.files import save, save_predictor
 
         save(make_pipeline(StandardScaler(), svmosaic.LinearSVC(random_state=0)).fit(self.X, y), self.path)
         self._add()
+        for model in models[-3:]:
+            save_predictor(model.predictor(), self.path)
+            self._add()
 
     def _add(self):
         self.seeds.append(self.path.read_bytes())
@@ -183,7 +145,7 @@ class ModelFiles:
             return mutate(self.seeds[k], rng, self.seeds[k - 1])
         parts = dict(self.parts[k])
         name = list(parts)[int(rng.integers(len(parts)))] if rng.integers(2) else "schema.json"
-        parts[name] = _mutate_json(parts[name], rng) if rng.integers(2) else mutate(parts[name], rng)
+        parts[name] = mutate_json(parts[name], rng) if rng.integers(2) else mutate(parts[name], rng)
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as archive:
             for entry, content in parts.items():
@@ -198,47 +160,6 @@ class ModelFiles:
         # Whatever came out may make no sense, but must not take the process down.
         with contextlib.suppress(Exception), np.errstate(all="ignore"):
             model.predict(self.X)
-
-
-def _mutate_json(data, rng):
-    """Exchange, remove or replace a value somewhere in a JSON document."""
-    try:
-        document = json.loads(data)
-    except ValueError:
-        return mutate(data, rng)
-    places = []
-
-    def walk(node):
-        for key in list(node) if isinstance(node, dict) else range(len(node)):
-            places.append((node, key))
-            if isinstance(node[key], (dict, list)):
-                walk(node[key])
-
-    if not isinstance(document, (dict, list)):
-        return mutate(data, rng)
-    walk(document)
-    if not places:
-        return mutate(data, rng)
-    for _ in range(int(rng.integers(1, 4))):
-        node, key = places[int(rng.integers(len(places)))]
-        if isinstance(node, dict) and key not in node:
-            continue
-        kind = int(rng.integers(5))
-        if kind == 0 and isinstance(node, dict):
-            del node[key]
-        elif kind == 1:
-            other, place = places[int(rng.integers(len(places)))]
-            if isinstance(other, list) or place in other:
-                with contextlib.suppress(IndexError):
-                    node[key] = json.loads(json.dumps(other[place]))
-        elif kind == 2:
-            node[key] = [None, -1, 2**70, 1e308, "", [], {}, True, "os", "system", "builtins", "eval",
-                         "numpy", "ctypeslib", "antigravity", "__main__"][int(rng.integers(16))]  # fmt: skip
-        elif isinstance(node[key], str) and node[key]:
-            node[key] = mutate(node[key].encode(), rng).decode("utf-8", "replace")
-    with contextlib.suppress(ValueError, RecursionError):
-        return json.dumps(document).encode("utf-8", "replace")
-    return data
 
 
 class Tables:
@@ -313,6 +234,8 @@ class Exports:
             svmosaic.LinearSVC(random_state=0).fit(X, y),
             svmosaic.ClusteredSVC(2, random_state=0, calibration="temperature").fit(X, y),
             svmosaic.LocallyLinearSVC(4, n_neighbors=2, random_state=0, calibration="isotonic").fit(X, y),
+            svmosaic.KMeansSVC(2, pieces=3, random_state=0).fit(X, y),
+            *hostile_models(self.HOSTILE),
         ]
         self.to_onnx = None
         with contextlib.suppress(ImportError):
@@ -361,7 +284,9 @@ def _without_strings_and_comments(text):
     return re.sub(r'"(\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*|#include[^\n]*', " ", text, flags=re.S)
 
 
-TARGETS = {"models": ModelFiles, "tables": Tables, "exports": Exports}
+TARGETS = {"models": ModelFiles, "tables": Tables, "exports": Exports, "frames": Frames}
+if shutil.which("node"):
+    TARGETS["rows"] = JavaScriptRows
 
 
 # ---- the loop -------------------------------------------------------------------------------------
@@ -417,6 +342,7 @@ def fuzz(name, count, *, seed=0, seconds=None, folder=None, failures=None):
                     break
         finally:
             faulthandler.cancel_dump_traceback_later()
+            getattr(target, "close", lambda: None)()
             signal.signal(signal.SIGPROF, previous)
     return done, accepted
 

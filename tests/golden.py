@@ -350,8 +350,8 @@ CASES = {case.name: case for case in _cases()}
 OBJECTIVES = ("objective_", "log_likelihood_", "loss_curve_", "estimator_errors_", "best_score_", "log_ratio_")
 # What a model without a mosaic is made of.
 ARRAYS = (
-    "coef_", "intercept_", "estimator_weights_", "means_", "covariances_", "weights_", "dual_coef_", "centers",
-    "svm_mixture_",
+    "estimator_coef_", "intercept_", "estimator_weights_", "means_", "covariances_", "weights_", "dual_coef_",
+    "centers", "svm_mixture_",
 )  # fmt: skip
 
 

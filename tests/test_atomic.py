@@ -77,7 +77,7 @@ def test_a_pipe_is_written_into(tmp_path):
 
 def test_devices_stay_devices(model, table, tmp_path):
     fitted = LinearSVC(random_state=0).fit(X, y)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         fitted.save("/dev/full")
     assert main(["train", str(table), "--label", "y", "-o", "/dev/null", "--model", "linear", "--quiet"]) == 0
     (tmp_path / "null").symlink_to("/dev/null")

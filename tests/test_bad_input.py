@@ -1,6 +1,7 @@
 """Bad input gives a ValueError that names the argument and the value."""
 
 import inspect
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,6 +22,12 @@ with_quantiles = pytest.mark.parametrize("estimator", [e for e in REGRESSORS if 
 X, Y, _ = hard_data(0)
 
 
+@cache
+def fitted(estimator, storage):
+    """A model that is only asked to predict: one fit serves every kind of bad rows."""
+    return estimator().fit(storage(X), Y)
+
+
 def spoilt(value):
     bad = X.copy()
     bad[3, 1] = value
@@ -35,9 +42,8 @@ def spoilt(value):
 def test_nan_and_infinity(value, name, storage, estimator):
     with pytest.raises(ValueError, match=f"X contains .*{name}"):
         estimator().fit(storage(spoilt(value)), Y)
-    model = estimator().fit(storage(X), Y)
     with pytest.raises(ValueError, match="X contains"):
-        model.predict(storage(spoilt(value)))
+        fitted(estimator, storage).predict(storage(spoilt(value)))
 
 
 @pytest.mark.parametrize("estimator", [estimator for estimator in ESTIMATORS if estimator not in SPARSE])
@@ -45,7 +51,7 @@ def test_sparse_rows_where_only_dense_ones_will_do(estimator):
     refused = r"Sparse (data was passed for X, but dense data is required|input is not supported: .* needs dense rows)"
     with pytest.raises((TypeError, ValueError), match=refused):
         estimator().fit(sparse.csr_array(X), Y)
-    model = estimator().fit(X, Y)
+    model = fitted(estimator, np.asarray)
     if isinstance(model, MultiTaskMixtureSVC):  # only fitting needs dense rows
         np.testing.assert_array_equal(model.predict(sparse.csr_array(X)), model.predict(X))
         return
@@ -90,9 +96,8 @@ def test_weights_negative_zero_nan_or_too_few(estimator):
 
 @each
 def test_wrong_feature_count(estimator):
-    model = estimator().fit(X, Y)
     with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 7 features"):
-        model.predict(X[:, :2])
+        fitted(estimator, np.asarray).predict(X[:, :2])
 
 
 @each
@@ -103,7 +108,7 @@ def test_not_numeric(estimator):
     with pytest.raises(ValueError, match=refused):
         estimator().fit(words, Y)
     with pytest.raises(ValueError, match=r"X must be numeric: .*'word'"):
-        estimator().fit(X, Y).predict(words)
+        fitted(estimator, np.asarray).predict(words)
 
 
 @each
@@ -111,7 +116,7 @@ def test_three_dimensions(estimator):
     with pytest.raises(ValueError, match=r"X must have two dimensions, got an array of shape \(120, 7, 1\)"):
         estimator().fit(X[:, :, None], Y)
     with pytest.raises(ValueError, match=r"X must have two dimensions, got an array of shape \(120, 7, 1\)"):
-        estimator().fit(X, Y).predict(X[:, :, None])
+        fitted(estimator, np.asarray).predict(X[:, :, None])
 
 
 @each_regressor

@@ -121,11 +121,14 @@ def test_the_compiled_model_scales_as_the_pipeline_does():
     model = make_pipeline(StandardScaler(), ClusteredSVC(4, tol=1e-2, random_state=0)).fit(data.X_train, data.y_train)
     predictor = compiled(model)
     assert_array_equal([predictor(row) for row in data.X_test], model.predict(data.X_test))
-    assert compiled(make_pipeline(StandardScaler(), peers._kernel(QUICK)).fit(data.X_train, data.y_train)) is None
+    assert (
+        compiled(make_pipeline(StandardScaler(), choose(["svc"])[0].build(QUICK)).fit(data.X_train, data.y_train))
+        is None
+    )
 
 
 def test_tuning_chooses_on_the_training_rows(xor, monkeypatch):
-    peer = Peer("svc", "SVC", peers._kernel, grid={"C": (1e-6, 1.0)})
+    peer = Peer("svc", "SVC", choose(["svc"])[0].build, grid={"C": (1e-6, 1.0)})
     trial = measure(peer, xor, QUICK, tune=True)
     assert trial.parameters == {"C": 1.0}
     assert measure(peer, xor, QUICK).parameters == {}

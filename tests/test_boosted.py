@@ -37,7 +37,7 @@ def test_one_round_is_a_linear_svm(data, storage, loss):
     settings = EXACT | {"C": 0.7, "loss": loss, "intercept_scaling": 1.5, "class_weight": "balanced"}
     boosted = BoostedLinearSVC(1, **settings).fit(X, y, sample_weight=weight)
     linear = LinearSVC(**settings).fit(X, y, sample_weight=weight)
-    assert_allclose(boosted.coef_[0], linear.coef_, atol=1e-5)
+    assert_allclose(boosted.estimator_coef_[0], linear.coef_, atol=1e-5)
     assert_allclose(boosted.intercept_[0], linear.intercept_, atol=1e-5)
     assert_array_equal(boosted.predict(X), linear.predict(X))
     assert (boosted.dual_gap_[0] <= 1e-10 * 0.7 * 2 * weight.sum() * len(y)).all()
@@ -74,13 +74,13 @@ def test_weights_are_copies(storage):
     weighted = BoostedLinearSVC(6, **EXACT).fit(STORAGES[storage](X), y, sample_weight=copies)
     copied = BoostedLinearSVC(6, **EXACT).fit(STORAGES[storage](np.repeat(X, copies, axis=0)), np.repeat(y, copies))
     assert_allclose(weighted.estimator_weights_, copied.estimator_weights_, atol=1e-5)
-    assert_allclose(weighted.coef_, copied.coef_, atol=1e-4)
+    assert_allclose(weighted.estimator_coef_, copied.estimator_coef_, atol=1e-4)
 
 
 def test_storage_precision_and_threads_do_not_matter():
     X, y = three_classes()
     dense = BoostedLinearSVC(8, **EXACT).fit(X, y)
-    assert_array_equal(BoostedLinearSVC(8, n_jobs=2, **EXACT).fit(X, y).coef_, dense.coef_)
+    assert_array_equal(BoostedLinearSVC(8, n_jobs=2, **EXACT).fit(X, y).estimator_coef_, dense.estimator_coef_)
     sparse = BoostedLinearSVC(8, **EXACT).fit(STORAGES["csr"](X), y)
     assert_array_equal(sparse.predict(STORAGES["csr"](X)), dense.predict(X))
     single = BoostedLinearSVC(8, tol=1e-6, max_iter=100_000, random_state=0).fit(X.astype(np.float32), y)
@@ -130,7 +130,7 @@ def test_early_stopping_keeps_the_best_rounds():
     ).fit(X, y)  # fmt: skip
     scores = model.validation_scores_
     assert model.n_estimators_ == np.argmax(scores) + 1
-    assert len(model.estimator_weights_) == len(model.coef_) == model.n_estimators_
+    assert len(model.estimator_weights_) == len(model.estimator_coef_) == model.n_estimators_
     assert model.stop_reason_ == "validation"
     assert len(scores) == model.n_estimators_ + 4
     assert BoostedLinearSVC(5, random_state=0).fit(X, y).validation_scores_ is None

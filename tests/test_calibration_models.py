@@ -67,7 +67,7 @@ def test_mixtures_are_consistent(estimator, method, n_classes):
     plain = clone(estimator).fit(X, names)
     assert not hasattr(plain, "predict_proba")
     # Gate and experts are those of the fit without calibration.
-    assert_array_equal(plain.coef_, model.coef_)
+    assert_array_equal(plain.tile_coef_, model.tile_coef_)
     if method == "sigmoid":
         assert_array_equal(plain.decision_function(X), model.decision_function(X))
         assert log_loss(y, probabilities) < np.log(n_classes)
@@ -82,7 +82,7 @@ def test_the_posterior_is_that_of_the_mixture(n_classes):
     expected = np.zeros((len(X), n_classes))
     for i, x in enumerate(X):
         for j, g in zip(tile[i], weight[i], strict=True):
-            for c, s in enumerate(model.coef_[j] @ x + model.intercept_[j]):
+            for c, s in enumerate(model.tile_coef_[j] @ x + model.intercept_[j]):
                 yes, no = np.exp(-max(0.0, 1 - s)), np.exp(-max(0.0, 1 + s))
                 if n_classes == 2:
                     expected[i] += g * np.array([no, yes]) / (yes + no)
@@ -90,7 +90,7 @@ def test_the_posterior_is_that_of_the_mixture(n_classes):
                     expected[i, c] += g * yes / (yes + no)
     expected /= expected.sum(axis=1, keepdims=True)
     assert_allclose(model.predict_proba(X), expected, atol=1e-10)
-    scores = reference.scores(X, tile, weight, model.coef_, model.intercept_, "posterior")
+    scores = reference.scores(X, tile, weight, model.tile_coef_, model.intercept_, "posterior")
     assert_allclose(model.decision_function(X).reshape(len(X), -1), scores, atol=1e-10)
 
 

@@ -109,6 +109,7 @@ def test_every_kind_of_model_is_trained_saved_and_used(folder, tmp_path, capsys,
     assert pd.read_csv(tmp_path / "p.csv").shape == (300, 3)
 
 
+@pytest.mark.usefixtures("one_short_search")
 def test_auto_chooses_by_itself_within_its_budget(folder, tmp_path, capsys):
     out = tmp_path / "m"
     assert main(["train", folder / "xor.csv", "--label", "target", "-o", out, "--budget", "2s", "--json"]) == 0
@@ -482,6 +483,7 @@ def test_score_counts_what_predict_says(folder, tmp_path, capsys):
     assert "recall" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_tune_keeps_to_its_models_and_prints_what_it_tried(folder, tmp_path, capsys):
     arguments = ["tune", folder / "xor.csv", "--label", "target", "-o", tmp_path / "m", "--budget", "3s"]
     assert main([*arguments, "--models", "linear,local", "--metric", "roc_auc", "--single", "--json"]) == 0
@@ -493,7 +495,7 @@ def test_tune_keeps_to_its_models_and_prints_what_it_tried(folder, tmp_path, cap
     assert facts["held_out"]["accuracy"] > facts["held_out"]["linear_svm"]
     model = open_model(tmp_path / "m").estimator
     assert (model.metric, model.families, model.time_budget) == ("roc_auc", ("linear", "local"), 1.5)
-    assert main([*arguments, "--test-size", "0"]) == 0
+    assert main([*arguments, "--models", "linear,local", "--test-size", "0"]) == 0
     text = capsys.readouterr().out
     assert re.search(r"^\* +\d+%  \w+SVC .*$", text, re.MULTILINE)
     assert re.search(r"\d+ trials; the search ended: ", text)
@@ -586,6 +588,7 @@ def test_onnx_takes_the_columns_as_they_are(folder, tmp_path, capsys):
         np.testing.assert_allclose(probability, model.predict_proba(frame), atol=1e-4)
 
 
+@pytest.mark.usefixtures("one_short_search")
 @pytest.mark.parametrize("kind", ["clustered", "auto", "mixture"])
 def test_c_takes_the_columns_as_they_are(folder, tmp_path, capsys, kind):
     model = folder / "xor.model"
@@ -612,7 +615,8 @@ def test_c_takes_the_columns_as_they_are(folder, tmp_path, capsys, kind):
 
 
 def test_c_is_written_to_c_files(folder, tmp_path, capsys):
-    refused(capsys, ["export", folder / "xor.model", "--format", "c", "-o", tmp_path / "m.txt"], "must end in .c")
+    wrong = tmp_path / "m.txt"
+    refused(capsys, ["export", folder / "xor.model", "--format", "c", "-o", wrong], f"only, got '{wrong}'")
     assert not list(tmp_path.iterdir())
 
 
@@ -641,6 +645,8 @@ def test_exit_codes_of_the_program(folder, tmp_path):
     assert bad.stderr.startswith("svmosaic: error: the model was trained on columns u, v, w; the standard input lacks")
     assert run("predict").returncode == 2
     assert run("--version").stdout.strip() == f"svmosaic {svmosaic.__version__}"
+    module = [sys.executable, "-m", "svmosaic", "--version"]
+    assert subprocess.run(module, capture_output=True, text=True, check=True).stdout == run("--version").stdout
 
 
 def test_help_lists_all_commands_and_needs_neither_pandas_nor_scikit_learn():
@@ -773,3 +779,15 @@ def test_the_bar_follows_the_iterations_and_the_model_does_not_know(folder, tmp_
     assert not [name for name in vars(a.estimator) if "callback" in name]
     X, _ = a.sample_rows()
     assert_array_equal(a.pipeline.decision_function(a.rows(X)), b.pipeline.decision_function(b.rows(X)))
+
+
+def test_inspect_of_leaves_that_are_numbers(tmp_path, capsys):
+    """Of which there are more than tiles with weights."""
+    rng = np.random.RandomState(0)
+    rows = [f"{a:.3f},{b:.3f},{int(a * b > 0)}" for a, b in rng.uniform(-1, 1, (400, 2))]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *rows]))
+    options = ["--model", "tree", "--set", "tiles=constant", "--set", "n_trees=4", "--set", "max_leaves=8"]
+    assert main(["train", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "m", *options]) == 0
+    capsys.readouterr()
+    assert main(["inspect", tmp_path / "m", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)

@@ -89,6 +89,7 @@ def test_thresholds_that_mean_nothing(folder, capsys):
     assert "'1.5' is no probability between 0 and 1" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("one_short_search")
 def test_what_to_choose_by(folder, tmp_path, capsys):
     common = ["train", folder / "two.csv", "--label", "kind", "-o", tmp_path / "m.model", "--test-size", "0", "--quiet"]
     assert main([*common, "--model", "linear", "--metric", "auc"]) == 1

@@ -93,6 +93,7 @@ def test_values_from_a_table_larger_than_memory(folder, tmp_path, capsys, suffix
     assert [any("--task" in note for note in facts["notes"]) for facts, _ in found] == [True, False, True]
 
 
+@pytest.mark.usefixtures("one_short_search")
 def test_the_search_on_a_sample_of_a_large_table(folder, tmp_path, capsys):
     arguments = ["--label", "price", "--memory", "10kB", "--budget", "2s", "--test-size", "0", "--json", "--quiet"]
     assert main(["train", folder / "houses.csv", "-o", tmp_path / "m", *arguments]) == 0
@@ -177,6 +178,7 @@ def test_exports(folder, tmp_path, kind):
     assert (tmp_path / name).stat().st_size > 1000
 
 
+@pytest.mark.usefixtures("one_short_search")
 def test_intervals(folder, tmp_path, capsys):
     arguments = ["train", folder / "houses.csv", "--label", "price", "-o", tmp_path / "m", "--budget", "6s"]
     arguments += ["--set", "quantiles=(0.05, 0.95)", "--set", "families=('linear', 'local')", "--test-size", "0"]
@@ -194,6 +196,7 @@ def test_intervals(folder, tmp_path, capsys):
     assert (found["low"] <= found["high"]).all()
 
 
+@pytest.mark.usefixtures("one_short_search")
 def test_tuning(folder, tmp_path, capsys):
     arguments = ["tune", folder / "houses.csv", "--label", "price", "-o", tmp_path / "m", "--budget", "4s", "--json"]
     assert main([*arguments, "--models", "linear,trees", "--metric", "neg_mean_absolute_error"]) == 0

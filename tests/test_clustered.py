@@ -24,7 +24,7 @@ def with_bias(coef, intercept):
 
 def tiles(model, output=0):
     """w_l, bias last."""
-    return with_bias(model.coef_, model.intercept_)[:, output]
+    return with_bias(model.tile_coef_, model.intercept_)[:, output]
 
 
 def shared(model, output=0):
@@ -74,10 +74,10 @@ def test_no_global_vector_is_kmeans_svc(loss):
     apart = KMeansSVC(4, loss=loss, **EXACT).fit(X, y, sample_weight=cost)
     tied = ClusteredSVC(4, global_reg=1e9, loss=loss, **EXACT).fit(X, y, sample_weight=cost)
     assert_array_equal(apart.cluster_centers_, tied.cluster_centers_)
-    assert_allclose(apart.coef_, tied.coef_, atol=1e-4)
+    assert_allclose(apart.tile_coef_, tied.tile_coef_, atol=1e-4)
     assert_allclose(apart.intercept_, tied.intercept_, atol=1e-4)
     close = ClusteredSVC(4, global_reg=1.0, loss=loss, **EXACT).fit(X, y, sample_weight=cost)
-    assert np.abs(close.coef_ - apart.coef_).max() > 0.01  # and it does something when finite
+    assert np.abs(close.tile_coef_ - apart.tile_coef_).max() > 0.01  # and it does something when finite
 
 
 @pytest.mark.parametrize("global_reg", [0.2, 1.0, 7.0])
@@ -86,10 +86,10 @@ def test_one_cell_is_linear_svc_with_a_larger_c(loss, global_reg):
     X, y, cost = hard_data(2)
     one = ClusteredSVC(1, C=0.7, global_reg=global_reg, loss=loss, **EXACT).fit(X, y, sample_weight=cost)
     linear = LinearSVC(0.7 * (1 + global_reg) / global_reg, loss=loss, **EXACT).fit(X, y, sample_weight=cost)
-    assert_allclose(one.coef_[0], linear.coef_, atol=1e-4)
+    assert_allclose(one.tile_coef_[0], linear.coef_, atol=1e-4)
     assert_allclose(one.intercept_[0], linear.intercept_, atol=1e-4)
     apart = KMeansSVC(1, C=0.7, loss=loss, **EXACT).fit(X, y)
-    assert_allclose(apart.coef_[0], LinearSVC(0.7, loss=loss, **EXACT).fit(X, y).coef_, atol=1e-4)
+    assert_allclose(apart.tile_coef_[0], LinearSVC(0.7, loss=loss, **EXACT).fit(X, y).coef_, atol=1e-4)
 
 
 def test_kmeans_svc_is_one_linear_svc_a_cell():
@@ -98,7 +98,7 @@ def test_kmeans_svc_is_one_linear_svc_a_cell():
     cell = reference.nearest(X, model.cluster_centers_)
     for k in range(3):
         alone = LinearSVC(**EXACT).fit(X[cell == k], y[cell == k])
-        assert_allclose(model.coef_[k], alone.coef_, atol=1e-4)
+        assert_allclose(model.tile_coef_[k], alone.coef_, atol=1e-4)
         assert_array_equal(model.predict(X[cell == k]), alone.predict(X[cell == k]))
 
 
@@ -151,12 +151,12 @@ def test_solves_the_xor_that_a_line_cannot(estimator):
 def test_classes_share_one_partition():
     X, y = load_iris(return_X_y=True)
     model = ClusteredSVC(4, random_state=0).fit(X, y)
-    assert model.coef_.shape == (4, 3, 4)
+    assert model.tile_coef_.shape == (4, 3, 4)
     assert model.intercept_.shape == (4, 3)
     assert model.global_coef_.shape == (3, 4)
     assert model.global_intercept_.shape == model.dual_gap_.shape == (3,)
     cell = reference.nearest(X, model.cluster_centers_)
-    expected = reference.scores(X, cell[:, None], None, model.coef_, model.intercept_, "identity")
+    expected = reference.scores(X, cell[:, None], None, model.tile_coef_, model.intercept_, "identity")
     assert_allclose(model.decision_function(X), expected, atol=1e-10)
 
 
@@ -167,7 +167,7 @@ def test_same_bits_for_every_n_jobs_and_every_run(estimator, solver):
     X, y = X[:600] / 16.0, y[:600]
     runs = [estimator(3, solver=solver, tol=1e-3, n_jobs=n, random_state=0).fit(X, y) for n in (None, 2, 2)]
     for other in runs[1:]:
-        assert_array_equal(runs[0].coef_, other.coef_)
+        assert_array_equal(runs[0].tile_coef_, other.tile_coef_)
         assert_array_equal(runs[0].cluster_centers_, other.cluster_centers_)
         assert_array_equal(runs[0].dual_gap_, other.dual_gap_)
 

@@ -1,13 +1,17 @@
 """The composed fit: what it is given, what it may touch, and the rows it is asked to fit."""
 
 import inspect
+import itertools
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, LocallyLinearSVC
@@ -137,7 +141,7 @@ def test_only_composed_models_have_a_path_to_compose():
 
 @pytest.mark.parametrize("n_held", [3, 30, 100])
 def test_hold_out_has_the_shares_of_the_classes(n_held):
-    train, held = hold_out(Y, n_held, np.random.RandomState(0))
+    train, held = hold_out(len(Y), n_held, np.random.RandomState(0), Y)
     assert_array_equal(np.sort(np.concatenate([train, held])), np.arange(len(Y)))
     counts = np.bincount(Y[held], minlength=3)
     assert counts.sum() == n_held
@@ -149,9 +153,31 @@ def test_hold_out_without_enough_rows_of_a_class():
     assert not can_stratify(label, 3)
     assert not can_stratify(np.array([0, 0, 1, 1]), 1)
     assert not can_stratify(np.array([0, 0, 1, 1]), 3)
-    train, held = hold_out(label, 3, np.random.RandomState(0))
+    train, held = hold_out(len(label), 3, np.random.RandomState(0), label)
     assert len(train) == 7
     assert len(held) == 3
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_hold_out_draws_as_scikit_learn_does(seed):
+    draws = np.random.default_rng(seed)
+    label = 2 * draws.integers(0, draws.integers(2, 9), size=draws.integers(4, 300)) + seed % 2
+    n_held = int(draws.integers(1, len(label)))
+    ours, theirs = np.random.RandomState(seed), np.random.RandomState(seed)
+    found = hold_out(len(label), n_held, ours, label)
+    stratify = label if can_stratify(label, n_held) else None
+    for mine, expected in zip(
+        found,
+        train_test_split(np.arange(len(label)), test_size=n_held, random_state=theirs, stratify=stratify),
+        strict=True,
+    ):
+        assert_array_equal(mine, expected)
+    assert ours.randint(2**31 - 1) == theirs.randint(2**31 - 1)  # what is drawn next is the same too
+
+
+def test_hold_out_of_all_rows():
+    with pytest.raises(ValueError, match="2 of 2 rows"):
+        hold_out(2, 2, np.random.RandomState(0), np.array([0, 1]))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -179,3 +205,35 @@ def test_nothing_goes_back_into_the_estimator(model, monkeypatch):
     finally:
         sys.setprofile(before)
     assert calls == []
+
+
+def walk_on_the_page():
+    """The functions that each step of the page names, before it explains them."""
+    page = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text()
+    steps = re.findall(r"^\d+\. (.*)$", page.split("through `fit`")[1].split("## ")[0], re.M)
+    return [re.findall(r"`([\w.<>]+)`", re.split(r"[:(]", step)[0]) for step in steps]
+
+
+def test_the_walk_is_that_of_the_page():
+    steps = walk_on_the_page()
+    assert len(steps) <= 15
+    called = []
+
+    def watch(frame, event, arg):
+        if event == "call" and "svmosaic" in frame.f_code.co_filename:
+            called.append(frame.f_code.co_qualname)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        LocallyLinearSVC(6, n_neighbors=3, random_state=0).fit(X, Y)
+    finally:
+        sys.setprofile(before)
+    order = []
+    for name in itertools.chain.from_iterable(steps):
+        # A name alone is that of a function, or of a method of whatever class has it.
+        method = name if name in called else next((one for one in called if one.endswith(f".{name}")), None)
+        assert method, f"{name} is not called"
+        order.append(called.index(method))
+    assert order == sorted(order)
+    assert len(order) >= len(steps)

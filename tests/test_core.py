@@ -126,6 +126,15 @@ def test_bad_passes():
         lambda: _core.accumulate(rows, d, y, np.ones(2), weights),
         lambda: _core.accumulate(rows, d, y, np.ones(N), weights[:1]),
         lambda: _core.squared_norms(rows, np.empty(N - 1)),
+        *(
+            lambda k=k: _core.evaluate(
+                *[v[:-1] if j == k else v for j, v in enumerate((rows, d, y, weights, *[np.ones(N)] * 3))],
+                0.0,
+                *[np.empty(N - (j == k)) for j in (7, 8, 9)],
+                np.empty((2 - (k == 10), D + 1)),
+            )
+            for k in range(2, 11)
+        ),
     ):
         with pytest.raises(ValueError, match=r"must|made for other rows"):
             bad()
@@ -288,6 +297,47 @@ def test_response_returns_the_sums_of_the_certificate(threshold):
         assert_allclose(sums[0], cost @ np.maximum(t - wanted, 0) ** power)
         assert_allclose(sums[1], np.sum(t * alpha) - (power == 2) * np.sum(alpha**2 / (4 * divisor)))
         assert_allclose(sums[2], (power == 1) * np.sum((alpha - center) ** 2 / (scale * divisor)), atol=1e-12)
+
+
+@pytest.mark.parametrize("proximal", [False, True])
+@pytest.mark.parametrize("rows_of", ["themselves", "pairs", "some"])
+@pytest.mark.parametrize("storage", ["dense32", "dense64", "sparse"])
+def test_one_pass_equals_margins_responses_and_their_sum(storage, rows_of, proximal):
+    """Also if neighboring problem rows are the same data row, for which one product does."""
+    rng = np.random.RandomState(3)
+    X = rng.standard_normal((20_011, 13)).astype(np.float32 if storage == "dense32" else np.float64)
+    listed = sparse.csr_array(X)
+    rows = _core.Rows.dense(X, 0.5)
+    if storage == "sparse":
+        rows = _core.Rows.sparse(listed.data, listed.indices.astype(np.int32), listed.indptr.astype(np.int64), 13, 0.5)
+    index = {
+        "themselves": None,
+        "pairs": np.repeat(np.arange(len(X)), 2),
+        "some": np.sort(rng.randint(len(X), size=15_001)),
+    }[rows_of]
+    n = len(X) if index is None else len(index)
+    index = None if index is None else index.astype(np.int32)
+    design = _core.Design(rows, np.zeros((n, 1), np.int32), None, index, 1)
+    sign, weights = np.where(np.arange(n) % 2, -1, 1).astype(np.int8), rng.standard_normal((1, 14))
+    cost, threshold = rng.uniform(0.0, 2.0, n), rng.standard_normal(n)
+    center = rng.uniform(0.0, cost) if proximal else None
+    answers = []
+    for n_threads in (1, 3):
+        margin, alpha, curvature, out = np.empty(n), np.empty(n), np.empty(n), np.empty((1, 14))
+        sums = _core.evaluate(
+            rows, design, sign, weights, center, cost, threshold, 0.1, margin, alpha, curvature, out, n_threads, 2.0
+        )
+        answers.append((*sums, margin, alpha, curvature, out))
+    for first, second in zip(*answers, strict=True):
+        assert_array_equal(first, second)
+    place = np.arange(n) if index is None else index
+    seen = np.column_stack([X, np.full(len(X), 0.5)]).astype(np.float64)[place]
+    assert_allclose(margin, sign * (seen @ weights[0]), rtol=1e-10, atol=1e-10)
+    apart = np.empty(n), np.empty(n)
+    assert_allclose(sums, _core.respond(center, cost, threshold, margin, 0.1, *apart, 1, 2.0), rtol=1e-10)
+    assert_array_equal(alpha, apart[0])
+    assert_array_equal(curvature, apart[1])
+    assert_allclose(out[0], (alpha * sign) @ seen, rtol=1e-8, atol=1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 55])

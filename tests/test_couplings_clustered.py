@@ -131,7 +131,7 @@ def test_cells_of_kmeans_can_form_groups(groups):
     tight = {"n_clusters": 6, "C": 2.0, "tol": 1e-9, "max_iter": 100_000, "random_state": 0}
     alone = KMeansSVC(**tight).fit(X, y)
     free = KMeansSVC(coupling=ClusteredTasks(None, beta=0.5), **tight).fit(X, y)
-    assert_allclose(free.coef_, alone.coef_, atol=1e-3)
+    assert_allclose(free.tile_coef_, alone.tile_coef_, atol=1e-3)
     tied = KMeansSVC(coupling=ClusteredTasks(groups, 2, alpha=50.0, beta=0.5), **tight).fit(X, y)
-    spread = [np.linalg.svd(np.column_stack([m.coef_[:, 0], m.intercept_]))[1] for m in (alone, tied)]
+    spread = [np.linalg.svd(np.column_stack([m.tile_coef_[:, 0], m.intercept_]))[1] for m in (alone, tied)]
     assert spread[1][2] < 0.5 * spread[0][2]  # two groups: hardly a third direction is left

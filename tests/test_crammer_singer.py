@@ -119,11 +119,11 @@ def test_model_reports_one_certificate_for_all_classes():
     X, y = make_data()
     settings = dict(multi_class="crammer_singer", loss="hinge", C=1.0, tol=1e-3, random_state=0)
     model = LocallyLinearSVC(8, **settings).fit(X, y)
-    assert model.coef_.shape == (8, 4, 5)
+    assert model.tile_coef_.shape == (8, 4, 5)
     assert model.dual_gap_.shape == model.objective_.shape == (1,)
     assert model.dual_gap_ <= 1e-3 * len(y)
     again = LocallyLinearSVC(8, n_jobs=3, **settings).fit(X, y)
-    assert_array_equal(model.coef_, again.coef_)
+    assert_array_equal(model.tile_coef_, again.tile_coef_)
 
 
 def test_says_what_it_cannot_do():

@@ -1,11 +1,11 @@
-"""The curves of a single tile are summed by vectors of rows: the same numbers, and for one row the same bits."""
+"""Curves are found, and those of the tile that sees a row summed, by vectors of rows: for one row the same bits."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from svmosaic.gates import SingleCell
+from svmosaic.gates import DistanceGate, SingleCell
 from svmosaic.maps import Pieces
 from svmosaic.mosaic import LINKS, Mosaic
 
@@ -23,6 +23,15 @@ def tile_of(rng, knots, n_outputs, link="identity"):
     pieces = Pieces.of_knots(knots, rng.standard_normal(n_columns), rng.uniform(0.5, 2.0, n_columns), reach)
     coef = rng.standard_normal((1, n_outputs, pieces.n_features))
     return Mosaic(SingleCell(), coef, rng.standard_normal((1, n_outputs)), link, pieces)
+
+
+def tiles_of(rng, knots, n_outputs, link, coding, width):
+    """Several tiles of cells, or of codes over a few anchors; one tile is only a number."""
+    alone = tile_of(rng, knots, n_outputs)
+    gate = DistanceGate(rng.standard_normal((5, len(knots))), coding, width, factor=rng.uniform(0.5, 2.0, 5))
+    coef = rng.standard_normal((5, n_outputs, alone.features.n_features))
+    coef[3] = 0.0
+    return Mosaic(gate, coef, rng.standard_normal((5, n_outputs)), link, alone.features)
 
 
 def hard_rows(rng, knots, n_rows=203):
@@ -56,6 +65,35 @@ def test_scores_are_those_of_the_expanded_rows(link, n_outputs, n_columns, most,
         assert_allclose(mosaic.decision_function(sparse.csr_array(X)), found, atol=1e-9)
     predictor = mosaic.compile()
     assert_array_equal([predictor.decision_function(x) for x in X], np.squeeze(found))
+    for n in (2, 7, 17, 100):
+        assert_array_equal(mosaic.decision_function(X[:n]), found[:n])
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("n_outputs", [1, 3, 5])
+@pytest.mark.parametrize(("n_columns", "most"), [(2, 4), (12, 18), (12, 34), (40, 16)])
+@pytest.mark.parametrize(("coding", "width"), [("nearest", 1), ("inverse", 2), ("inverse", 4)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_on_tiles_of_their_own(link, n_outputs, n_columns, most, coding, width, dtype):
+    rng = np.random.default_rng(n_columns + most + width)
+    knots = knots_of(rng, n_columns, most)
+    mosaic = tiles_of(rng, knots, n_outputs, link, coding, width)
+    X = hard_rows(rng, knots).astype(dtype)
+    found = mosaic.decision_function(X)
+    if link == "identity":
+        tile, weight = mosaic.gate.code(X)
+        Z = mosaic.features.expand(X.astype(np.float64)).toarray()
+        terms = np.einsum("rawf,rf->raw", mosaic.coef[tile], Z) + mosaic.intercept[tile]
+        size = np.einsum("rawf,rf->raw", np.abs(mosaic.coef[tile]), np.abs(Z)) + np.abs(mosaic.intercept[tile])
+        expected, scale = (np.einsum("ra,raw->rw", weight, values) for values in (terms, size))
+        error = np.abs(np.reshape(found, expected.shape) - expected)
+        assert (error <= (1e-12 if dtype == np.float64 else 2e-4) * scale).all()
+    predictor = mosaic.compile()
+    alone = [predictor.decision_function(x) for x in X]
+    if width == 1:
+        assert_array_equal(alone, np.squeeze(found))
+    else:  # a batch may add up the tiles of a row in another order
+        assert_allclose(alone, np.squeeze(found), rtol=1e-9, atol=1e-12 * np.abs(found).max())
     for n in (2, 7, 17, 100):
         assert_array_equal(mosaic.decision_function(X[:n]), found[:n])
 

@@ -130,7 +130,7 @@ def test_partitions_do_not_matter(client, data):
     for other in found[1:]:
         assert_array_equal(other.cluster_centers_, found[0].cluster_centers_)
         assert_allclose(other.objective_, found[0].objective_, atol=1e-6 * N)
-        assert_allclose(other.coef_, found[0].coef_, atol=1e-2)
+        assert_allclose(other.mosaic_.coef, found[0].mosaic_.coef, atol=1e-2)
 
 
 def test_chunks_of_labels_and_columns_are_brought_in_line(client, data):
@@ -180,7 +180,7 @@ def test_joblib_backend(client, data):
         spread = GridSearchCV(model, grid, cv=2, n_jobs=-1).fit(X, y)
         alone = clone(model).set_params(n_jobs=-1).fit(X, y)
     assert_array_equal(spread.cv_results_["mean_test_score"], serial.cv_results_["mean_test_score"])
-    assert_array_equal(alone.coef_, clone(model).fit(X, y).coef_)
+    assert_array_equal(alone.mosaic_.coef, clone(model).fit(X, y).mosaic_.coef)
 
 
 # Small enough that all of them together take seconds; the names that are not here need nothing.
@@ -242,7 +242,7 @@ def test_joblib_backend_ray(data):
         ray.shutdown()
     assert os.getpid() not in workers
     assert_array_equal(found.cv_results_["mean_test_score"], serial.cv_results_["mean_test_score"])
-    assert_array_equal(found.best_estimator_.coef_, serial.best_estimator_.coef_)
+    assert_array_equal(found.best_estimator_.mosaic_.coef, serial.best_estimator_.mosaic_.coef)
 
 
 # ---- faults: last, since they kill workers --------------------------------------------------------------------------

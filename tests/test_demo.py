@@ -7,9 +7,11 @@ import sys
 import pytest
 
 from svmosaic import cli
+from svmosaic.cli import demo
 
 
-def test_demo_prints_one_table_a_set(capsys):
+def test_demo_prints_one_table_a_set(capsys, monkeypatch):
+    monkeypatch.setattr(demo, "BUDGET", 1.0)  # what is printed does not depend on it
     cli.main(["demo"])
     out = capsys.readouterr().out
     line = re.compile(r"^  (\S.*?)\s+([\d.]+)%\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)$", re.M)
@@ -25,6 +27,7 @@ def test_demo_prints_one_table_a_set(capsys):
     values = dict(re.findall(r"^  (\S.*?)\s+(0\.\d{3})\s+[\d.]+\s+[\d.]+\s+[\d.]+$", out, re.M))
     assert float(values["svmosaic MosaicRegressor"]) > 0.3
     assert {"scikit-learn SVR (RBF)", "svmosaic LinearSVR", "svmosaic LocallyLinearSVR"} <= set(values)
+    assert "within 1 s" in out
     xor = {name: float(accuracy) for name, accuracy, *_ in rows[len(rows) // 2 :]}
     assert xor["svmosaic ClusteredSVC"] > 97 > 85 > xor["svmosaic LinearSVC"]
 

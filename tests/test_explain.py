@@ -90,7 +90,7 @@ def test_regions_count_every_row_once(calibration):
         for c in model.classes_:
             assert regions[f"share of {c}"][k] == pytest.approx((y[home == k] == c).mean())
         # Ranked by how much contributions vary among the rows of the region, not by the weights.
-        parts = model.coef_[k] * X[home == k][:, None].astype(float)
+        parts = model.mosaic_.coef[k] * X[home == k][:, None].astype(float)
         importance = np.abs(parts - parts.mean(axis=0)).mean(axis=(0, 1))
         assert regions["strongest features"][k].startswith(f"x{importance.argmax()} ({importance.max():.3g})")
     again = model.summarise_regions(X, y)

@@ -1,11 +1,13 @@
 """Models as JavaScript: run by Node, and compared with Python to 1e-9."""
 
 import json
+import re
 import shutil
 import subprocess
 
 import needs
 import numpy as np
+import pandas as pd
 import pytest
 from exported import densities, estimators, synthetic, training_set
 from numpy.testing import assert_allclose, assert_array_equal
@@ -17,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, RobustScaler, StandardScaler
 from test_export_gates import MODELS as GATES
 
-from svmosaic import LinearSVC, LocallyLinearSVC, MixtureSVC, NeighborsSVC
+from svmosaic import LinearSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier, NeighborsSVC
 from svmosaic.export.javascript import JavaScriptExportError, to_javascript
+from svmosaic.tabular.formats._dialect import MISSING_TEXTS
 
 pytestmark = needs.node
 SYNTHETIC = synthetic()
@@ -36,6 +39,7 @@ writeFileSync("out.json", JSON.stringify({
   rows: rows.map((row) => ({
     label: tried(() => model.predict(row)), scores: tried(() => model.scores(row)),
     probabilities: tried(() => model.predictProba(row)), explanation: tried(() => model.explain(row)),
+    interval: tried(() => model.predictInterval(row)),
   })),
 }));
 """
@@ -210,3 +214,47 @@ def test_fewer_digits_of_the_weights_make_a_smaller_file(tmp_path):
     found = table(run_javascript(short, rows.tolist(), tmp_path), "scores")[:, 0]
     assert_allclose(found, model.decision_function(rows), atol=1e-4)
     assert np.abs(found - model.decision_function(rows)).max() > 0
+
+
+def test_text_is_read_as_python_reads_it(tmp_path):
+    """Numbers and dates in text, marks for missing ones, and categories that were numbers: the same answer, or none."""
+    codes = [1e-05, 0.5, 3.0, 1e-07, 123456.75]
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "number": rng.standard_normal(80),
+            "code": rng.choice(codes, 80),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 300_000, 80), unit="s"),
+        }
+    )
+    frame.loc[::9, "number"] = np.nan
+    y = (frame["number"].fillna(1) + (frame["code"] < 1e-4) + frame["day"].dt.hour / 12 > 1).astype(int)
+    model = MosaicClassifier(
+        None, families=["linear"], categorical=["code"], blend=False, n_jobs=1, random_state=0
+    ).fit(frame, y)  # fmt: skip
+    row = {"number": 0.25, "code": 0.5, "day": "2026-01-02 03:04:05"}
+    values = {
+        "number": ["1e1", " 2 ", "", " ", "NA", "?", "0x10", "1_0", "inf", "oops", True, None],
+        "code": [*codes, "0.5", "1e-05", "other", None, True],
+        "day": ["2026-01-03", " 2026-01-03T23:00 ", "2026-02-30", "2026-01-02T24:00", "2026-01-02 23:59:59.123456", ""],
+    }
+    rows = [{**row, name: value} for name, several in values.items() for value in several]
+    predictor = model.predictor()
+    answers = [row["scores"] for row in run_javascript(to_javascript(model), rows, tmp_path)["rows"]]
+    refused = 0
+    for given, found in zip(rows, answers, strict=True):
+        try:
+            expected = predictor.decision_function(given)
+        except ValueError:
+            refused += 1
+            assert "error" in found, given
+        else:
+            assert_allclose(found[0], expected, **EXACT, err_msg=str(given))
+    assert refused == 6
+    assert len({float(a[0]) for a in answers[12:17]}) > 2  # categories that were numbers are told apart
+
+
+def test_the_marks_of_missing_numbers_are_those_of_python():
+    source = to_javascript(LinearSVC().fit([[0.0], [1.0]], [0, 1]))
+    listed = re.search(r"MISSING_NUMBERS = \[(.*?)\];", source, re.DOTALL).group(1)
+    assert set(json.loads(f"[{listed.rstrip().rstrip(',')}]")) == set(MISSING_TEXTS)

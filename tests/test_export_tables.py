@@ -110,7 +110,7 @@ def test_values_of_a_table(tmp_path):
     frame, _ = mixed_table()
     frame = frame.drop(columns=["same", "nothing"])
     target = frame["age"].fillna(40).to_numpy() + 10 * (frame["color"] == "red") + frame["when"].dt.month
-    model = MosaicRegressor(2.0, families=("linear", "local"), max_tiles=8, random_state=0).fit(frame, target)
+    model = MosaicRegressor(None, families=("linear", "local"), max_tiles=8, random_state=0).fit(frame, target)
     assert model.score(frame, target) > 0.8
     rows, expected = hard_rows(frame), model.predict(hard_rows(frame))
     model.save(tmp_path / "m")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import skops.io
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
@@ -189,7 +189,7 @@ def test_a_flipped_bit_is_noticed(saved):
     data = bytearray(saved.read_bytes())
     with zipfile.ZipFile(saved) as archive:
         entry = next(e for e in archive.infolist() if e.filename.endswith(".npy"))
-    data[entry.header_offset + 30 + len(entry.filename) + entry.file_size - 1] ^= 1
+    data[entry.header_offset + 30 + len(entry.filename) + entry.compress_size // 2] ^= 1
     saved.write_bytes(data)
     with pytest.raises(ModelFileError, match=r"checksum|truncated or damaged"):
         svmosaic.load(saved)
@@ -271,11 +271,32 @@ def test_other_files_are_refused(saved, tmp_path):
     skops.io.dump(LinearSVC(random_state=0).fit(X, y), tmp_path / "plain.skops")
     with pytest.raises(ModelFileError, match=r"no entry svmosaic\.json"):
         svmosaic.load(tmp_path / "plain.skops")
-    rewrite(saved, "schema.json", lambda schema: schema, compression=zipfile.ZIP_DEFLATED)
-    with pytest.raises(ModelFileError, match="compressed"):
+    rewrite(saved, "schema.json", lambda schema: schema, compression=zipfile.ZIP_BZIP2)
+    with pytest.raises(ModelFileError, match="compressed in another way"):
         svmosaic.load(saved)
     with pytest.raises(FileNotFoundError):
         svmosaic.load(tmp_path / "nowhere")
+
+
+def test_what_would_unpack_to_far_more_is_refused_before_it_is_unpacked(saved, monkeypatch):
+    rewrite(saved, "schema.json", lambda schema: schema + b" " * 10_000_000, compression=zipfile.ZIP_DEFLATED)
+    monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("was unpacked"))
+    with pytest.raises(ModelFileError, match="larger than they can be"):
+        svmosaic.load(saved)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.0])
+def test_entries_are_compressed_but_never_so_far_that_they_would_be_refused(tmp_path, scale):
+    """Zeros would take a thousandth of their room."""
+    many = np.random.RandomState(0).uniform(size=(40, 3000)).round(1) * scale
+    path = tmp_path / "model.svmosaic"
+    model = KMeansSVC(2, random_state=0).fit(many, np.arange(40) % 2)
+    model.save(path)
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+    assert all(entry.file_size <= files.MOST_TIMES * entry.compress_size for entry in entries)
+    assert any(entry.file_size > 3 * entry.compress_size for entry in entries)  # the description
+    assert_allclose(svmosaic.load(path).decision_function(many), model.decision_function(many))
 
 
 def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import fuzzing
+import fuzzing_tables
 import needs
 import pytest
 
@@ -15,7 +16,16 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize(("target", "count"), [("models", 300), ("tables", 800), ("exports", 150)])
+@pytest.mark.parametrize(
+    ("target", "count"),
+    [
+        ("models", 300),
+        ("tables", 800),
+        ("exports", 150),
+        ("frames", 150),
+        pytest.param("rows", 1500, marks=needs.node),
+    ],
+)
 def test_mutated_files_are_read_or_refused(target, count, tmp_path):
     done, accepted = fuzzing.fuzz(target, count, seed=7, folder=tmp_path)
     assert done == count
@@ -91,6 +101,25 @@ def test_an_archive_with_an_offset_before_its_start(tmp_path):
     data = bytearray(path.read_bytes())
     end = data.rindex(b"PK\x05\x06")
     data[end + 12 : end + 16] = (len(data) * 2).to_bytes(4, "little")  # size of the directory
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match="damaged"):
+        svmosaic.load(path)
+
+
+def test_an_archive_whose_compressed_bytes_are_damaged(tmp_path):
+    import zipfile
+
+    import svmosaic
+    from svmosaic.export.files import ModelFileError
+
+    path = tmp_path / "model.svmosaic"
+    svmosaic.LinearSVC().fit([[0.0], [1.0]], [0, 1]).save(path)
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo("schema.json")
+    assert entry.compress_type == zipfile.ZIP_DEFLATED
+    data = bytearray(path.read_bytes())
+    start = entry.header_offset + 30 + len("schema.json")
+    data[start : start + 20] = b"\xff" * 20
     path.write_bytes(data)
     with pytest.raises(ModelFileError, match="damaged"):
         svmosaic.load(path)
@@ -189,6 +218,77 @@ def test_an_arrow_file_whose_names_are_no_text(tmp_path):
     path.write_bytes(path.read_bytes().replace(b"name", b"nam\xe1"))
     with pytest.raises(TableError, match=r"could not be read as arrow: 'utf-8' codec"):
         read_table(path)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_arrow_file_whose_offsets_point_nowhere(whole, tmp_path):
+    """pyarrow follows them unless it is asked to look first: this took the process down."""
+    from pyarrow import feather, table
+
+    from svmosaic.tabular.formats import TableError, read_chunks, read_table
+
+    path = tmp_path / "table.arrow"
+    feather.write_feather(table({"b": ["x", "y", None]}), path, compression="uncompressed")
+    offsets, damaged = (b"".join(k.to_bytes(4, "little") for k in (0, 1, 2, end)) for end in (2, 2**31 - 1))
+    content = path.read_bytes()
+    assert content.count(offsets) == 1
+    path.write_bytes(content.replace(offsets, damaged))
+    with pytest.raises(TableError, match="could not be read as arrow"):
+        read_table(path) if whole else list(read_chunks(path))
+
+
+@pytest.mark.parametrize("kind", ["arrow", "parquet"])
+def test_large_whole_numbers_with_gaps(kind, tmp_path):
+    """pyarrow refuses to round them, unless it is told to."""
+    from pyarrow import feather, parquet, table
+
+    from svmosaic.tabular.formats import read_table
+
+    path = tmp_path / f"table.{kind}"
+    {"arrow": feather.write_feather, "parquet": parquet.write_table}[kind](table({"id": [2**53 + 1, None, 3]}), path)
+    assert read_table(path).X["id"].tolist()[::2] == [2.0**53, 3.0]
+
+
+# Rows and frames: a model of one column of each kind.
+
+
+@pytest.fixture(scope="module")
+def table_model():
+    return fuzzing_tables.fitted_model()
+
+
+ROW = {"number": 0.5, "text": "north", "day": "2026-02-03", "truth": True, "many": "t1", "gaps": 3.0}
+
+
+@pytest.mark.parametrize(
+    "value", ["1_000", "0x10", "inf", "Infinity", "1e400", "١", "1,5", "oops", 10**400, [], {"a": 1}], ids=repr
+)
+def test_a_row_with_what_is_no_number(value, table_model):
+    with pytest.raises(ValueError, match="column 'number' must be a number"):
+        table_model.predictor().predict({**ROW, "number": value})
+
+
+@pytest.mark.parametrize("value", [None, "", "  ", "NA", " ? ", "nan", float("nan")], ids=repr)
+@pytest.mark.parametrize("column", ["number", "gaps"])
+def test_a_row_with_a_missing_number(column, value, table_model):
+    predictor = table_model.predictor()
+    expected = predictor.decision_function({**ROW, column: None})
+    assert predictor.decision_function({**ROW, column: value}) == expected
+
+
+@pytest.mark.parametrize("value", [[], ["north"], {"a": 1}, b"north"], ids=repr)
+def test_a_row_with_what_is_no_text(value, table_model):
+    with pytest.raises(ValueError, match="column 'text' must be text"):
+        table_model.predictor().predict({**ROW, "text": value})
+
+
+def test_a_table_of_pyarrow_with_numbers_that_are_rounded(table_model):
+    """It refuses to convert them, where pandas and Polars round."""
+    import polars
+
+    table = polars.DataFrame({**{name: [value] for name, value in ROW.items()}, "number": [2**53 + 1]})
+    table = table.with_columns(polars.col("day").str.to_date())
+    assert table_model.decision_function(table.to_arrow()) == table_model.decision_function(table)
 
 
 def test_rounds_go_on_until_enough_are_counted(tmp_path):

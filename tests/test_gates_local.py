@@ -44,6 +44,41 @@ def test_codes_are_those_of_the_reference(coding, storage, width):
     assert_allclose(codes.sum(axis=1), 1.0, rtol=1e-12)
 
 
+def nearest_first(X, centers, width):
+    distance = ((X[:, None] - centers.astype(float)) ** 2).sum(axis=2)
+    return np.argsort(distance, axis=1, kind="stable")[:, :width]
+
+
+@pytest.mark.parametrize("width", [2, 5, 8, 9])
+@pytest.mark.parametrize("n_anchors", [32, 33, 47, 100, 131])
+def test_the_nearest_of_many_anchors_in_order_and_of_equals_the_first(n_anchors, width):
+    rng = np.random.default_rng(n_anchors)
+    anchors = rng.standard_normal((n_anchors, 6))[rng.integers(n_anchors // 2, size=n_anchors)]
+    X = rng.standard_normal((200, 6))
+    for order in (np.arange(n_anchors), np.argsort(anchors[:, 0], kind="stable")):
+        tile, _ = DistanceGate(anchors[order], "softmax", width).code(X)
+        assert_array_equal(tile, nearest_first(X, anchors[order], width))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_anchors", [32, 64, 128])
+def test_many_anchors_that_are_equally_near(n_anchors, dtype):
+    """Whole numbers, whose distances are exact: many more are tied than are asked for."""
+    rng = np.random.default_rng(n_anchors)
+    half = rng.integers(-1, 2, (n_anchors // 2, 3))
+    anchors = np.vstack([half, -half])[rng.permutation(n_anchors)].astype(dtype)
+    X = rng.integers(-2, 3, (300, 3)).astype(dtype)
+    tile, _ = DistanceGate(anchors, "softmax", 8).code(X)
+    assert_array_equal(tile, nearest_first(X, anchors, 8))
+
+
+def test_rows_beyond_all_numbers_still_get_tiles():
+    anchors = np.random.default_rng(0).standard_normal((64, 3))
+    X = np.array([[1e300, -1e300, 1e308], [np.finfo(float).max] * 3])
+    tile, _ = DistanceGate(1e100 * anchors, "softmax", 8).code(X)
+    assert all(len(set(row)) == 8 and 0 <= min(row) <= max(row) < 64 for row in tile.tolist())
+
+
 @pytest.mark.parametrize("coding", SCALES)
 def test_row_on_an_anchor(coding):
     _, anchors = make_rows()

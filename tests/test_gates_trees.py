@@ -1,5 +1,7 @@
 """Gates made of trees: the leaves of scikit-learn, dense and sparse, and rules that say which rows a leaf holds."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -9,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.tree import DecisionTreeClassifier
 
 from svmosaic import _core
-from svmosaic.gates.tree_growth import GROWTHS, grow_trees
+from svmosaic.gates.tree_growth import Growth, grow_trees
 from svmosaic.gates.trees import Condition, TreeGate, describe_rule
 
 
@@ -121,7 +123,7 @@ def test_the_core_refuses_arrays_that_are_no_trees(change, message):
         _core.RuleGateF64(*(np.array(arrays[name], dtype=types[name]) for name in types), 2, 2)
 
 
-@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize("growth", get_args(Growth))
 @pytest.mark.parametrize("regression", [False, True])
 def test_trees_grow_as_asked_whatever_the_threads(growth, regression):
     X, y = rows_of(2)
@@ -179,7 +181,7 @@ def test_boosted_trees_of_sparse_rows_and_weights():
     assert not np.array_equal(weighted.threshold, dense.threshold)
 
 
-@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize("growth", get_args(Growth))
 def test_a_time_limit_changes_the_number_of_trees_alone(growth):
     X, y = rows_of(5)
     whole, within, short = (

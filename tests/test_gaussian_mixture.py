@@ -27,7 +27,7 @@ def problem(seed=0, n=240, d=3, n_classes=3):
     return X * np.array([1.0, 100.0, 0.01])[:d] + np.array([0.0, 1e3, -5.0])[:d], which % n_classes
 
 
-@parametrize_with_checks([GaussianMixtureClassifier(3, covariance="full", pooling="none", max_iter=1000)])
+@parametrize_with_checks([GaussianMixtureClassifier(2, covariance="full", pooling="none", max_iter=1000)])
 def test_sklearn_contract(estimator, check):
     check(estimator)
 

@@ -7,6 +7,7 @@ import pytest
 from everything import CLASSIFIERS, ESTIMATORS, REGRESSORS
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.kernel_approximation import Nystroem
@@ -14,13 +15,17 @@ from sklearn.utils import get_tags
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from svmosaic import (
+    BoostedLinearSVC,
     KMeansSVC,
     LearnedGateSVC,
+    LearnedGateSVR,
     LinearSVC,
     LocalCodingSVC,
     LocallyLinearSVC,
     MultiTaskMixtureSVC,
     NeighborsSVC,
+    TreeSVC,
+    TreeSVR,
 )
 from svmosaic.partitions.part import Raw, check_raw
 from svmosaic.solvers.certificates import Certificate
@@ -85,6 +90,22 @@ def test_duplicate_entries_count_as_their_sum(estimator):
         assert_array_equal(one, other)  # the caller's matrix stays as it is
     if hasattr(model, "predictor"):
         assert_array_equal(model.predictor().decision_function(split), model.predictor().decision_function(summed))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", SPARSE)
+def test_indices_of_64_bits_are_taken_where_32_are_enough(estimator):
+    """SciPy keeps the longer ones that it was given, by NumPy's functions for one."""
+    split, summed = with_duplicates()
+    long = sparse.csr_array((split.data, split.indices.astype(np.int64), split.indptr.astype(np.int64)), split.shape)
+    assert long.indices.dtype == np.int64
+    target = X[:, 0] if estimator in REGRESSORS else y
+    model, same = made(estimator).fit(long, target), made(estimator).fit(summed, target)
+    assert_array_equal(model.predict(long), same.predict(summed))
+    assert_array_equal(model.predict(long.tocoo()), same.predict(summed))
+    assert long.indices.dtype == np.int64
+    if hasattr(model, "predictor"):
+        assert_array_equal(model.predictor().decision_function(long), model.predictor().decision_function(summed))
 
 
 def test_partitions_are_checked_as_rows_in_memory_are():
@@ -155,24 +176,32 @@ def test_features_can_be_selected(estimator):
     assert importances.shape == (5,)
     assert np.isfinite(importances).all()
     assert importances.argmax() == 0
-    for selector in (
-        RFE(made(estimator), n_features_to_select=2, importance_getter="feature_importances_"),
-        SelectFromModel(made(estimator), importance_getter="feature_importances_"),
-    ):
-        assert selector.fit(weak, labels).get_support()[0]
+    for selector in (RFE(made(estimator), n_features_to_select=2), SelectFromModel(made(estimator))):
+        selector.fit(weak, labels)
+        assert selector.get_support()[0]
+        assert selector.get_support().sum() < 5
     assert not hasattr(made(estimator), "feature_importances_")
 
 
 def test_every_estimator_with_weights_per_tile_has_importances():
-    with_coef = {e.__name__ for e in ESTIMATORS if hasattr(e, "coef_")}
-    assert with_coef <= {e.__name__ for e in ESTIMATORS if hasattr(e, "feature_importances_")}
-    assert "KMeansSVC" in with_coef
+    """And no `coef_`: scikit-learn's selectors would take it, and cannot rank three dimensions."""
+    per_tile = [e for e in ESTIMATORS if hasattr(e, "tile_coef_")]
+    assert KMeansSVC in per_tile
+    for estimator in [*per_tile, BoostedLinearSVC]:
+        assert hasattr(estimator, "feature_importances_")
+        assert not hasattr(estimator, "coef_")
 
 
 def test_importances_are_the_mean_over_rows():
     model = KMeansSVC(3, random_state=0).fit(X, y)
     home = model.mosaic_.gate.code(X, None)[0][:, 0]
-    np.testing.assert_allclose(model.feature_importances_, np.abs(model.coef_[home, 0]).mean(axis=0))
+    parts = X * model.tile_coef_[home, 0]
+    away = parts - np.stack([parts[home == k].mean(axis=0) for k in range(3)])[home]
+    np.testing.assert_allclose(model.feature_importances_, np.abs(away).mean(axis=0), rtol=1e-6)
+    in_millimeters = X * [1000.0, 1, 1, 1, 1]
+    # Tiles that may hold any weight: the unit of a feature does not matter.
+    one, other = (LinearSVC(1e4, random_state=0).fit(rows, y).feature_importances_ for rows in (X, in_millimeters))
+    np.testing.assert_allclose(one, other, rtol=0.05)
     mapped = LocallyLinearSVC(4, n_neighbors=2, feature_map=Nystroem(n_components=7, random_state=0), random_state=0)
     assert not hasattr(mapped.fit(X, y), "feature_importances_")
     assert not hasattr(LocalCodingSVC(8, random_state=0).fit(X, y), "feature_importances_")  # no weights at all
@@ -181,7 +210,7 @@ def test_importances_are_the_mean_over_rows():
 @pytest.mark.parametrize(
     ("model", "near", "far"),
     [
-        (LearnedGateSVC(4, max_iter=1, random_state=0), 5, 1e4),
+        (LearnedGateSVC(4, max_iter=1, random_state=0), 1e3, 1e7),
         (MultiTaskMixtureSVC(3, max_iter=1, covariance_floor=1e-2, random_state=0), 1e4, 1e8),
     ],
 )
@@ -189,6 +218,28 @@ def test_rows_far_from_the_origin_are_pointed_out(model, near, far):
     model.fit(X + near, y)
     with pytest.warns(UserWarning, match=r"times their spread away from the origin.*center or standardize"):
         model.fit(X + far, y)
+
+
+FAR = [
+    LearnedGateSVC(8, n_neighbors=2, max_iter=15, random_state=0),
+    LearnedGateSVC(8, n_gates=3, n_neighbors=2, max_iter=15, dropout=0.1, random_state=0),
+    LearnedGateSVC(8, n_components=None, n_neighbors=2, max_iter=15, polish=True, random_state=0),
+    LearnedGateSVR(8, n_neighbors=2, max_iter=15, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", FAR, ids=repr)
+def test_learned_gates_center_rows_far_from_the_origin(model):
+    rows = np.random.default_rng(0).normal(size=(2000, 3))
+    label = (rows[:, 0] * rows[:, 1] > 0).astype(int)
+    shift = np.array([1e4, -3e4, 20.0])
+    near, far = clone(model).fit(rows, label), clone(model).fit(rows + shift, label)
+    assert far.score(rows + shift, label) > near.score(rows, label) - 0.02
+    stream = clone(model)
+    for k in range(8):
+        classes = {"classes": [0, 1]} if k == 0 and isinstance(model, LearnedGateSVC) else {}
+        stream.partial_fit(rows + shift, label, **classes)
+    assert stream.score(rows + shift, label) > near.score(rows, label) - 0.1
 
 
 def test_sparse_rows_far_from_the_origin():
@@ -230,3 +281,17 @@ def test_covariances_of_more_features_than_rows_take_seconds():
     started = process_time()
     MultiTaskMixtureSVC(4, random_state=0).fit(wide, np.arange(20) % 2)
     assert process_time() - started < 10
+
+
+@pytest.mark.parametrize(("growth", "n_trees"), [("forest", 1), ("forest", 4), ("extra", 16)])
+def test_trees_of_columns_far_from_zero(growth, n_trees):
+    """scikit-learn grows them on float32, to which 1e8 and 1e8 + 1 are one number."""
+    rows = rng.normal(size=(600, 3))
+    values = rows[:, 0] * rows[:, 1]
+    for estimator, target, chance in ((TreeSVC, np.sign(values), 0.5), (TreeSVR, values, 0.0)):
+        model = estimator(n_trees, tiles="constant", max_leaves=16, growth=growth, random_state=0)
+        at_home = model.fit(rows, target).score(rows, target)
+        assert at_home > chance + 0.1
+        for shift in ([1e8, 0.0, 0.0], 1e9):
+            away = model.fit(rows + shift, target).score(rows + shift, target)
+            assert away > chance + 0.5 * (at_home - chance)

@@ -35,7 +35,7 @@ def test_tree_has_its_levels(branching):
 def test_prediction_is_the_vote_of_the_leaves():
     X, y = make_xor(300, random_state=0)
     model = HierarchicalMixtureSVC((2, 3), random_state=0).fit(X, y)
-    score = X @ model.coef_[:, 0].T + model.intercept_[:, 0]
+    score = X @ model.tile_coef_[:, 0].T + model.intercept_[:, 0]
     vote = np.exp(-np.maximum(0, 1 - score)) - np.exp(-np.maximum(0, 1 + score))
     weight = np.exp(model.mosaic_.gate.log_weights(X))
     assert_allclose(model.decision_function(X), np.sum(weight * vote, axis=1), atol=1e-5)
@@ -50,7 +50,7 @@ def test_pruning_acts_at_each_level():
         counts.append(model.n_experts_)
         inner = np.setdiff1d(np.arange(len(gate.parent)), gate.leaf)
         assert set(inner) == set(gate.parent[gate.parent >= 0])  # no node without children, no child without a node
-        assert len(model.coef_) == gate.n_tiles == model.experts_per_iter_[-1]
+        assert len(model.tile_coef_) == gate.n_tiles == model.experts_per_iter_[-1]
     assert counts[0] == 12
     assert 1 < counts[1] < 12
     assert counts[2] == 1

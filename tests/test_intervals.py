@@ -31,6 +31,27 @@ def test_coverage_is_valid_however_bad_the_quantiles_are(model):
     assert abs(np.mean(found) - 0.9) < 0.025
 
 
+def test_few_rows_are_held_out_in_turn():
+    model = LocallyLinearSVR(10, random_state=0)
+    covered, widths = {"split": [], "cross": []}, {"split": [], "cross": []}
+    Z, z = noisy(4000, 100)
+    for seed in range(12):
+        X, y = noisy(100, seed)
+        for conformal in covered:
+            intervals = fit_intervals(model, X, y, conformal=conformal, random_state=seed)
+            ends = intervals.predict(Z)
+            covered[conformal].append(np.mean((ends[:, 0] <= z) & (z <= ends[:, 1])))
+            widths[conformal].append(np.mean(ends[:, 1] - ends[:, 0]))
+        assert intervals.n_held_out == 100
+        everything = model.set_params(loss="quantile", quantile=(0.05, 0.95)).fit(X, y)
+        assert_array_equal(intervals.model.predict(Z), everything.predict(Z))
+        if seed == 0:  # what is done without being asked for it
+            assert fit_intervals(model, X, y, random_state=seed).margin == intervals.margin
+    assert np.mean(covered["cross"]) > 0.88
+    assert np.std(covered["cross"]) < np.std(covered["split"])
+    assert np.mean(widths["cross"]) < np.mean(widths["split"])
+
+
 def test_without_correction_all_rows_are_used():
     X, y = noisy(400, 0)
     model = LinearSVR(loss="quantile", quantile=(0.1, 0.9), random_state=0)
@@ -65,8 +86,15 @@ def test_margins_are_those_of_the_definition():
 
 def test_what_is_refused():
     X, y = noisy(30, 0)
-    with pytest.raises(ValueError, match=r"6 held-out rows are too few .* coverage of 0.9: at least 9 are needed"):
-        fit_intervals(LinearSVR(), X, y)
+    too_few = r"6 held-out rows are too few .* coverage of 0.9: at least 9 are needed"
+    for rows, conformal in ((30, "split"), (6, "cross"), (6, True)):
+        with pytest.raises(ValueError, match=too_few):
+            fit_intervals(LinearSVR(), X[:rows], y[:rows], conformal=conformal)
+    for bad in ("jackknife", None, 1):
+        with pytest.raises(ValueError, match=f"conformal must be True, False, 'split' or 'cross', got {bad!r}"):
+            fit_intervals(LinearSVR(), X, y, conformal=bad)
+        with pytest.raises(ValueError, match="conformal must be"):
+            MosaicRegressor(conformal=bad, time_budget=None, families=("linear",)).fit(X, y)
     for bad, words in (((0.1,), "must be two"), ((0.9, 0.1), "must increase"), ((0.1, 1.0), "below 1"), (0.5, "two")):
         with pytest.raises(ValueError, match=words):
             fit_intervals(LinearSVR(), X, y, quantiles=bad)

@@ -97,9 +97,10 @@ def test_predictions_stream_from_a_parquet_folder(folder, tmp_path, capsys):
     assert main(["score", tmp_path / "m.model", folder / "parts"]) == 0
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_auto_chooses_on_a_sample_and_fits_to_all(folder, tmp_path, capsys):
     facts = trained(
-        capsys, folder / "parts", "--label", "kind", "-o", tmp_path / "m.model", "--budget", "4s", *TINY,
+        capsys, folder / "parts", "--label", "kind", "-o", tmp_path / "m.model", "--budget", "8s", *TINY,
         "--set", "max_tiles=16",
     )  # fmt: skip
     assert facts["model"] in ("LinearSVC", "ClusteredSVC", "LocallyLinearSVC")
@@ -113,7 +114,7 @@ def test_auto_chooses_on_a_sample_and_fits_to_all(folder, tmp_path, capsys):
 @pytest.mark.parametrize("as_column", [False, True])
 def test_arrays_are_memory_mapped(tmp_path, capsys, as_column):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 4)).astype(np.float32)
+    X = rng.normal(size=(1000, 4)).astype(np.float32)
     y = (X[:, 0] * X[:, 1] > 0).astype(np.int64)
     np.save(tmp_path / "X.npy", np.column_stack([X, y]) if as_column else X)
     np.save(tmp_path / "y.npy", y)
@@ -125,12 +126,12 @@ def test_arrays_are_memory_mapped(tmp_path, capsys, as_column):
     assert facts["held_out"]["accuracy"] > 0.8
     whole = trained(capsys, *common, "-o", tmp_path / "w.model")
     assert "chunks" not in whole
-    assert whole["rows"] == facts["rows"] == 3000
+    assert whole["rows"] == facts["rows"] == 1000
     asked = [] if as_column else ["--label", label]
     assert main(["score", tmp_path / "m.model", tmp_path / "X.npy", "--json", *asked]) == 0
     assert json.loads(capsys.readouterr().out)["accuracy"] > 0.8
-    assert main(["predict", tmp_path / "m.model", tmp_path / "X.npy", "-o", tmp_path / "p.csv", "--chunk", "999"]) == 0
-    assert len(pd.read_csv(tmp_path / "p.csv")) == 3000
+    assert main(["predict", tmp_path / "m.model", tmp_path / "X.npy", "-o", tmp_path / "p.csv", "--chunk", "333"]) == 0
+    assert len(pd.read_csv(tmp_path / "p.csv")) == 1000
 
 
 @pytest.mark.parametrize(

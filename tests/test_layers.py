@@ -12,7 +12,7 @@ ROOT = Path(svmosaic.__file__).parent
 # From the top down, a room per line. A module may import from its own package and from
 # those further down; where a line has several, the same holds from left to right.
 ROOMS = [
-    "cli",
+    "__main__ cli",
     "dask",
     "outofcore",
     "display",

@@ -6,7 +6,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import needs
 import numpy as np
@@ -379,10 +379,10 @@ def test_callbacks_see_every_epoch_and_can_stop():
 def test_time_is_up_within_an_epoch(early_stopping):
     X, y = data(n_rows=2000)
     model = small(early_stopping=early_stopping, n_iter_no_change=10**6, max_iter=10**6, max_time=0.3, batch_size=4)
-    began = perf_counter()
+    began = process_time()
     with pytest.warns(ConvergenceWarning, match=r"stopped after max_time=0.3 s, in epoch \d+ of max_iter=1000000"):
         model.fit(X, y)
-    assert perf_counter() - began < 5
+    assert process_time() - began < 5
     assert model.stop_reason_ == "max_time"
     assert 1 <= model.n_iter_ < 10**6
     assert model.score(X, y) > 0.5

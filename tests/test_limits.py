@@ -49,11 +49,11 @@ def test_max_time_stops_with_a_usable_model(model):
     # Passes without progress end stochastic descent soon, if its time does not.
     limit = 0.002 if model.solver == "sgd" else 0.6
     model = clone(model).set_params(max_time=limit)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.warns(ConvergenceWarning, match=rf"max_time={limit} s.*(gap of \d|still falling)"):
         model.fit(X, y)
     # Generous for a busy machine; without the limit it would take days.
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15
     assert np.isfinite(model.decision_function(X)).all()
     assert not hasattr(model, "_fitting")
 
@@ -65,10 +65,10 @@ def test_max_time_cuts_the_solves_of_a_mixture_short(model):
     y = np.arange(1500) % 3
     endless = {"label_weight": 1e8, "inner_tol": 1e-13, "inner_max_iter": 10**9, "solver": "dual"}
     model = clone(model).set_params(max_time=0.6, tol=0.0, max_iter=10**6, random_state=0, **endless)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.warns(ConvergenceWarning, match=r"EM stopped after max_time=0.6 s and \d+ iterations"):
         model.fit(X, y)
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15
     assert np.isfinite(model.decision_function(X)).all()
 
 
@@ -78,12 +78,12 @@ def test_max_time_stops_boosting(calibration, share):
     model = BoostedLinearSVC(
         10**6, C=1e8, tol=1e-12, max_iter=10**9, solver="dual", max_time=0.6, calibration=calibration, random_state=0
     )
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.warns(
         ConvergenceWarning, match=rf"stopped after {share} s of max_time=0.6, with \d+ of n_estimators=1"
     ):
         model.fit(X, y)
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15
     assert model.stop_reason_ == "max_time"
     assert 1 <= model.n_estimators_ < 10**6
     assert np.isfinite(model.decision_function(X)).all()
@@ -97,7 +97,7 @@ def test_max_time_between_rounds_keeps_whole_rounds():
         model = BoostedLinearSVC(max_time=0.5, random_state=0).fit(X, y)
     plain = BoostedLinearSVC(model.n_estimators_, random_state=0).fit(X, y)
     same = model.n_estimators_ - 1  # the last may have been cut short
-    assert_array_equal(model.coef_[:same], plain.coef_[:same])
+    assert_array_equal(model.estimator_coef_[:same], plain.estimator_coef_[:same])
 
 
 @pytest.mark.parametrize("unlabelled", [False, True])
@@ -106,10 +106,10 @@ def test_max_time_stops_the_growth_of_densities(unlabelled):
     if unlabelled:
         y[1000:] = -1
     model = GaussianMixtureClassifier(512, min_count=0, tol=0.0, max_iter=10**6, max_time=0.4, random_state=0)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.warns(ConvergenceWarning, match=r"max_time=0.4 s and \d+ EM steps, with \d+ of n_densities=512"):
         model.fit(X, y)
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15
     assert model.stop_reason_ == "max_time"
     assert_allclose(model.weights_.sum(), 1.0)
     assert np.isfinite(model.decision_function(X)).all()
@@ -177,7 +177,7 @@ def test_wrong_limits(kind, value):
 def test_a_limit_that_is_not_reached_changes_nothing():
     model = ClusteredSVC(3, random_state=0).fit(X_IRIS, Y_IRIS)
     limited = clone(model).set_params(max_time=1e6).fit(X_IRIS, Y_IRIS)
-    assert_array_equal(model.coef_, limited.coef_)
+    assert_array_equal(model.mosaic_.coef, limited.mosaic_.coef)
 
 
 class Watcher:

@@ -36,7 +36,7 @@ def test_is_locally_linear_svm_with_the_weights_held_at_zero(coding):
     settings |= dict(loss="hinge", tol=1e-3, random_state=0)
     ours = LocalCodingSVC(**settings).fit(X, y)
     held = LocallyLinearSVC(feature_map=FunctionTransformer(nothing), **settings).fit(X, y)
-    assert not held.coef_.any()
+    assert not held.tile_coef_.any()
     assert_array_equal(ours.intercept_, held.intercept_)
     assert_array_equal(ours.decision_function(X), held.decision_function(X))
     assert_array_equal(ours.dual_gap_, held.dual_gap_)

@@ -1,5 +1,7 @@
 """LL-SVM: the paper's equations, its exact problem as a QP, anchors, feature maps."""
 
+from typing import get_args
+
 import clarabel
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from svmosaic import LinearSVC, LocallyLinearSVC
 from svmosaic.datasets import make_banana
-from svmosaic.models._anchors import CODINGS
+from svmosaic.models._anchors import Coding
 from svmosaic.mosaic import Mosaic
 
 EXACT = dict(tol=1e-8, max_iter=100_000, random_state=0)
@@ -86,7 +88,7 @@ def test_free_bias_of_the_paper(C):
     assert (1 - 1e-6) * value <= free.objective_[0] <= 1.01 * value
 
 
-@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("coding", get_args(Coding))
 def test_equal_tiles_are_a_linear_svm(coding):
     """Equation 14: codes sum to one."""
     X, y = make_data()
@@ -96,24 +98,24 @@ def test_equal_tiles_are_a_linear_svm(coding):
     assert_allclose(tiles.decision_function(X).ravel(), linear.decision_function(X), atol=1e-10)
 
 
-@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("coding", get_args(Coding))
 def test_zero_weights_leave_the_biases_on_the_codes(coding):
     """Equation 15."""
     X, y = make_data()
     model = LocallyLinearSVC(9, coding=coding, n_neighbors=4, random_state=0).fit(X, y)
-    tiles = Mosaic(model.mosaic_.gate, np.zeros_like(model.coef_), model.intercept_)
+    tiles = Mosaic(model.mosaic_.gate, np.zeros_like(model.tile_coef_), model.intercept_)
     assert_allclose(tiles.decision_function(X), code_matrix(model, X) @ model.intercept_, atol=1e-10)
 
 
-@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("coding", get_args(Coding))
 def test_scores_are_the_formula(coding):
     X, y = make_data()
     model = LocallyLinearSVC(9, coding=coding, n_neighbors=4, random_state=0).fit(X, y)
-    tiles = X @ model.coef_[:, 0].T + model.intercept_[:, 0]
+    tiles = X @ model.tile_coef_[:, 0].T + model.intercept_[:, 0]
     assert_allclose(model.decision_function(X), (code_matrix(model, X) * tiles).sum(axis=1), atol=1e-9)
 
 
-@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("coding", get_args(Coding))
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_one_anchor_is_the_linear_svm(loss, coding):
     X, y = make_data()
@@ -121,12 +123,12 @@ def test_one_anchor_is_the_linear_svm(loss, coding):
     local = LocallyLinearSVC(1, coding=coding, **settings).fit(X, y)
     linear = LinearSVC(**settings).fit(X, y)
     assert_allclose(local.objective_, linear.objective_, rtol=1e-7)
-    assert_allclose(local.coef_[0], linear.coef_, atol=1e-3)
+    assert_allclose(local.tile_coef_[0], linear.coef_, atol=1e-3)
     assert_allclose(local.decision_function(X), linear.decision_function(X), atol=1e-3)
 
 
 @pytest.mark.parametrize("storage", [sparse.csr_array, lambda X: X.astype(np.float32)])
-@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("coding", get_args(Coding))
 def test_storage_does_not_matter(coding, storage):
     X, y = make_data()
     settings = dict(anchors=X[:7], coding=coding, n_neighbors=4, C=0.3, tol=1e-7, max_iter=20_000, random_state=0)

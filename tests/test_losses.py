@@ -254,7 +254,7 @@ def test_stochastic_descent_nears_the_optimum(name):
 @pytest.mark.parametrize("name", REGRESSION_LOSSES)
 def test_a_sampled_start_solves_regression(name, monkeypatch):
     """Many rows: Newton's method starts from the answer for a part of them."""
-    monkeypatch.setattr("svmosaic.solvers.newton.SAMPLED_FROM", 500)
+    monkeypatch.setattr("svmosaic.solvers.newton.SAMPLED_FROM", {1: 500, 2: 500})
     problem, X, _ = regression(name, n=700)
     assert_certified(problem, X, solve([problem], solver="newton", tol=1e-7, max_iter=200)[0], 1e-7)
 

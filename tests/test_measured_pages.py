@@ -60,10 +60,32 @@ def test_curves_are_drawn():
         assert (page.IMAGES / page.picture(part.removesuffix(" curve"))).exists()
 
 
+def test_scaling_on_an_accelerator_is_drawn_with_the_stored_seconds():
+    page = script("learned_page")
+    drawn = (page.IMAGES / page.picture("gpu")).read_text()
+    records = page.stored("gpu")["scaling"]["records"]
+    assert (records[0]["rows"], records[-1]["rows"]) == (100_000, 50_000_000)
+    for record in records:
+        assert f">{record['epoch_seconds']:g} s<" in drawn, "run `python benchmarks/learned_page.py`"
+
+
+def test_only_models_that_exist_are_on_the_page_of_learned_gates(monkeypatch):
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(variable, "1")  # benchmarks set them; they are put back
+    bench = script("bench_learned")
+    for part, found in script("learned_page").stored("learned").items():
+        name, task, trials = bench.PARTS[part]
+        known = {trial.key for trial in trials(task, name)}
+        assert {(r["model"], r["tiles"], r["seed"]) for r in found["records"]} <= known
+
+
 def test_runs_that_kept_no_polished_tiles_are_not_called_polished():
     page = script("learned_page")
-    text = "\n".join(page.parts(page.stored("learned")))
-    assert "they were kept in 0 of 10 runs" in text
-    assert "learnt" not in text
+    report = page.stored("learned")
+    text = "\n".join(page.parts(report))
+    kept = [
+        r["kept_polished"] for part in report.values() for r in part["records"] if r["model"] == "learned, polished"
+    ]
+    assert f"they were kept in {sum(kept)} of {len(kept)} runs" in text
     assert ", polished" not in text
     assert "covtype, class 2 against the rest" in text

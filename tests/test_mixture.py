@@ -26,7 +26,7 @@ def test_one_expert_is_a_linear_svm(classes, intercept):
     X, y = (X[50:], y[50:]) if classes == 2 else (X, y)
     linear = LinearSVC(C=3.0, intercept_scaling=2.0, fit_intercept=intercept, tol=1e-10, max_iter=100_000).fit(X, y)
     mixture = MixtureSVC(1, C=3.0, intercept_scaling=2.0, fit_intercept=intercept, random_state=0, **TIGHT).fit(X, y)
-    assert_allclose(mixture.coef_[0], linear.coef_, atol=2e-4)
+    assert_allclose(mixture.tile_coef_[0], linear.coef_, atol=2e-4)
     assert_allclose(mixture.intercept_[0], linear.intercept_, atol=2e-4)
     assert_array_equal(mixture.predict(X), linear.predict(X))
 

@@ -1,5 +1,7 @@
 """MosaicRegressor: the same search, with values instead of classes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -10,6 +12,9 @@ from sklearn.metrics import mean_absolute_error, r2_score
 
 import svmosaic
 from svmosaic import MosaicRegressor
+from svmosaic.search.candidates import Candidate
+from svmosaic.search.choice import _judged_by_most
+from svmosaic.search.trials import Trial
 
 FREE = {"time_budget": None, "random_state": 0}
 QUICK = FREE | {"families": ("linear", "local")}
@@ -25,8 +30,8 @@ def rows():
 
 
 @pytest.fixture(scope="module")
-def fitted(rows):
-    return MosaicRegressor(max_tiles=64, **FREE).fit(*rows)
+def fitted(rows, impatient):
+    return impatient(MosaicRegressor(max_tiles=64, **FREE), *rows)
 
 
 def test_it_finds_what_a_linear_model_cannot(fitted, rows):
@@ -107,3 +112,24 @@ def test_two_rows_give_a_model():
     model = MosaicRegressor(**FREE).fit([[0.0], [1.0]], [1.0, 3.0])
     assert model.predict([[0.0], [1.0]]).shape == (2,)
     assert len(model.predict([[2.0]])) == 1
+
+
+def test_a_clearly_better_model_that_time_was_too_short_for_is_chosen_by_fewer_parts():
+    """Candidates are judged by 2, 5 and 10 parts held out in turn; cheap linear ones reach all of them in any time."""
+    linear, trees = Candidate("linear", "none"), Candidate("trees", "none", tiles=8, gates=4)
+    error = SimpleNamespace(error_of_difference=lambda *_: 0.1)
+
+    def parts_of_choice(*trials):
+        done = [Trial(candidate, 0, 100, n_parts, score=score, loss=1 - score) for candidate, n_parts, score in trials]
+        return {t.n_parts for t in _judged_by_most(error, done)}
+
+    always = (linear, 2, 0.5), (linear, 5, 0.5), (linear, 10, 0.5)
+    assert parts_of_choice(*always, (trees, 2, 0.9)) == {2}
+    assert parts_of_choice(*always, (trees, 2, 0.9), (trees, 5, 0.8)) == {5}
+    assert parts_of_choice(*always, (trees, 2, 0.6)) == {10}  # within chance
+    assert parts_of_choice(*always, (trees, 2, 0.9), (trees, 5, 0.8), (trees, 10, 0.8)) == {10}
+    assert parts_of_choice((linear, 1, 0.5), (trees, 1, 0.4)) == {1}
+    rejected = Trial(trees, 0, 100, 2, score=0.9, loss=0.6)  # by its loss, not for want of time
+    assert _judged_by_most(error, [rejected, *(Trial(linear, 0, 100, n, score=0.5, loss=0.5) for n in (2, 10))]) != [
+        rejected
+    ]

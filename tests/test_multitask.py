@@ -82,12 +82,12 @@ def test_no_groups_are_independent_experts():
     settings = {"beta": 0.05, "covariance_floor": 1e-2, "inner_tol": 1e-8, "max_iter": 4, "random_state": 0}
     alone = MultiTaskMixtureSVC(4, groups=None, **settings).fit(X, y)
     free = MultiTaskMixtureSVC(4, groups="hard", n_groups=4, alpha=0.5, **settings).fit(X, y)
-    assert_allclose(free.coef_, alone.coef_, atol=5e-3)
+    assert_allclose(free.tile_coef_, alone.tile_coef_, atol=5e-3)
     assert_array_equal(alone.task_groups_, [[0, 1, 2, 3]])
     # And each expert is a weighted linear SVM on the responsibilities of the last step, hence no worse than any other.
     one = MultiTaskMixtureSVC(1, groups=None, beta=0.05, label_weight=1.0, intercept_scaling=1.0, inner_tol=1e-10)
     linear = LinearSVC(C=10.0, tol=1e-10, max_iter=100_000).fit(X, y)
-    assert_allclose(one.set_params(covariance_floor=1e-2).fit(X, y).coef_[0], linear.coef_, atol=1e-4)
+    assert_allclose(one.set_params(covariance_floor=1e-2).fit(X, y).tile_coef_[0], linear.coef_, atol=1e-4)
 
 
 def test_strong_groups_make_equal_experts():
@@ -99,9 +99,9 @@ def test_strong_groups_make_equal_experts():
     groups = np.unique(model.task_groups_[0])
     assert len(groups) == 2
     for g in groups:
-        members = model.coef_[model.task_groups_[0] == g, 0]
-        assert_allclose(members, members[:1].repeat(len(members), axis=0), atol=0.01 * np.abs(model.coef_).max())
-    free = clone(model).set_params(groups=None).fit(X, y).coef_[:, 0]
+        members = model.tile_coef_[model.task_groups_[0] == g, 0]
+        assert_allclose(members, members[:1].repeat(len(members), axis=0), atol=0.01 * np.abs(model.tile_coef_).max())
+    free = clone(model).set_params(groups=None).fit(X, y).tile_coef_[:, 0]
     assert np.ptp(free, axis=0).min() > 0.1 * np.abs(free).max()  # without groups they are not equal
     assert model.coupling_.shape == (1, 4, 4)
     assert_allclose(np.trace(model.coupling_[0]), 2.0, atol=1e-6)

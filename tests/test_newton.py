@@ -7,10 +7,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import SHAPES, coupling_of, hard_problem
 
 from svmosaic.couplings import Coupling
+from svmosaic.losses import LOSSES
 from svmosaic.rows import Rows
-from svmosaic.solvers import Problem, hessians, newton, solve
+from svmosaic.solvers import Problem, hessians, newton, problems_of, solve
 from svmosaic.solvers.certificates import certify
 from svmosaic.solvers.hessians import arrow_solve
+from svmosaic.solvers.share import Share
 
 
 def positive_matrices(rng, n, size, rank):
@@ -83,6 +85,20 @@ def searched(along, square, pull, tol, travels=False):
             return stop.value
 
 
+@pytest.mark.parametrize("shape", ["linear", "cells"])
+def test_matrices_follow_the_rows_that_change(shape):
+    problem, _ = hard_problem(1, shape=shape, loss="squared_hinge")
+    share = Share(problem, None, known=(np.zeros(problem.shape), None))
+    rng = np.random.RandomState(0)
+    everywhere = 2.0 * problem.cost
+    few = np.where(rng.uniform(size=problem.n_rows) < 0.1, 0.0, everywhere)
+    fewer = np.where(rng.uniform(size=problem.n_rows) < 0.1, everywhere - few, few)
+    for curvature in (everywhere, few, fewer, everywhere - few, everywhere):
+        share.curvature[:] = curvature
+        expected = hessians.tile_hessians(problem, curvature, 1)
+        assert_allclose(share.matrices("tiles"), expected, atol=1e-12 * np.abs(expected).max())
+
+
 def test_many_lengths_at_once_find_the_zero_of_the_slope():
     for root in (1e-4, 0.01, 0.3, 1.0, 2.5, 20.0):
         # Slope t^3 - root^3: rising, curved.
@@ -149,7 +165,7 @@ def test_best_point_is_returned_when_stopped():
 def test_start_from_a_part_of_the_rows(loss, n_tiles):
     """Many rows, sorted by class: certified as from zero, in no more steps over all rows."""
     rng = np.random.RandomState(0)
-    X = rng.standard_normal((newton.SAMPLED_FROM, 6))
+    X = rng.standard_normal((newton.SAMPLED_FROM[1], 6))
     y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.standard_normal(len(X)) > 1, 1, -1).astype(np.int8)
     X, y = X[np.argsort(y, kind="stable")], np.sort(y)
     tile = rng.randint(n_tiles, size=(len(X), 1)).astype(np.int32)
@@ -163,8 +179,31 @@ def test_start_from_a_part_of_the_rows(loss, n_tiles):
     assert sampled.n_iter <= from_zero.n_iter
 
 
+def test_a_rare_class_starts_from_the_duals_of_a_part_of_the_rows():
+    """Nearly all rows are at the kink, with duals close to zero: few steps if they are known to be."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((newton.SAMPLED_FROM[1], 8))
+    y = np.where(X[:, 0] + 3.0 * rng.standard_normal(len(X)) > 7.0, 1, -1).astype(np.int8)
+    assert 0.005 < np.mean(y > 0) < 0.03
+    tile = np.zeros((len(X), 1), np.int32)
+    problem = Problem(Rows(X, 1.0), tile, None, Coupling.independent(1), y, np.ones(len(X)), "hinge")
+    start = newton._start(problem, None, tol=1e-4, max_iter=100, n_threads=1, control=newton.alone())
+    assert len(start.moves) > 1
+    # The moves lead the same way again, for all rows as for the sample.
+    sampled, again = newton._solve_in_memory(
+        newton._sampled(problem), None, tol=newton.SAMPLE_TOL, max_iter=100, n_threads=1, control=newton.alone()
+    )
+    here = newton._sampled(problem).index
+    assert_allclose(newton.SAMPLED_SHARE * start.center[here], sampled.alpha, atol=1e-9)
+    assert [move.step for move in again] == [move.step for move in start.moves]
+    solution = newton.solve_newton(problem, tol=1e-4, max_iter=100)
+    assert solution.converged
+    assert solution.n_iter <= 6
+    assert certify(problem, solution.alpha).dual == pytest.approx(solution.certificate.dual, rel=1e-9)
+
+
 def test_a_row_that_overflows_is_found_among_many():
-    X = np.ones((newton.SAMPLED_FROM, 2))
+    X = np.ones((newton.SAMPLED_FROM[1], 2))
     X[:, 0] = np.linspace(-1, 1, len(X))
     X[5] = 1e200
     y = np.where(np.arange(len(X)) % 2, 1, -1).astype(np.int8)
@@ -196,3 +235,26 @@ def test_a_line_search_knows_a_kink_well_enough():
 
     assert 0.299 < searched(0.0, 0.0, pull, 0.1) < 0.3
     assert len(asked) < 35
+
+
+def test_ridge_regression_is_one_step_without_a_line_search(monkeypatch):
+    """Squares have one Hessian everywhere: going to the end of the first step is all there is to do."""
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((300, 4)), rng.standard_normal(300)
+    loss = LOSSES["squared_epsilon_insensitive"]
+    targets = loss.rows(y, np.full(300, 2.0), epsilon=0.0)
+    codes = np.zeros((300, 1), dtype=np.int32), None
+    problem = problems_of(Rows(X), codes, Coupling.independent(1), loss, [targets])[0]
+
+    def fail(*_):
+        raise AssertionError("a line search where the whole step will do")
+
+    monkeypatch.setattr(newton, "line_search", fail)
+    (solution,) = solve([problem], solver="newton", tol=1e-10)
+    assert solution.converged
+    assert solution.n_iter == 1
+    seen = np.column_stack([X, np.ones(300)])
+    expected = np.linalg.solve(np.eye(5) + 4.0 * seen.T @ seen, 4.0 * seen.T @ y)
+    assert_allclose(solution.weights[0], expected, rtol=1e-9)
+    again = certify(problem, solution.alpha)
+    assert again.gap <= 1e-10 * problem.primal_at_zero

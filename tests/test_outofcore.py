@@ -119,7 +119,7 @@ def test_partial_fit_is_that_of_the_chunks(data):
     expected = clone(model)
     for begin in range(0, N, 200):
         expected.partial_fit(X[begin : begin + 200], y[begin : begin + 200], classes=np.unique(y))
-    assert_array_equal(found.coef_, expected.coef_)
+    assert_array_equal(found.mosaic_.coef, expected.mosaic_.coef)
     assert found.n_samples_seen_ == N
 
 

@@ -22,7 +22,7 @@ from svmosaic.learner.loop import CoreEngine, Plan
 from svmosaic.learner.stream import StreamEngine
 from svmosaic.partitions import fit
 from svmosaic.partitions.fit import Survey
-from svmosaic.partitions.learning import AveragingEngine
+from svmosaic.partitions.learning import AveragingEngine, draw_places
 from svmosaic.partitions.part import Part
 
 QUICK = {"n_tiles": 10, "n_neighbors": 3, "max_iter": 6, "random_state": 0}
@@ -155,7 +155,28 @@ def test_time_limits_and_what_cannot_be_done():
     with pytest.raises(ValueError, match="too large for float32"):
         outofcore.fit(LearnedGateSVC(**QUICK), X * 1e60, label, chunk_rows=100)
     with pytest.warns(UserWarning, match="far from the origin|Standardize|standardize"):
-        outofcore.fit(LearnedGateSVC(**QUICK | {"max_iter": 1}), X + 1000, label, chunk_rows=100)
+        outofcore.fit(LearnedGateSVC(**QUICK | {"max_iter": 1}), X + 1e7, label, chunk_rows=100)
+
+
+def test_rows_far_from_the_origin_are_centered():
+    X, y = waves()
+    label = (y > 0).astype(int)
+    near, far = (
+        outofcore.fit(LearnedGateSVC(**QUICK | {"max_iter": 20}), X + shift, label, chunk_rows=200).score(
+            X + shift, label
+        )
+        for shift in (0, 1000)
+    )
+    assert far > near - 0.03
+
+
+def test_places_are_drawn_without_a_number_for_each_row():
+    few = draw_places(1000, 100, np.random.RandomState(0))
+    assert_array_equal(few, np.sort(np.random.RandomState(0).choice(1000, 100, replace=False)))
+    many = draw_places(10**12, 1000, np.random.RandomState(0))  # a permutation would take terabytes
+    assert_array_equal(many, draw_places(10**12, 1000, np.random.RandomState(0)))
+    assert len(np.unique(many)) == 1000
+    assert 0 <= many.min() < 10**11 < 9 * 10**11 < many.max() < 10**12
 
 
 def test_over_dask(digits):

@@ -110,6 +110,61 @@ def test_encoded_rows_are_the_expanded_rows(storage, dtype):
     assert_allclose(hessian, (augmented.T * alpha) @ augmented, rtol=10 * tolerance, atol=100 * tolerance)
 
 
+def one_hot(seed, n=300, n_texts=3, n_values=9):
+    """Numbers between texts that are one-hot; zero and one of some are other numbers."""
+    rng = np.random.RandomState(seed)
+    texts = np.hstack([np.eye(n_values)[rng.randint(n_values, size=n)] for _ in range(n_texts)])
+    texts[:, :4] = 0.1 + 0.3 * texts[:, :4]
+    return np.column_stack([rng.lognormal(0, 1, n), texts[:, :12], rng.standard_normal(n), texts[:, 12:]])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("odd", [None, 5])
+def test_ones_are_listed(odd, dtype):
+    """Rows of many columns that are zero or one keep lists of the ones; what comes of them is the same."""
+    X = one_hot(0).astype(dtype)
+    fitted = Pieces.fit(X, 5)
+    if odd is not None:  # a value that no knots were found from
+        X[7, odd] = 0.5
+    rows = Rows(EncodedRows.of(fitted, X), 2.0)
+    Z = np.column_stack([fitted.expand(X).toarray(), np.full(len(X), 2.0)])
+    n_listed = 27 - (odd is not None)
+    n_ones = np.count_nonzero(np.delete(Z[:, :29], [0, 13, *([odd] if odd else [])], axis=1))
+    assert rows.n_stored == n_ones + len(X) * (29 - n_listed + 2 * 2)
+
+    tolerance = 1e-12 if dtype == np.float64 else 2e-5
+    rng = np.random.RandomState(1)
+    y, V, alpha = np.ones(len(X), dtype=np.int8), rng.standard_normal((1, Z.shape[1])), rng.uniform(size=len(X))
+    tile = np.zeros((len(X), 1), dtype=np.int32)
+    problem = Problem(rows, tile, None, coupling_of("linear", 1, None), y, np.ones(len(X)))
+    assert_allclose(margins(problem, V), Z @ V[0], atol=20 * tolerance)
+    assert_allclose(weights_of(problem, alpha)[0], Z.T @ alpha, rtol=10 * tolerance, atol=100 * tolerance)
+    assert_allclose(rows.squared_norms, (Z**2).sum(axis=1), rtol=10 * tolerance)
+    straight = (Z[:, :29] ** 2).sum(axis=1) + 4.0
+    assert_allclose(rows.squared_norms_of("straight"), straight, rtol=10 * tolerance)
+    hessian = tile_hessians(problem, alpha, 1)[0]
+    assert_allclose(hessian, (Z.T * alpha) @ Z, rtol=10 * tolerance, atol=100 * tolerance)
+
+
+def test_ones_are_not_listed_where_they_are_many():
+    X = 1.0 - one_hot(0)[:, 5:12]
+    X = np.hstack([X, X, X])  # zero is the value of the rare ones
+    fitted = Pieces.of_knots([np.zeros(0)] * 21, np.zeros(21), np.ones(21), np.full(21, np.inf))
+    assert Rows(EncodedRows.of(fitted, X)).n_stored == X.size
+
+
+def test_knots_of_listed_rows_are_those_of_the_rows():
+    X = columns(0)
+    X[X == 0] *= np.random.RandomState(0).choice([-1.0, 1.0], np.count_nonzero(X == 0))  # there is one zero
+    rows = np.arange(0, len(X), 3)
+    weight = np.random.RandomState(0).uniform(size=len(rows))
+    found = _core.find_knots(X, weight, 6, 1, rows)
+    for one, other in zip(found, _core.find_knots(X[rows], weight, 6), strict=True):
+        assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="a row index is out of range"):
+        _core.find_knots(X, weight, 6, 1, rows + 3)
+
+
 def test_values_at_and_beyond_knots():
     fitted = Pieces.fit(np.array([[0.0], [1.0], [2.0], [4.0]]), 4)
     Z = fitted.expand(np.array([[-100.0], [0.0], [1.0], [3.0], [4.0], [100.0]])).toarray()

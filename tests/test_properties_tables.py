@@ -10,6 +10,7 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import polars as pl
+import pytest
 import strategies as some
 from hypothesis import given
 from hypothesis import strategies as st
@@ -162,11 +163,12 @@ def test_one_preparation_everywhere(table, seed):
         assert_array_equal(svmosaic.load(Path(folder) / "m").decision_function(rows), expected)
 
 
+@pytest.mark.usefixtures("short_search")
 @some.tries(6)
 @given(tables(min_rows=30), st.integers(0, 99))
 def test_a_model_fitted_to_a_table(table, seed):
     frame, y = table
-    search = MosaicClassifier(2.0, families=("linear", "local"), max_tiles=8, random_state=0)
+    search = MosaicClassifier(None, families=("linear", "local"), max_tiles=8, random_state=0)
     model = quietly(search.fit, frame, y)
     if model is None or model.preparation_ is None:
         return

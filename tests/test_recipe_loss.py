@@ -3,13 +3,13 @@
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
+
+from recipes import blocks
 
 import svmosaic
 from svmosaic.losses import LOSSES
 
-RECIPES = Path(__file__).parent.parent / "CONTRIBUTING.md"
 SOURCE = Path(svmosaic.__file__).parent / "losses.py"
 
 # Run with the path of the new losses.py: it takes the place of ours, as if it had been edited.
@@ -50,14 +50,8 @@ next(test for name, test in namespace.items() if name.startswith("test_"))()
 """
 
 
-def blocks_of(section):
-    """The code of a section of CONTRIBUTING.md."""
-    text = RECIPES.read_text().split(f"## {section}\n")[1].split("\n## ")[0]
-    return [textwrap.dedent(code) for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
-
-
 def test_the_recipe_adds_a_loss(tmp_path):
-    function, entry, test = blocks_of("Add a loss")
+    function, entry, test = blocks("Add a loss")
     source = SOURCE.read_text()
     assert "careful_hinge" not in LOSSES
     changed = source.replace("HINGE = Loss(", f"{function}\n\nHINGE = Loss(", 1)

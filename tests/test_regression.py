@@ -240,7 +240,7 @@ def test_coefficients_are_in_units_of_y():
     assert_allclose(X @ both.coef_.T + both.intercept_, both.predict(X))
     cells = KMeansSVR(4, random_state=0).fit(X, y)
     home = cells.mosaic_.gate.code(X)[0][:, 0]
-    assert_allclose((X * cells.coef_[home, 0]).sum(axis=1) + cells.intercept_[home, 0], cells.predict(X))
+    assert_allclose((X * cells.tile_coef_[home, 0]).sum(axis=1) + cells.intercept_[home, 0], cells.predict(X))
 
 
 @each

@@ -156,7 +156,7 @@ def test_sparse_rows_and_one_feature():
 
 def test_a_hundred_tiles_of_784_features_stay_small():
     rng = np.random.RandomState(0)
-    X, y = rng.standard_normal((1500, 784)).astype(np.float32), rng.randint(10, size=1500)
+    X, y = rng.standard_normal((500, 784)).astype(np.float32), rng.randint(10, size=500)
     model = LocallyLinearSVC(n_anchors=100, anchors="random", random_state=0, tol=0.9).fit(X, y)
     page = region_report(model, X, y)
     assert len(page.encode()) < 5_000_000
@@ -519,6 +519,7 @@ def test_intervals_of_the_model_are_shown(opened):  # noqa: F811
     assert page.locator("#interval").count() == 0  # it is not computed in the page
 
 
+@pytest.mark.usefixtures("one_short_search")
 def test_dates_are_dates_and_rare_texts_are_there(opened):  # noqa: F811
     frame, _ = people()
     rng = np.random.default_rng(0)

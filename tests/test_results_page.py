@@ -1,8 +1,10 @@
 """docs/results.md is what the stored results say, and says where we fall short."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from svmosaic.experiments import EXPERIMENTS, Experiment, Method, Store, Task
@@ -91,3 +93,24 @@ def test_what_was_not_run_is_a_dash(tmp_path):
     text = page([TABLE], Store(tmp_path / "none.jsonl"))
     assert "– (90.00)" in text
     assert "holds 0 of 6 runs" in text
+
+
+def test_printed_points_stand_beside_a_curve(store):
+    """Stars and a dotted line in the figure, brackets in the table, and no sentences, which the tables have."""
+    pytest.importorskip("matplotlib")
+    from svmosaic.experiments.draw import draw
+
+    curve = replace(
+        TABLE, kind="curve", axis="clusters", lines={"ours": ("ours", 8.0), "Linear SVM": ("Linear SVM", 0.0)}
+    )
+    text = page([curve], store)
+    assert "| digits, ours | – | 88.50 (90.00) |" in text
+    assert "| digits, Linear SVM | 80.20 (80.10) | – |" in text
+    assert "within 0.3 points" not in text
+    figure = draw(curve, store)
+    (legend,) = figure.legends
+    assert {line.get_text() for line in legend.get_texts()} == {
+        "ours", "ours, published", "Linear SVM", "Linear SVM, published",
+    }  # fmt: skip
+    heights = {float(np.ravel(line.get_ydata())[0]) for line in figure.axes[0].get_lines()}
+    assert {88.5, 90.0, 80.2, 80.1} <= {round(height, 6) for height in heights}

@@ -170,12 +170,12 @@ def test_same_bits_whatever_the_number_of_threads():
         LocallyLinearSVC(10, solver="sgd", tol=1e-2, C=0.1, random_state=0, n_jobs=n_jobs).fit(X, y)
         for n_jobs in (1, 3)
     ]
-    assert_array_equal(models[0].coef_, models[1].coef_)
+    assert_array_equal(models[0].mosaic_.coef, models[1].mosaic_.coef)
     streams = [
         LocallyLinearSVC(10, random_state=0, n_jobs=n_jobs).partial_fit(X, y, range(4)).partial_fit(X, y)
         for n_jobs in (1, 3)
     ]
-    assert_array_equal(streams[0].coef_, streams[1].coef_)
+    assert_array_equal(streams[0].mosaic_.coef, streams[1].mosaic_.coef)
 
 
 def test_warns_when_the_objective_still_falls():
@@ -200,7 +200,7 @@ def test_batches_do_what_fit_does_in_the_same_order(options, storage):
     stream = LocallyLinearSVC(stream_length=2500, **settings)
     for rows in np.split(np.arange(2500), [1000, 1001, 1777]):
         stream.partial_fit(X[rows], y[rows], classes=["c", "a", "b"], sample_weight=weight[rows])
-    assert_array_equal(stream.coef_, whole.coef_)
+    assert_array_equal(stream.mosaic_.coef, whole.mosaic_.coef)
     assert_array_equal(stream.intercept_, whole.intercept_)
     assert_array_equal(stream.classes_, ["a", "b", "c"])
     assert stream.n_samples_seen_ == whole.n_samples_seen_ == 2500
@@ -212,7 +212,7 @@ def test_stream_takes_t0_as_given():
     X, y = make_data()
     settings = dict(anchors=X[:6], code_scale=0.5, stream_length=400)
     tiny, large = (LocallyLinearSVC(t0=t0, **settings).partial_fit(X, y, [-1, 1]) for t0 in (1e3, 1e9))
-    assert np.abs(large.coef_).max() < 1e-3 * np.abs(tiny.coef_).max()
+    assert np.abs(large.mosaic_.coef).max() < 1e-3 * np.abs(tiny.mosaic_.coef).max()
 
 
 def test_stream_goes_on_from_fit():
@@ -228,7 +228,7 @@ def test_stream_goes_on_from_fit():
     assert hinge[1] < hinge[0]
     # a new fit forgets the stream
     again = LocallyLinearSVC(20, C=0.1, loss="hinge", random_state=0).fit(X[:1000], y[:1000])
-    assert_array_equal(model.fit(X[:1000], y[:1000]).coef_, again.coef_)
+    assert_array_equal(model.fit(X[:1000], y[:1000]).mosaic_.coef, again.mosaic_.coef)
 
 
 def test_stream_state_survives_pickling_and_a_change_of_precision():
@@ -238,8 +238,8 @@ def test_stream_state_survives_pickling_and_a_change_of_precision():
     copy = pickle.loads(pickle.dumps(model))
     again = pickle.loads(pickle.dumps(model))
     model.partial_fit(X[300:].astype(np.float32), y[300:])
-    assert_array_equal(copy.partial_fit(X[300:].astype(np.float32), y[300:]).coef_, model.coef_)
-    assert_allclose(again.partial_fit(X[300:], y[300:]).coef_, model.coef_, rtol=1e-4, atol=1e-5)
+    assert_array_equal(copy.partial_fit(X[300:].astype(np.float32), y[300:]).mosaic_.coef, model.mosaic_.coef)
+    assert_allclose(again.partial_fit(X[300:], y[300:]).mosaic_.coef, model.mosaic_.coef, rtol=1e-4, atol=1e-5)
 
 
 def test_stream_with_a_feature_map():
@@ -247,7 +247,7 @@ def test_stream_with_a_feature_map():
     model = LocallyLinearSVC(8, feature_map=Nystroem(n_components=30, random_state=0), random_state=0)
     for rows in np.split(np.arange(1500), 3):
         model.partial_fit(X[rows], y[rows], classes=[-1, 1])
-    assert model.coef_.shape == (8, 1, 30)
+    assert model.tile_coef_.shape == (8, 1, 30)
     assert model.score(X, y) > LinearSVC().fit(X, y).score(X, y) + 0.1
 
 
@@ -279,7 +279,7 @@ def test_class_weight_multiplies_the_cost_in_a_stream():
     settings = dict(anchors=X[:6], code_scale=0.5, t0=100.0)
     by_class = LocallyLinearSVC(class_weight={1: 3.0}, **settings).partial_fit(X, y, [-1, 1])
     by_row = LocallyLinearSVC(**settings).partial_fit(X, y, [-1, 1], sample_weight=np.where(y > 0, 3.0, 1.0))
-    assert_array_equal(by_class.coef_, by_row.coef_)
+    assert_array_equal(by_class.mosaic_.coef, by_row.mosaic_.coef)
 
 
 def test_problem_rows_may_name_any_data_row():

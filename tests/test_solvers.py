@@ -16,6 +16,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from svmosaic import LocallyLinearSVC
 from svmosaic.couplings import Coupling
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem, newton, solve, warn_if_unconverged
@@ -500,3 +501,30 @@ def test_sparse_entries_stored_twice_add_up(solver):
     assert_allclose(one.weights, two.weights, atol=1e-4)
     assert_allclose(Rows(twice).squared_norms, Rows(X).squared_norms)
     assert twice.nnz == stored, "the user's matrix is left alone"
+
+
+def test_rows_with_a_period_are_solved_as_fast_as_shuffled_ones(monkeypatch):
+    """Every sixteenth row would be of one phase only, and their Hessian no good to precondition with."""
+    monkeypatch.setattr(newton, "LARGEST_DENSE", 0)
+    n_products = 0
+
+    class CountedProduct(newton.Product):
+        def __init__(self, *parts):
+            nonlocal n_products
+            n_products += 1
+            super().__init__(*parts)
+
+    monkeypatch.setattr(newton, "Product", CountedProduct)
+
+    def products(order):
+        nonlocal n_products
+        n_products = 0
+        LocallyLinearSVC(8, n_neighbors=4, solver="newton", random_state=0).fit(X[order], y[order])
+        return n_products
+
+    rng = np.random.default_rng(0)
+    phase = np.arange(16 * 680) % 16  # the typical Hessian is made of a sixteenth of the rows
+    X = np.hstack([np.eye(16)[phase], rng.standard_normal((len(phase), 4))])
+    y = np.sin(2 * X[:, 16]) * (phase - 7.5) + X[:, 17] * X[:, 18] > 0
+    as_it_came, shuffled = products(np.arange(len(y))), products(rng.permutation(len(y)))
+    assert 0 < as_it_came <= 3 * shuffled

@@ -228,6 +228,17 @@ def test_zip_archives_of_other_things(tmp_path):
         read_table(path)
 
 
+def test_a_zip_archive_by_an_unknown_method_is_not_called_damaged(tmp_path):
+    path = tmp_path / "d.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("d.csv", "a,b\n1,2\n")
+    content, deflate64 = bytearray(path.read_bytes()), 9
+    content[8] = content[content.index(b"PK\x01\x02") + 10] = deflate64  # in front of the file, and in the directory
+    path.write_bytes(content)
+    with pytest.raises(TableError, match="unzip it by another program first"):
+        read_table(path)
+
+
 @pytest.mark.parametrize("memory", [[], TINY])
 def test_a_column_of_huge_numbers_is_named(tmp_path, capsys, memory):
     facts, error = train(capsys, frame().assign(b=frame()["b"] * 1e300), tmp_path, *memory)

@@ -2,7 +2,9 @@
 
 import gzip
 import io
+import os
 import sys
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -263,7 +265,7 @@ def test_garbage_in_binary_formats(tmp_path, name, content):
         ({"Z": np.ones(3)}, "has no array X; it has 'Z'"),
         ({"X": np.ones(3)}, "X must be numbers in two dimensions"),
         ({"X": np.array([["a"]])}, "X must be numbers"),
-        ({"X": np.array([[None]])}, "could not be read as NPZ"),
+        ({"X": np.array([[None]])}, "could not be read as NPZ: it holds no arrays of numbers or text"),
         ({"X": np.ones((3, 2)), "y": np.ones(2)}, "there are 3 rows, but labels of shape"),
     ],
 )
@@ -288,6 +290,10 @@ def test_names_that_are_not_there(tmp_path):
         find_column(["age", "town"], "qqqq", "t.csv")
     with pytest.raises(TableError, match="has 2 columns, so none at place 2"):
         find_column(["age", "town"], 2, "t.csv")
+    with pytest.raises(
+        TableError, match="has one column, '4 2 1': columns are separated by commas, semicolons or tabs"
+    ):
+        find_column(["4 2 1"], 2, "t.csv")
     assert find_column(["5", "town"], "5") == "5"
     (tmp_path / "one.csv").write_text("a\n1\n")
     with pytest.raises(TableError, match="no column besides the label"):
@@ -299,3 +305,33 @@ def test_arrow_without_pyarrow_is_told(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(TableError, match=r"pip install svmosaic\[arrow\]"):
         read_table(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".libsvm"])
+def test_what_is_no_text_is_refused_before_it_is_read(tmp_path, suffix, monkeypatch):
+    """A file of zeros is one line; so is a file that has no line ends."""
+    path = tmp_path / f"zeros{suffix}"
+    path.touch()
+    os.truncate(path, 3 << 30)
+    tracemalloc.start()
+    with pytest.raises(TableError, match="is not text: line 1 holds a zero byte"):
+        next(read_chunks(path, 100))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 << 20
+    monkeypatch.setattr("svmosaic.tabular.formats._table.PIECE", 10)
+    monkeypatch.setattr("svmosaic.tabular.formats._table.LONGEST_LINE", 100)
+    path.write_text("a" * 1000)
+    with pytest.raises(TableError, match="line 1 is longer than 100 characters"):
+        next(read_chunks(path, 100))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_longer_than_what_is_read_at_once(tmp_path, monkeypatch, end):
+    monkeypatch.setattr("svmosaic.tabular.formats._table.PIECE", 7)
+    path = tmp_path / "table.csv"
+    for extra in range(8):  # so that pieces end before, in and after the ends of lines
+        path.write_bytes(f"a,{'b' * extra}b{end}1.5,22222222{end}2.5,33333333".encode())
+        assert read_table(path).X.to_numpy().tolist() == [[1.5, 22222222], [2.5, 33333333]]
+    path.write_text("1 1:2.5 2:33333\n-1 2:12345678\n")
+    assert read_table(path, format="libsvm").X.toarray().tolist() == [[2.5, 33333], [0, 12345678]]

@@ -1,13 +1,18 @@
 """The tutorial's commands and programs, run as they stand."""
 
+import contextlib
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from svmosaic.cli import main
 
 PAGE = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
@@ -19,6 +24,22 @@ def blocks():
         before = PAGE[: match.start()].rstrip().rsplit("\n\n", 1)[-1]
         name = re.search(r"Save (?:it|this) as `([\w.]+)`:$", before)
         yield match[1], match[2], name and name[1]
+
+
+def done(command, folder, environment):
+    """The exit code of a command and what it printed.
+
+    A command that is our program and nothing else is run in this process, which has imported everything; with pipes and
+    redirections it is a program of its own.
+    """
+    if command.startswith("svmosaic ") and not re.search("[|<>]", command):
+        out = io.StringIO()
+        with contextlib.chdir(folder), contextlib.redirect_stdout(out):
+            return main(shlex.split(command)[1:]), out.getvalue()
+    run = subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )  # fmt: skip
+    return run.returncode, run.stdout + (run.stderr if run.returncode else "")
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +60,8 @@ def folder(tmp_path_factory):
             (folder / name).write_text(text)
         elif kind == "sh":
             for command in text.splitlines():
-                run = subprocess.run(
-                    ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-                )
-                assert run.returncode == 0, f"{command}\n{run.stdout}{run.stderr}"
-                printed[command] = run.stdout
+                code, printed[command] = done(command, folder, environment)
+                assert code == 0, f"{command}\n{printed[command]}"
     return folder, printed
 
 

@@ -2,67 +2,21 @@
 
 from typing import TYPE_CHECKING
 
+from svmosaic import models
 from svmosaic._lazy import lazy
 from svmosaic._version import __version__ as __version__
 
+# ruff: noqa: F401, F403
 if TYPE_CHECKING:
     from svmosaic.densities import FusedSVC, GaussianMixtureClassifier, mixture_to_svm, svm_to_mixture
-    from svmosaic.models import (
-        BoostedLinearSVC,
-        ClusteredSVC,
-        ClusteredSVR,
-        HierarchicalMixtureSVC,
-        KMeansSVC,
-        KMeansSVR,
-        LearnedGateSVC,
-        LearnedGateSVR,
-        LinearSVC,
-        LinearSVR,
-        LocalCodingSVC,
-        LocallyLinearSVC,
-        LocallyLinearSVR,
-        MixtureSVC,
-        MosaicClassifier,
-        MosaicRegressor,
-        MultiTaskMixtureSVC,
-        NeighborsSVC,
-        TreeSVC,
-        TreeSVR,
-    )
+    from svmosaic.models import *
 
-__all__ = [
-    "BoostedLinearSVC",
-    "ClusteredSVC",
-    "ClusteredSVR",
-    "FusedSVC",
-    "GaussianMixtureClassifier",
-    "HierarchicalMixtureSVC",
-    "KMeansSVC",
-    "KMeansSVR",
-    "LearnedGateSVC",
-    "LearnedGateSVR",
-    "LinearSVC",
-    "LinearSVR",
-    "LocalCodingSVC",
-    "LocallyLinearSVC",
-    "LocallyLinearSVR",
-    "MixtureSVC",
-    "MosaicClassifier",
-    "MosaicRegressor",
-    "MultiTaskMixtureSVC",
-    "NeighborsSVC",
-    "TreeSVC",
-    "TreeSVR",
-    "load",
-    "mixture_to_svm",
-    "svm_to_mixture",
-]
-
-_DENSITIES = ("FusedSVC", "GaussianMixtureClassifier", "mixture_to_svm", "svm_to_mixture")
 # A pickled predictor needs numpy and the core, not scikit-learn.
-__getattr__, __dir__ = lazy(
+__all__, __getattr__, __dir__ = lazy(
     globals(),
-    dict.fromkeys(__all__, "svmosaic.models")
-    | dict.fromkeys(_DENSITIES, "svmosaic.densities")
-    | {"load": "svmosaic.export.files"},
+    {
+        "models": models.__all__,
+        "densities": ["FusedSVC", "GaussianMixtureClassifier", "mixture_to_svm", "svm_to_mixture"],
+        "export.files": ["load"],
+    },
 )

@@ -3,24 +3,26 @@
 from importlib import import_module
 
 
-def lazy(namespace, places):
-    """`__getattr__` and `__dir__` of a package.
+def lazy(namespace, modules):
+    """`__all__`, `__getattr__` and `__dir__` of a package.
 
     Parameters
     ----------
     namespace : dict
         `globals()` of the package.
-    places : dict
-        The module of each name.
+    modules : dict
+        The names of each module of it.
     """
+    places = {name: module for module, names in modules.items() for name in names}
 
     def find(name):
         if name not in places:
             raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
-        namespace[name] = value = getattr(import_module(places[name]), name)
+        module = import_module(f"{namespace['__name__']}.{places[name]}")
+        namespace[name] = value = getattr(module, name)
         return value
 
-    return find, lambda: sorted({*namespace, *places})
+    return sorted(places), find, lambda: sorted({*namespace, *places})
 
 
 def find_type(path):

@@ -16,7 +16,7 @@ from svmosaic.heads import Classify, Regress
 from svmosaic.packing import without_duplicates
 
 DTYPES = [np.float64, np.float32]
-LARGEST = 1e150  # squares of smaller numbers can be summed
+FAR_SAMPLE = 10_000  # rows whose distance from the origin stands for that of all
 NO_WEIGHT = "sample_weight (times class_weight) is zero for every row: there is nothing to fit"
 
 
@@ -325,6 +325,7 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     if getattr(estimator, "n_jobs", None) == 0:
         raise ValueError("n_jobs must be a number of threads, or negative to leave some idle, or None, got 0")
     try:
+        X = _with_short_indices(X)
         found = validate_data(
             estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False, **check
         )
@@ -341,12 +342,22 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     return rows, *found[1:]
 
 
+def _with_short_indices(X):
+    """Sparse rows with indices of 32 bits, where these are enough: SciPy keeps longer ones that it was given."""
+    if not sparse.issparse(X) or max(X.nnz, *X.shape) >= 2**31:
+        return X
+    X = X.tocsr()
+    if X.indices.dtype == X.indptr.dtype == np.int32:
+        return X
+    return type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+
+
 def check_norms(X, names=None):
     """Raise ValueError if the squared norm of a row overflows, with the column of the largest value."""
-    values = X.data if sparse.issparse(X) else X
-    if X.dtype != np.float64 or values.size == 0 or max(values.max(), -values.min()) < LARGEST:
-        return
+    values = np.ravel(X.data if sparse.issparse(X) else X)
     with np.errstate(over="ignore"):
+        if X.dtype != np.float64 or np.isfinite(np.dot(values, values)):
+            return
         squares = np.asarray(abs(X).power(2) if sparse.issparse(X) else np.square(X)).sum(axis=1)
     if np.isfinite(squares).all():
         return
@@ -360,19 +371,28 @@ def check_norms(X, names=None):
     )
 
 
-def warn_if_far(estimator, X, limit):
-    """Warn if the rows lie more than `limit` times their spread away from the origin."""
+def distance_from_origin(X):
+    """The mean of the rows, at most some thousands of them, and how many times their spread it is from the origin.
+
+    Zero times if the rows have no spread.
+    """
+    X = X[:: max(1, X.shape[0] // FAR_SAMPLE)]
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     if sparse.issparse(X):
         squares = float(np.square(X.data, dtype=np.float64).sum()) / X.shape[0]
         spread = np.sqrt(max(squares - float(mean @ mean), 0.0))
     else:
         spread = np.sqrt(float(np.var(X, axis=0, dtype=np.float64).sum()))
-    distance = float(np.linalg.norm(mean))
-    if distance > limit * spread > 0:
+    return mean, float(np.linalg.norm(mean) / spread) if spread > 0 else 0.0
+
+
+def warn_if_far(estimator, X, limit):
+    """Warn if the rows lie more than `limit` times their spread from the origin."""
+    distance = distance_from_origin(X)[1]
+    if distance > limit:
         name = type(estimator).__name__
         warnings.warn(
-            f"{name}: the rows lie {distance / spread:.3g} times their spread away from the origin. "
+            f"{name}: the rows lie {distance:.3g} times their spread away from the origin. "
             "That is too far to learn from them reliably: center or standardize the features.",
             ConvergenceWarning,
             stacklevel=5,

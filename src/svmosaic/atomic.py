@@ -1,5 +1,6 @@
 """Writing files so that a reader sees the old content or the new one, never a part of it."""
 
+import errno
 import hashlib
 import os
 import re
@@ -17,6 +18,8 @@ except ImportError:  # Windows: temporaries of a killed process stay until someb
     fcntl = None  # type: ignore[assignment]
 
 _PREFIX = ".svmosaic-"
+# Errors that name no file: a full disk, a quota, a limit on the size of files.
+_NO_ROOM = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
 # Where Linux and macOS list the open files of a process; a path there names a descriptor, not a file.
 _DESCRIPTOR = re.compile(r"(?:/proc/self/fd|/dev/fd)/(\d+)")
 
@@ -94,6 +97,17 @@ def written(path):
     """
     path = Path(path)
     check_output(path)
+    try:
+        with _replaced(path) as temporary:
+            yield temporary
+    except OSError as error:
+        if error.errno not in _NO_ROOM or error.filename is not None:
+            raise
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+
+
+@contextmanager
+def _replaced(path):
     kind = _kind(path)
     descriptor = _descriptor(path)
     if descriptor is not None or (kind is not None and _is_stream(kind)):

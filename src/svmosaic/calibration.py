@@ -11,8 +11,14 @@ import numpy as np
 
 from svmosaic.heads import positive_class
 
-METHODS = ("temperature", "sigmoid", "isotonic")
+METHODS = ("temperature", "odds", "sigmoid", "isotonic")
+# These keep the order of the scores, so `predict` stays as it is; they need no row of each class.
+KEEP_ORDER = ("temperature", "odds")
 N_FOLDS = 5
+# Bounds of the logarithm of the slope and of the offset of "odds"; below the lower offset it is a softmax.
+ODDS_BOUNDS = ((-12.0, 12.0), (-8.0, 20.0))
+# The largest log-odds of a row are kept within these.
+TOP_ODDS = (-30.0, 12.0)
 # On the steps of isotonic regression scores tie; this share of a sigmoid of the score keeps their order.
 TIE_BREAK = 1e-6
 
@@ -51,6 +57,24 @@ class Temperature:
             return _per_class(sigmoid(2.0 * self.beta * scores))
         logits = self.beta * scores
         return _shares(np.exp(logits - logits.max(axis=1, keepdims=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Odds:
+    r"""For more than two classes: :math:`1 / (1 + \exp(-(a s_c + b)))`, with one a and b for all, then normalized.
+
+    The largest score stays the most probable: log-odds so large or small that sigmoids tie are moved together.
+    """
+
+    method: ClassVar[str] = "odds"
+    slope: float
+    offset: float
+
+    def probabilities(self, scores):
+        """(n_samples, n_classes) from scores of shape (n_samples, n_outputs)."""
+        odds = self.slope * scores + self.offset
+        top = odds.max(axis=1, keepdims=True)
+        return _shares(sigmoid(odds - top + np.clip(top, *TOP_ODDS)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +123,7 @@ def fit_calibration(method, scores, label, sample_weight=None) -> Any:
 
     Parameters
     ----------
-    method : {"temperature", "sigmoid", "isotonic"}
+    method : {"odds", "temperature", "sigmoid", "isotonic"}
     scores : ndarray of shape (n_samples, n_outputs), one output for two classes
     label : ndarray of int, places of the classes
     sample_weight : ndarray, optional
@@ -109,7 +133,9 @@ def fit_calibration(method, scores, label, sample_weight=None) -> Any:
 
     if sample_weight is not None:
         sample_weight = np.ascontiguousarray(sample_weight)  # scikit-learn's loops want it so
-    if method == "temperature":
+    if method == "odds" and scores.shape[1] > 1:
+        return Odds(*fit_odds(scores, label, sample_weight))
+    if method in KEEP_ORDER:
         return Temperature(float(_TemperatureScaling().fit(scores, label, sample_weight).beta_))
     n_outputs = scores.shape[1]
     positive = [label == positive_class(c, n_outputs) for c in range(n_outputs)]
@@ -121,6 +147,43 @@ def fit_calibration(method, scores, label, sample_weight=None) -> Any:
         for s, p in zip(scores.T, positive, strict=True)
     ]
     return Isotonic([f.X_thresholds_ for f in fits], [f.y_thresholds_ for f in fits])
+
+
+def odds_losses(odds, label):
+    """-log p of the labels, by log-odds of each class against the rest, and the sigmoids and their sums."""
+    from scipy.special import expit, log_expit
+
+    each = expit(odds)
+    total = np.maximum(each.sum(axis=1), np.finfo(float).tiny)
+    return np.log(total) - log_expit(odds[np.arange(len(label)), label]), each, total
+
+
+def fit_odds(scores, label, sample_weight=None) -> tuple[float, float]:
+    """Slope and offset, for all classes the same, that make scores of several classes log-odds against the rest.
+
+    Probabilities are the sigmoids of these, normalized over the classes. Scores of the squared hinge are about
+    2 p - 1, so those of classes that are out of the question are all near -1; a softmax, the limit of a low offset,
+    cannot give them next to nothing without exaggerating the first.
+    """
+    from scipy.optimize import minimize
+
+    rows = np.arange(len(label))
+    weight = np.ones(len(label)) if sample_weight is None else np.asarray(sample_weight)
+    weight = weight / weight.sum()
+
+    def loss_and_gradient(point):
+        slope = np.exp(point[0])
+        losses, each, total = odds_losses(slope * scores + point[1], label)
+        pull = (1.0 - each) * each / total[:, None]
+        pull[rows, label] -= 1.0 - each[rows, label]
+        pull *= weight[:, None]
+        return weight @ losses, np.array([slope * np.vdot(pull, scores), pull.sum()])
+
+    spread = max(float(np.std(scores)), 1e-300)
+    starts = [(np.clip(-np.log(spread), *ODDS_BOUNDS[0]), offset) for offset in (-1.0, ODDS_BOUNDS[1][0])]
+    found = [minimize(loss_and_gradient, s, jac=True, method="L-BFGS-B", bounds=ODDS_BOUNDS) for s in starts]
+    best = min(found, key=lambda result: result.fun).x
+    return float(np.exp(best[0])), float(best[1])
 
 
 def require_rows(method, classes, counts, at_least=2):

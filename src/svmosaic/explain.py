@@ -10,6 +10,7 @@ from svmosaic.gates import SeveralGates
 from svmosaic.heads import Head, home_tiles
 from svmosaic.maps.protocol import dense
 from svmosaic.mosaic import linked
+from svmosaic.rows import evenly
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,11 +260,8 @@ def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
         The rows as the tiles see them, for "spread": the sum over the rows of each tile with weights of the absolute
         deviations of the features' contributions from their means, of shape (n_sloped, n_columns).
     """
-    tile, weight = codes
-    gate, weight = mosaic.gate, np.ones(tile.shape) if weight is None else weight
-    parts = gate.split((tile, weight)) if isinstance(gate, SeveralGates) else [(tile, weight)]
     sums: dict = {}
-    for part in parts:
+    for part in codes_by_gate(mosaic.gate, codes):
         counts = head.region_counts(part, mosaic.n_tiles, target, found)
         if rows is not None:
             counts["spread"] = _spread(mosaic, home_tiles(part), rows)
@@ -271,25 +269,34 @@ def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
     return sums
 
 
+def codes_by_gate(gate, codes) -> list:
+    """The codes that each of several gates gives, or those of the only gate."""
+    if not isinstance(gate, SeveralGates):
+        return [codes]
+    tile, weight = codes
+    return gate.split((tile, np.ones(tile.shape) if weight is None else weight))
+
+
 def _spread(mosaic, home, rows):
     """Sums of absolute deviations of contributions in tiles with weights; of many rows, from an even sample of them."""
     n_sloped, n_outputs, n_features = mosaic.coef.shape
     here = mosaic.place_of_tile[home]
-    here, seen = here[here >= 0], np.flatnonzero(here >= 0)
-    n_rows = len(here)
-    if not mosaic.coef[np.unique(here)].any():  # tiles that are only a number
+    seen = np.flatnonzero(here >= 0) if mosaic.place_of_tile.min() < 0 else None
+    here = here if seen is None else here[seen]
+    n_rows, counts = len(here), np.bincount(here, minlength=n_sloped)
+    if not mosaic.coef[counts > 0].any():  # tiles that are only a number
         return np.zeros((n_sloped, len(names_of(mosaic, None))), dtype=np.float32)
     n_sample = min(n_rows, MOST_ROWS, max(50, MOST_NUMBERS // (n_outputs * n_features)))
-    sample = np.linspace(0, n_rows - 1, n_sample).astype(np.intp) if n_rows else np.zeros(0, dtype=np.intp)
-    rows, at = rows[seen[sample]], here[sample]
+    sample = evenly(n_rows, n_sample)
+    rows, at = rows[sample if seen is None else seen[sample]], here[sample]
     inputs = getattr(rows, "inputs", rows)
     pieces = mosaic.features.pieces
     total = 0.0
     for c in range(n_outputs):
-        coef = mosaic.coef[at, c]
+        coef = mosaic.coef[:, c] if n_sloped == 1 and pieces is None else mosaic.coef[at, c]
         parts = coef * dense(inputs) if pieces is None else pieces.contributions(coef, inputs)
         total = total + deviations(parts, at, n_sloped)
-    share = np.bincount(here, minlength=n_sloped) / np.maximum(np.bincount(at, minlength=n_sloped), 1)
+    share = counts / np.maximum(np.bincount(at, minlength=n_sloped), 1)
     return (total * share[:, None] / n_outputs).astype(np.float32)
 
 
@@ -307,6 +314,9 @@ def deviations(parts, group, n_groups):
     ndarray of shape (n_groups, n_columns)
     """
     n_rows = len(group)
+    if n_groups == 1:
+        away = parts - parts.sum(axis=0) / max(n_rows, 1)
+        return np.abs(away, out=away).sum(axis=0, keepdims=True)
     member = sparse.csr_array((np.ones(n_rows), (group, np.arange(n_rows))), shape=(n_groups, n_rows))
     mean = (member @ parts) / np.maximum(member.sum(axis=1), 1.0)[:, None]
     return member @ np.abs(parts - mean[group])

@@ -70,6 +70,11 @@ def count_outputs(n_classes: int) -> int:
     return 1 if n_classes == 2 else n_classes
 
 
+def count_classes(n_outputs: int) -> int:
+    """The inverse of `count_outputs`."""
+    return 2 if n_outputs == 1 else n_outputs
+
+
 def positive_class(output: int, n_outputs: int) -> int:
     """The index of the class that a positive score of an output is for."""
     return 1 if n_outputs == 1 else output
@@ -83,6 +88,13 @@ def signs_of(label, output, n_outputs):
 def winners(scores):
     """Indices of the classes that win, from scores of shape (..., n_outputs) or (..., n_classes)."""
     return (scores[..., 0] > 0).astype(np.intp) if scores.shape[-1] == 1 else scores.argmax(axis=-1)
+
+
+def in_favor(parts, k: int):
+    """What parts of the scores, of shape (n_outputs, ...), add in favor of class k."""
+    if len(parts) > 1:
+        return parts[k]
+    return parts[0] if k == positive_class(0, 1) else -parts[0]
 
 
 def contrast(values, axis=-1):
@@ -106,7 +118,9 @@ def in_columns(scores):
 def home_tiles(codes):
     """The tile that the gate gives most weight to, for each row."""
     tile, weight = codes
-    return tile[:, 0] if weight is None else tile[np.arange(len(tile)), weight.argmax(axis=1)]
+    if weight is None or tile.shape[1] == 1:
+        return tile[:, 0]
+    return tile[np.arange(len(tile)), weight.argmax(axis=1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,6 +342,8 @@ class Regress:
         error = np.abs(z - self.targets(found))
 
         def sums(values):
+            if n_tiles == 1:
+                return values.sum(axis=0, keepdims=True)
             return np.stack([np.bincount(home, column, n_tiles) for column in values.T], axis=1)
 
         return {
@@ -356,6 +372,13 @@ def head_of(estimator) -> Any:
     if hasattr(estimator, "head_"):
         return estimator.head_
     return Classify(estimator.classes_, getattr(estimator, "calibration_", None))
+
+
+def widened(ends, margin):
+    """Ends of intervals, of shape (n_rows, 2), moved apart by a margin; those that would cross meet in the middle."""
+    low, high = ends[:, 0] - margin, ends[:, 1] + margin
+    middle = 0.5 * (low + high)
+    return np.stack([np.minimum(low, middle), np.maximum(high, middle)], axis=1)
 
 
 def _mean(total, n_rows):

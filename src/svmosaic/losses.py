@@ -82,7 +82,8 @@ class Loss:
         shape = len(y), len(sides)
         signs, thresholds, costs = np.empty(shape, np.int8), np.empty(shape), np.empty(shape)
         for k, (sign, threshold, share) in enumerate(sides):
-            signs[:, k], thresholds[:, k], costs[:, k] = sign, 1.0 if threshold is None else threshold, share * cost
+            signs[:, k], thresholds[:, k] = sign, 1.0 if threshold is None else threshold
+            np.multiply(share, cost, out=costs[:, k])
         index = np.repeat(np.arange(len(y), dtype=np.int32), len(sides))
         return Targets(signs.ravel(), costs.ravel(), thresholds.ravel(), index)
 
@@ -90,6 +91,12 @@ class Loss:
         """max(0, t - m)^p; a threshold of None stands for one."""
         slack = slack_of(margin, threshold)
         return np.square(slack, out=slack) if self.power == 2 else slack
+
+    def paid(self, y, scores, **parameters):
+        """What each sample of cost one pays for its score; see `rows` for y and the parameters."""
+        rows = self.rows(y, np.ones(len(y)), **parameters)
+        scores = scores if rows.index is None else scores[rows.index]
+        return (rows.cost * self.value(rows.sign * scores, rows.threshold)).reshape(len(y), -1).sum(axis=1)
 
     def pull(self, margin, threshold=None):
         """Minus the slope in the margin: [m < t], or 2 max(0, t - m)."""
@@ -135,6 +142,11 @@ def slack_of(margin, threshold=None):
     """max(0, t - m), a new array."""
     slack = (1.0 if threshold is None else threshold) - margin
     return np.maximum(slack, 0.0, out=slack)
+
+
+def log_loss(margin):
+    """log(1 + exp(-m)), which is no member of the family: the search judges two classes by it."""
+    return np.logaddexp(0.0, -margin)
 
 
 def _full(values, n):

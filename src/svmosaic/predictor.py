@@ -3,10 +3,13 @@
 This module needs numpy and the core only; so does unpickling a `Predictor` whose gate the core knows.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.heads import Classify, flattened
+from svmosaic.heads import Classify, count_classes, flattened, widened
 from svmosaic.maps.scaling import Scaling
 from svmosaic.packing import pack_gate, pack_scorer, without_duplicates
 
@@ -35,6 +38,7 @@ class BasePredictor:
         center = getattr(self._head, "center", None)
         # Of a head with one value per row: what makes it of a score.
         self._units = None if center is None or np.ndim(center) else (float(center), float(self._head.scale))
+        self._interval = state.get("interval")
 
     def __call__(self, X):
         """The same as `predict`."""
@@ -85,6 +89,50 @@ class BasePredictor:
             )
         return self._head.probabilities(self._scores(X, n_threads))
 
+    def with_interval(self, interval):
+        """This predictor, with `predict_interval`.
+
+        Parameters
+        ----------
+        interval : IntervalPredictor
+        """
+        self._state = {**self._state, "interval": interval}
+        self._interval = interval
+        return self
+
+    def predict_interval(self, X, n_threads=1):
+        """Lower and upper ends in units of y: (2,) of a row, (n_samples, 2) of a batch.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        if self._interval is None:
+            raise AttributeError(
+                "this predictor has no intervals: fit MosaicRegressor with quantiles=(0.05, 0.95), say"
+            )
+        return self._interval.predict(X, n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalPredictor:
+    """Intervals from packed arrays: the compiled predictor of two quantiles, and the margin.
+
+    Attributes
+    ----------
+    quantiles : predictor of a regressor with two quantiles
+    margin : float
+    """
+
+    quantiles: Any
+    margin: float
+
+    def predict(self, X, n_threads=1):
+        """Lower and upper ends, of shape (2,) for one row and (n_samples, 2) for several."""
+        found = np.asarray(self.quantiles.predict(X, n_threads))
+        return widened(np.sort(found.reshape(-1, 2), axis=1), self.margin).reshape(found.shape)
+
 
 class Predictor(BasePredictor):
     """A compiled mosaic: packed parameters, one row or a batch, no checks beyond shape and dtype.
@@ -123,7 +171,7 @@ class Predictor(BasePredictor):
     def __init__(self, mosaic, classes=None, calibration=None, *, head=None):
         n_outputs = mosaic.coef.shape[1]
         if head is None:
-            n_classes = 2 if n_outputs == 1 else n_outputs
+            n_classes = count_classes(n_outputs)
             classes = np.arange(n_classes) if classes is None else np.asarray(classes)
             if classes.shape != (n_classes,):
                 raise ValueError(

@@ -52,11 +52,13 @@ _TYPES = {
     "map": (
         "svmosaic.maps.composed.Composed",
         "svmosaic.maps.pieces.Pieces",
+        "svmosaic.maps.ranks.Ranks",
         "svmosaic.maps.scaling.Scaling",
         "svmosaic.maps.transformer.TransformerMap",
     ),
     "calibration": (
         "svmosaic.calibration.Isotonic",
+        "svmosaic.calibration.Odds",
         "svmosaic.calibration.Posterior",
         "svmosaic.calibration.Sigmoid",
         "svmosaic.calibration.Temperature",

@@ -55,9 +55,10 @@ class Rows:
     def __init__(self, X, bias: float = 1.0):
         if X.dtype not in (np.float32, np.float64):
             raise ValueError(f"rows must be float32 or float64, got {X.dtype}")
-        if hasattr(X, "in_core"):
+        self.is_encoded = hasattr(X, "in_core")
+        if self.is_encoded:
             self.core = X.in_core(bias)
-            self.n_stored = X.n_stored
+            self.n_stored = self.core.n_stored
         elif sparse.issparse(X):
             X = without_duplicates(X.tocsr())
             indices = X.indices.astype(np.int32, copy=False)
@@ -92,3 +93,8 @@ class Rows:
         out = np.empty(self.n_rows)
         _core.squared_norms(self.core, out, straight=True)
         return out
+
+
+def evenly(n_rows, most):
+    """Indices of at most so many rows, drawn evenly."""
+    return np.arange(n_rows) if n_rows <= most else np.linspace(0, n_rows - 1, most).astype(np.intp)

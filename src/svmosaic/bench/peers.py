@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
+from svmosaic._lazy import find_type
+
 INSTALL = "pip install 'svmosaic[bench]'"
 
 
@@ -51,6 +53,8 @@ class Peer:
         For `--tune`: the default among them.
     regressor : (str, Setting -> estimator) or None
         The name and the build of what predicts values in the same way, if there is such a model.
+    normalized : bool
+        Whether that needs y centered and scaled.
     """
 
     key: str
@@ -63,14 +67,17 @@ class Peer:
     budgeted: bool = False
     grid: dict[str, tuple] = field(default_factory=dict)
     regressor: tuple[str, Callable[[Setting], Any]] | None = None
+    normalized: bool = False
 
     def for_values(self) -> "Peer | None":
         """The same for values instead of classes, or None."""
         if self.regressor is None:
             return None
         name, build = self.regressor
-        inside = "regressor__" if build in _WRAPPED else ""
-        return replace(self, name=name, build=build, grid={inside + key: values for key, values in self.grid.items()})
+        if not self.normalized:
+            return replace(self, name=name, build=build)
+        grid = {f"regressor__{key}": values for key, values in self.grid.items()}
+        return replace(self, name=name, build=_normalized(build), grid=grid)
 
     def missing(self) -> str | None:
         """Why it cannot be used here, or None."""
@@ -79,46 +86,40 @@ class Peer:
         return f"{self.needs.split('.')[0]} is not installed ({INSTALL})"
 
 
-def _ours(name, *, tiles=None, few=None):
-    """One of our estimators at its defaults; with `few` instead of its many tiles in a quick run."""
+def _model(path, *, threads=True, seeded=True, effort=None, **fixed):
+    """A function that builds the estimator of this path for a setting, at its defaults but for what is `fixed`.
+
+    `effort` is the parameter that a quick run lowers, its value there, and that of other runs (None: the default).
+    """
 
     def build(setting):
-        import svmosaic
-
-        less = {tiles: few} if setting.quick and tiles is not None else {}
-        return getattr(svmosaic, name)(n_jobs=setting.n_jobs, random_state=setting.seed, **less)
+        given = dict(fixed)
+        if effort is not None:
+            name, few, many = effort
+            given |= {name: few} if setting.quick else {name: many} if many is not None else {}
+        if threads:
+            given["n_jobs"] = setting.n_jobs
+        if seeded:
+            given["random_state"] = setting.seed
+        return find_type(path)(**given)
 
     return build
+
+
+def _ours(name, tiles=None, few=None):
+    """One of our estimators; with `few` instead of its many tiles in a quick run."""
+    return _model(f"svmosaic.{name}", effort=None if tiles is None else (tiles, few, None))
 
 
 def _auto(name):
-    def build(setting):
-        import svmosaic
-
-        kind = getattr(svmosaic, name)
-        return kind(time_budget=setting.budget, n_jobs=setting.n_jobs, random_state=setting.seed)
-
-    return build
-
-
-def _linear(setting):
-    from sklearn.svm import LinearSVC
-
-    return LinearSVC(random_state=setting.seed)
-
-
-def _kernel(setting):
-    from sklearn.svm import SVC
-
-    return SVC(random_state=setting.seed)
+    return lambda setting: _ours(name)(setting).set_params(time_budget=setting.budget)
 
 
 def _intel(setting):
     from daal4py import daalinit
-    from sklearnex.svm import SVC
 
     daalinit(setting.n_jobs)
-    return SVC(random_state=setting.seed)
+    return _model("sklearnex.svm.SVC", threads=False)(setting)
 
 
 def _nystroem(setting):
@@ -130,73 +131,24 @@ def _nystroem(setting):
     return make_pipeline(sampled, LinearSVC(random_state=setting.seed))
 
 
-def _histogram(setting):
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(max_iter=20 if setting.quick else 100, random_state=setting.seed)
-
-
-def _lightgbm(setting):
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(
-        n_estimators=20 if setting.quick else 100, n_jobs=setting.n_jobs, random_state=setting.seed, verbose=-1
-    )
-
-
-def _neighbours(setting):
-    from sklearn.neighbors import KNeighborsClassifier
-
-    return KNeighborsClassifier(n_jobs=setting.n_jobs)
-
-
-def _network(setting):
-    from sklearn.neural_network import MLPClassifier
-
-    return MLPClassifier((64,), max_iter=30 if setting.quick else 200, random_state=setting.seed)
-
-
-def _liblinear_values(setting):
-    from sklearn.svm import LinearSVR
-
-    return _normalized(LinearSVR(random_state=setting.seed))
-
-
-def _kernel_values(setting):
-    from sklearn.svm import SVR
-
-    return _normalized(SVR())
-
-
-_WRAPPED = (_liblinear_values, _kernel_values)
-
-
-def _normalized(model):
-    """With y centered and scaled, without which its C and epsilon would mean nothing."""
+def _normalized(build):
+    """With y centered and scaled, without which C and epsilon of the model would mean nothing."""
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.preprocessing import StandardScaler
 
-    return TransformedTargetRegressor(model, transformer=StandardScaler())
+    return lambda setting: TransformedTargetRegressor(build(setting), transformer=StandardScaler())
 
 
-def _histogram_values(setting):
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    return HistGradientBoostingRegressor(max_iter=20 if setting.quick else 100, random_state=setting.seed)
+def _histograms(kind):
+    return _model(f"sklearn.ensemble.HistGradientBoosting{kind}", threads=False, effort=("max_iter", 20, 100))
 
 
-def _lightgbm_values(setting):
-    from lightgbm import LGBMRegressor
-
-    return LGBMRegressor(
-        n_estimators=20 if setting.quick else 100, n_jobs=setting.n_jobs, random_state=setting.seed, verbose=-1
-    )
+def _lightgbm(kind):
+    return _model(f"lightgbm.LGBM{kind}", effort=("n_estimators", 20, 100), verbose=-1)
 
 
-def _neighbors_values(setting):
-    from sklearn.neighbors import KNeighborsRegressor
-
-    return KNeighborsRegressor(n_jobs=setting.n_jobs)
+def _neighbors(kind):
+    return _model(f"sklearn.neighbors.KNeighbors{kind}", seeded=False)
 
 
 _C = {"C": (0.1, 1.0, 10.0, 100.0)}
@@ -210,35 +162,46 @@ PEERS = [
         regressor=("svmosaic ClusteredSVR", _ours("ClusteredSVR")),
     ),
     Peer(
-        "local", "svmosaic LocallyLinearSVC", _ours("LocallyLinearSVC", tiles="n_anchors", few=30), ours=True, grid=_C,
-        regressor=("svmosaic LocallyLinearSVR", _ours("LocallyLinearSVR", tiles="n_anchors", few=30)),
+        "local", "svmosaic LocallyLinearSVC", _ours("LocallyLinearSVC", "n_anchors", 30), ours=True, grid=_C,
+        regressor=("svmosaic LocallyLinearSVR", _ours("LocallyLinearSVR", "n_anchors", 30)),
     ),
     Peer(
-        "learned", "svmosaic LearnedGateSVC", _ours("LearnedGateSVC", tiles="n_tiles", few=16), ours=True,
-        regressor=("svmosaic LearnedGateSVR", _ours("LearnedGateSVR", tiles="n_tiles", few=16)),
+        "learned", "svmosaic LearnedGateSVC", _ours("LearnedGateSVC", "n_tiles", 16), ours=True,
+        regressor=("svmosaic LearnedGateSVR", _ours("LearnedGateSVR", "n_tiles", 16)),
     ),
-    Peer("mixture", "svmosaic MixtureSVC", _ours("MixtureSVC", tiles="n_experts", few=4), ours=True, grid=_C),
+    Peer("mixture", "svmosaic MixtureSVC", _ours("MixtureSVC", "n_experts", 4), ours=True, grid=_C),
     Peer(
         "auto", "svmosaic MosaicClassifier", _auto("MosaicClassifier"), ours=True, scaled=False, budgeted=True,
         regressor=("svmosaic MosaicRegressor", _auto("MosaicRegressor")),
     ),
-    Peer("sk-linear", "LinearSVC", _linear, grid=_C, regressor=("LinearSVR", _liblinear_values)),
-    Peer("svc", "SVC (RBF)", _kernel, grid=_C, regressor=("SVR (RBF)", _kernel_values)),
+    Peer(
+        "sk-linear", "LinearSVC", _model("sklearn.svm.LinearSVC", threads=False), grid=_C, normalized=True,
+        regressor=("LinearSVR", _model("sklearn.svm.LinearSVR", threads=False)),
+    ),
+    Peer(
+        "svc", "SVC (RBF)", _model("sklearn.svm.SVC", threads=False), grid=_C, normalized=True,
+        regressor=("SVR (RBF)", _model("sklearn.svm.SVR", threads=False, seeded=False)),
+    ),
     Peer("intel-svc", "SVC (RBF), intelex", _intel, needs="sklearnex", grid=_C),
     Peer("nystroem", "Nystroem + LinearSVC", _nystroem, grid={"linearsvc__C": _C["C"]}),
     Peer(
-        "hgb", "HistGradientBoosting", _histogram, scaled=False, dense=True, grid={"learning_rate": (0.03, 0.1, 0.3)},
-        regressor=("HistGradientBoosting", _histogram_values),
+        "hgb", "HistGradientBoosting", _histograms("Classifier"), scaled=False, dense=True,
+        grid={"learning_rate": (0.03, 0.1, 0.3)}, regressor=("HistGradientBoosting", _histograms("Regressor")),
     ),
     Peer(
-        "lightgbm", "LightGBM", _lightgbm, scaled=False, needs="lightgbm", grid={"learning_rate": (0.03, 0.1, 0.3)},
-        regressor=("LightGBM", _lightgbm_values),
+        "lightgbm", "LightGBM", _lightgbm("Classifier"), scaled=False, needs="lightgbm",
+        grid={"learning_rate": (0.03, 0.1, 0.3)}, regressor=("LightGBM", _lightgbm("Regressor")),
     ),
     Peer(
-        "knn", "k nearest neighbours", _neighbours, grid={"n_neighbors": (1, 5, 15)},
-        regressor=("k nearest neighbors", _neighbors_values),
+        "knn", "k nearest neighbours", _neighbors("Classifier"), grid={"n_neighbors": (1, 5, 15)},
+        regressor=("k nearest neighbors", _neighbors("Regressor")),
     ),
-    Peer("mlp", "MLP, 64 units", _network, grid={"alpha": (1e-4, 1e-2, 1.0)}),
+    Peer(
+        "mlp", "MLP, 64 units",
+        _model("sklearn.neural_network.MLPClassifier", threads=False, effort=("max_iter", 30, 200),
+               hidden_layer_sizes=(64,)),
+        grid={"alpha": (1e-4, 1e-2, 1.0)},
+    ),
 ]  # fmt: skip
 
 

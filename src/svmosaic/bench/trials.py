@@ -15,13 +15,13 @@ from time import perf_counter
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from svmosaic.heads import head_of
-from svmosaic.maps import Scaling, scaled_first
+from svmosaic.maps import Scaling, over_measured_rows
+from svmosaic.models._hold_out import hold_out
 
 _WARM_UP_ROWS = 300
 _FIRST_ROWS = 1000  # of the growing parts by which the time of a fit is foretold
@@ -219,7 +219,7 @@ def compiled(model):
     if last is not model:
         scaler = model[0]
         scaling = Scaling(scaler.mean_ if scaler.with_mean else None, 1 / scaler.scale_)
-        mosaic = replace(mosaic, feature_map=scaled_first(scaling, mosaic.feature_map))
+        mosaic = over_measured_rows(scaling, mosaic)
     return mosaic.compile(head=head_of(last))
 
 
@@ -304,14 +304,12 @@ def table_data(X, y, *, name, test_size=0.25, seed=0, task="classification"):
     if not sparse.issparse(X):
         names = list(X.columns) if hasattr(X, "columns") else [f"x{f}" for f in range(X.shape[1])]
         X = to_input(X, names, kinds)
-    counts = np.unique(y, return_counts=True)[1]
-    if len(counts) < 2:
+    known, label = np.unique(y, return_inverse=True)
+    if len(known) < 2:
         what = "classes" if task == "classification" else "values"
         raise ValueError(f"{name} has no two {what} among its labels: there is nothing to tell apart")
-    enough = task == "classification" and counts.min() > 1 and round(test_size * len(y)) >= len(counts)
-    stratify = y if enough else None
-    rows = np.arange(len(y))
-    train, test = train_test_split(rows, test_size=test_size, random_state=seed, stratify=stratify)
+    n_test = int(np.ceil(test_size * len(y)))
+    train, test = hold_out(len(y), n_test, seed, label if task == "classification" else None)
     part = X.iloc if hasattr(X, "iloc") else X
     X_train, X_test = part[train], part[test]
     if not sparse.issparse(X_train):  # sparse rows are numbers, and there as they are

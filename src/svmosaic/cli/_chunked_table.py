@@ -17,7 +17,7 @@ from svmosaic import MosaicClassifier, MosaicRegressor, MultiTaskMixtureSVC, out
 from svmosaic.cli._io import memory_limit, read_options, size_text
 from svmosaic.cli._tables import TrainingTable, kept_columns, require_label, take
 from svmosaic.cli._tasks import decide_task, read_labels
-from svmosaic.maps import Scaling, scaled_first
+from svmosaic.maps import Ranks, Scaling, over_measured_rows
 from svmosaic.partitions.fit import SUPPORTED
 from svmosaic.partitions.part import Raw
 from svmosaic.tabular.formats import Table, TableError, format_of, read_chunks, size_in_memory
@@ -198,15 +198,15 @@ class TableInChunks(TrainingTable):
             search = clone(estimator).set_params(blend=False, families=FAMILIES)
             if self.task == "classification":
                 search.set_params(calibration=None)
-            best = search.fit(rows, found.labels).best_estimator_
+            search.fit(rows, found.labels)
+        best = search.best_estimator_
         chosen = clone(best).set_params(max_time=None, random_state=self.options.seed, n_jobs=self.options.jobs)
         if self.task == "regression":
             chosen.set_params(normalize_y=True)  # the search normalizes it once for all
         elif self.options.balanced:
             chosen.set_params(class_weight="balanced")
-        affine = best.mosaic_.features.affine
-        if affine is not None:
-            return _Choice(chosen, Scaling(*affine), searched=True)
+        if search.scaling_ is not None:
+            return _Choice(chosen, search.scaling_, searched=True)
         # Curves need no scaling, but the linear SVM next to them does: knots move along with the rows.
         scaler = StandardScaler().fit(rows)
         scaling = Scaling(scaler.mean_, 1.0 / scaler.scale_)
@@ -223,9 +223,7 @@ class TableInChunks(TrainingTable):
         with self.bar.step(text) as rows.update:
             rows.n_passes = 0
             estimator = outofcore.fit(choice.estimator, rows, scratch=self.options.scratch)
-        if choice.scaling is not None:
-            feature_map = scaled_first(choice.scaling, estimator.mosaic_.feature_map)
-            estimator.mosaic_ = replace(estimator.mosaic_, feature_map=feature_map)
+        estimator.mosaic_ = over_measured_rows(choice.scaling, estimator.mosaic_)
         return Pipeline([("prepare", preparation), ("regress" if is_regressor(estimator) else "classify", estimator)])
 
     def facts(self) -> dict:
@@ -247,7 +245,7 @@ class _Choice:
     """What is to be fitted, to rows scaled how."""
 
     estimator: Any
-    scaling: Scaling | None = None
+    scaling: Scaling | Ranks | None = None
     searched: bool = False
 
 

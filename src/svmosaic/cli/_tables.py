@@ -7,12 +7,12 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 from sklearn.base import is_regressor
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from svmosaic.cli._io import listening, memory_limit, read_options, size_text
 from svmosaic.cli._tasks import decide_task, read_labels
 from svmosaic.interpretation.quality import answers_of, quality_of
+from svmosaic.models._hold_out import hold_out
 from svmosaic.tabular.formats import Dialect, Table, TableError, format_of, name_of, read_chunks, read_table
 from svmosaic.tabular.numbers_as_text import NumbersAsText
 from svmosaic.tabular.preparation import TEXT, build_preparation, kinds_of, to_input
@@ -203,8 +203,8 @@ class TableInMemory(TrainingTable):
             self.table = Table(take(table.X, there), self.y, table.feature_names, table.label)
             self.train, self._held_out = (self.X, self.y), None
             if options.test_size and not options.test:
-                split = _split if self.task == "classification" else _split_values
-                self.train, self._held_out = split(self.X, self.y, options)
+                label = np.unique(self.y, return_inverse=True)[1] if self.task == "classification" else None
+                self.train, self._held_out = _split(self.X, self.y, options, label)
 
     def held_out(self):
         """The rows held out, in one piece."""
@@ -266,24 +266,14 @@ def _dropped(table, columns):
     return Table(table.X[names], table.y, names, table.label, table.missing_labels)
 
 
-def _split(X, y, options):
-    """Rows to train on and rows held out, by class where there are enough of each."""
-    counts = np.unique(y, return_counts=True)[1]
-    n_test = int(np.ceil(options.test_size * len(y)))
-    fits = counts.min() >= 2 and n_test >= len(counts) and len(y) - n_test >= len(counts)
-    train, test = train_test_split(
-        np.arange(len(y)), test_size=options.test_size, random_state=options.seed, stratify=y if fits else None
-    )
-    if len(np.unique(y[train])) < 2:
-        raise TableError(f"{len(y)} rows are too few to hold some out: pass --test-size 0, or --test FILE")
-    return (take(X, train), y[train]), (take(X, test), y[test])
-
-
-def _split_values(X, y, options):
-    """Rows to train on and rows held out, of values."""
+def _split(X, y, options, label=None):
+    """Rows to train on and rows held out, by class where there are classes and enough rows of each."""
+    too_few = TableError(f"{len(y)} rows are too few to hold some out: pass --test-size 0, or --test FILE")
     if len(y) < 3:
-        raise TableError(f"{len(y)} rows are too few to hold some out: pass --test-size 0, or --test FILE")
-    train, test = train_test_split(np.arange(len(y)), test_size=options.test_size, random_state=options.seed)
+        raise too_few
+    train, test = hold_out(len(y), int(np.ceil(options.test_size * len(y))), options.seed, label)
+    if label is not None and len(np.unique(label[train])) < 2:
+        raise too_few
     return (take(X, train), y[train]), (take(X, test), y[test])
 
 

@@ -27,7 +27,7 @@ def add_training_arguments(parser):
         help="take the values of a column as categories, whatever they are (repeatable)",
     )  # fmt: skip
     parser.add_argument(
-        "--calibration", choices=["temperature", "sigmoid", "isotonic", "none"], default="temperature",
+        "--calibration", choices=["odds", "temperature", "sigmoid", "isotonic", "none"], default="odds",
         help="how scores become the probabilities of `predict --proba`",
     )  # fmt: skip
     parser.add_argument("--balanced", action="store_true", help="weigh classes equally, however many rows they have")
@@ -48,11 +48,6 @@ def _share(text):
     if not 0 <= value < 1:
         raise ValueError
     return value
-
-
-def for_judging(parameters):
-    """Parameters of a model that is only to predict: a temperature changes no prediction, so it can be left out."""
-    return parameters | ({"calibration": None} if parameters.get("calibration") == "temperature" else {})
 
 
 def common_parameters(estimator_type, options) -> dict:

@@ -1,7 +1,6 @@
 """`svmosaic export`: a model as ONNX, C or JavaScript."""
 
 import json
-import tempfile
 from pathlib import Path
 
 from svmosaic.atomic import write_bytes
@@ -60,17 +59,9 @@ def _onnx(model, options):
 def _c(model, options):
     from svmosaic.export.c import to_c
 
-    output = Path(options.output)
-    with tempfile.TemporaryDirectory() as folder:
-        source, header = to_c(model, Path(folder) / output.name, name=options.name)
-        # The header first: a source without its header would not compile.
-        for file, place in ((header, output.with_suffix(".h")), (source, output)):
-            write_bytes(place, file.read_bytes())
-    name = options.name or source.stem
-    facts = {"files": [str(output), str(output.with_suffix(".h"))], "name": name}
-    return facts, [
-        f"written to {output} and {output.with_suffix('.h').name}: rows as in the table, {len(model.kinds)} floats"
-    ]
+    source, header = to_c(model, options.output, name=options.name)
+    facts = {"files": [str(source), str(header)], "name": options.name or source.stem}
+    return facts, [f"written to {source} and {header.name}: rows as in the table, {len(model.kinds)} floats"]
 
 
 def _javascript(model, options):
@@ -78,6 +69,8 @@ def _javascript(model, options):
 
     to_javascript(model, options.output)
     exports = ["predict", "predictProba", "scores", "explain"]
+    if hasattr(model.estimator, "predict_interval"):
+        exports.insert(2, "predictInterval")
     columns = [str(name) for name in model.feature_names]
     facts = {"files": [options.output], "exports": exports, "columns": columns}
     return facts, [

@@ -9,6 +9,7 @@ import numpy as np
 from svmosaic.atomic import check_output, written
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say
 from svmosaic.cli._metrics import add_threshold, check_threshold, predicted_by
+from svmosaic.heads import in_favor
 from svmosaic.tabular.formats import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
 
 # Numbers that the explanations of a batch of rows may take at once.
@@ -174,8 +175,7 @@ def _because(model, rows, predicted, top):
         for i in range(len(weight)):
             spoke = [a for a in np.argsort(-weight[i], kind="stable")[:top] if account.weight[i, a] != 0]
             tiles.append(" ".join(f"{account.tile[i, a]}:{account.weight[i, a]:.3g}" for a in spoke))
-            winner = place[start + i]
-            mine = parts[i, 0] * (1 if winner else -1) if n_outputs == 1 else parts[i, winner]
+            mine = in_favor(parts[i], place[start + i])
             strongest = np.argsort(-np.abs(mine), kind="stable")[:top]
             features.append(" ".join(f"{names[f]}:{mine[f]:+.3g}" for f in strongest))
     return tiles, features

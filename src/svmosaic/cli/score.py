@@ -4,6 +4,7 @@ import numpy as np
 
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, say
 from svmosaic.cli._metrics import TITLES, add_threshold, check_threshold, metric_lines, predicted_by
+from svmosaic.losses import LOSSES
 from svmosaic.tabular.formats import TableError, find_column, is_npy, name_of
 
 
@@ -87,8 +88,7 @@ def _report_values(options, model, truth, predicted, ends, without):
         facts["coverage"] = float(np.mean((low <= truth) & (truth <= high)))
         facts["width"] = float(np.mean(high - low))
         facts["pinball"] = [
-            float(np.mean(np.maximum(q * (truth - end), (q - 1) * (truth - end))))
-            for q, end in ((q_low, low), (q_high, high))
+            float(LOSSES["quantile"].paid(truth, end, quantile=q).mean()) for q, end in ((q_low, low), (q_high, high))
         ]
         lines.append(
             f"intervals from {q_low:g} to {q_high:g}: coverage {facts['coverage']:.2%}, mean width "

@@ -1,13 +1,14 @@
 """Clustered multi-task learning: tiles that form groups of similar weights (Zhou, Chen and Ye, NIPS 2011)."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import brentq
 
 from svmosaic.couplings._coupling import Coupling
 
-GROUPS = ("relaxed", "hard")
+Groups = Literal["relaxed", "hard"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The estimators over Dask collections: the parameters of the ordinary ones, and a client."""
 
-import inspect
 from copy import deepcopy
+from dataclasses import field, fields, make_dataclass
+from typing import Any
 
 import dask
 import dask.array as da
@@ -116,8 +117,7 @@ class DaskModel(BaseEstimator):
             ) from error
 
     def _local_estimator(self):
-        known = inspect.signature(self._local).parameters
-        return self._local(**{name: value for name, value in self.get_params(deep=False).items() if name in known})
+        return self._local(**{f.name: getattr(self, f.name) for f in fields(self._local) if f.init})
 
     def _apply(self, X, method, width, dtype):
         model = dask.delayed(self.local_)
@@ -239,91 +239,27 @@ def _frame(values, index, columns):
 
 
 def _over_dask(local, doc=_DOC, **more):
-    """Give a class the parameters of the ordinary estimator, in its order, more with these defaults, and a client."""
-
-    def decorate(cls):
-        signature = inspect.signature(local.__init__)
-        added = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-            for name, default in {**more, "client": None}.items()
-        ]
-        signature = signature.replace(parameters=[*signature.parameters.values(), *added])
-
-        def __init__(self, *args, **kwargs):
-            bound = signature.bind(self, *args, **kwargs)
-            bound.apply_defaults()
-            for name, value in list(bound.arguments.items())[1:]:
-                setattr(self, name, value)
-
-        __init__.__signature__ = signature
-        cls.__init__ = __init__
-        cls._local = local
-        cls.__doc__ = doc.format(name=local.__name__)
-        return cls
-
-    return decorate
+    """The class with the parameters of an ordinary estimator, more with these defaults, and a client."""
+    own = [(name, Any, field(default=default, kw_only=True)) for name, default in {**more, "client": None}.items()]
+    cls = make_dataclass(
+        local.__name__, [*((f.name, f.type, f) for f in fields(local) if f.init), *own], eq=False, repr=False,
+        bases=(DaskRegressor if issubclass(local, RegressorMixin) else DaskClassifier,),
+        namespace={"_local": local, "__doc__": doc.format(name=local.__name__), "__module__": __name__},
+    )  # fmt: skip
+    cls.__init__.__annotations__ = {}  # as those of the ordinary one
+    return cls
 
 
-@_over_dask(models.LinearSVC)
-class LinearSVC(DaskClassifier):
-    pass
-
-
-@_over_dask(models.KMeansSVC)
-class KMeansSVC(DaskClassifier):
-    pass
-
-
-@_over_dask(models.ClusteredSVC)
-class ClusteredSVC(DaskClassifier):
-    pass
-
-
-@_over_dask(models.LocallyLinearSVC)
-class LocallyLinearSVC(DaskClassifier):
-    pass
-
-
-@_over_dask(models.MultiTaskMixtureSVC)
-class MultiTaskMixtureSVC(DaskClassifier):
-    pass
-
-
-@_over_dask(models.LearnedGateSVC, _LEARNED_DOC, steps_between_averages=16)
-class LearnedGateSVC(DaskClassifier):
-    pass
-
-
-@_over_dask(models.LearnedGateSVR, _LEARNED_DOC, steps_between_averages=16)
-class LearnedGateSVR(DaskRegressor):
-    pass
-
-
-@_over_dask(models.TreeSVC)
-class TreeSVC(DaskClassifier):
-    pass
-
-
-@_over_dask(models.LinearSVR)
-class LinearSVR(DaskRegressor):
-    pass
-
-
-@_over_dask(models.KMeansSVR)
-class KMeansSVR(DaskRegressor):
-    pass
-
-
-@_over_dask(models.ClusteredSVR)
-class ClusteredSVR(DaskRegressor):
-    pass
-
-
-@_over_dask(models.LocallyLinearSVR)
-class LocallyLinearSVR(DaskRegressor):
-    pass
-
-
-@_over_dask(models.TreeSVR)
-class TreeSVR(DaskRegressor):
-    pass
+LinearSVC = _over_dask(models.LinearSVC)
+KMeansSVC = _over_dask(models.KMeansSVC)
+ClusteredSVC = _over_dask(models.ClusteredSVC)
+LocallyLinearSVC = _over_dask(models.LocallyLinearSVC)
+MultiTaskMixtureSVC = _over_dask(models.MultiTaskMixtureSVC)
+LearnedGateSVC = _over_dask(models.LearnedGateSVC, _LEARNED_DOC, steps_between_averages=16)
+LearnedGateSVR = _over_dask(models.LearnedGateSVR, _LEARNED_DOC, steps_between_averages=16)
+TreeSVC = _over_dask(models.TreeSVC)
+LinearSVR = _over_dask(models.LinearSVR)
+KMeansSVR = _over_dask(models.KMeansSVR)
+ClusteredSVR = _over_dask(models.ClusteredSVR)
+LocallyLinearSVR = _over_dask(models.LocallyLinearSVR)
+TreeSVR = _over_dask(models.TreeSVR)

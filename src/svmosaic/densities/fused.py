@@ -1,6 +1,8 @@
 """An RBF SVM and a Gaussian mixture classifier blended into one (Deselaers, Heigold and Ney, ICPR 2008)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from svmosaic._validation import (
     NO_WEIGHT,
     Target,
-    check_choice,
     check_real,
     check_weight,
     require_two_classes,
@@ -29,15 +30,15 @@ from svmosaic.export.forms import Fusion
 from svmosaic.heads import Classify, in_columns
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
+from svmosaic.models._parameters import Count, check_parameters, estimator, positional
 from svmosaic.models._probabilities import ProbabilityMixin
-
-SCALES = ("median", "raw")
 
 # The search of svm=None: C, and gamma in units of 1 / (n_features * variance of X).
 _COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
 
 
+@estimator
 class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     r"""A support vector machine and a Gaussian mixture, fused into one classifier.
 
@@ -73,7 +74,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         Numbers of densities a class to choose from, where `mixture` is None and `weight` "auto".
     cv : int or splitter, default=5
         For all cross-validation. At most the rows of the smallest class.
-    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+    calibration : {"temperature", "odds", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities; see `LinearSVC`. Fitted to scores of rows held out in five
         folds, for which both parts are fitted again. None: no `predict_proba`.
     n_jobs : int or None, default=None
@@ -86,7 +87,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    calibration_ : Temperature, Sigmoid, Isotonic or None
+    calibration_ : Temperature, Odds, Sigmoid, Isotonic or None
     weight_ : float
         The weight in use.
     svm_ : classifier
@@ -133,32 +134,16 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        svm=None,
-        mixture=None,
-        *,
-        weight="auto",
-        scale="median",
-        max_densities=None,
-        densities=(1, 2, 4, 8, 16, 32),
-        cv=5,
-        calibration=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        self.svm = svm
-        self.mixture = mixture
-        self.weight = weight
-        self.scale = scale
-        self.max_densities = max_densities
-        self.densities = densities
-        self.cv = cv
-        self.calibration = calibration
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    svm: Any = positional(None)
+    mixture: Any = positional(None)
+    weight: float | str = "auto"
+    scale: Literal["median", "raw"] = "median"
+    max_densities: Count | None = None
+    densities: Sequence[int] = (1, 2, 4, 8, 16, 32)
+    cv: Any = 5
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     @all_or_nothing
     def fit(self, X, y, sample_weight=None):
@@ -256,9 +241,8 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
             if isinstance(self.weight, str):
                 raise ValueError(f"weight must be a number in [0, 1] or 'auto', got {self.weight!r}")
             check_real("weight", self.weight, at_least=0, at_most=1)
-        check_choice("scale", self.scale, SCALES)
+        check_parameters(self)
         self._check_calibration()
-        check_real("max_densities", self.max_densities, at_least=1, integer=True, optional=True)
         for n in self.densities:
             check_real("each of densities", n, at_least=1, integer=True)
         if len(self.densities) == 0:

@@ -1,6 +1,7 @@
 """Gaussian mixture density classifier (the generative part of Deselaers, Heigold and Ney, ICPR 2008)."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -11,16 +12,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic._validation import NO_WEIGHT, check_choice, check_real, check_weight, require_two_classes, validate
-from svmosaic.densities.growth import COVARIANCES, POOLINGS, fit_mixture
+from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
+from svmosaic.densities.growth import Covariance, Pooling, fit_mixture
 from svmosaic.densities.kernel_predictor import KernelPredictor
 from svmosaic.export.forms import Gaussians
 from svmosaic.heads import contrast, flattened, winners
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
+from svmosaic.models._parameters import Count, NotNegative, Positive, check_parameters, estimator, positional
 from svmosaic.models._progress import Progress
 
 
+@estimator
 class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     r"""Bayes' rule over one Gaussian mixture a class, each grown by splitting.
 
@@ -125,38 +128,20 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     True
     """
 
-    def __init__(
-        self,
-        n_densities=1,
-        *,
-        covariance="diag",
-        pooling="all",
-        floor=1e-3,
-        min_count=2.0,
-        split_step=0.5,
-        tol=1e-3,
-        max_iter=100,
-        priors=None,
-        unlabelled=-1,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        max_time=None,
-    ):
-        self.n_densities = n_densities
-        self.covariance = covariance
-        self.pooling = pooling
-        self.floor = floor
-        self.min_count = min_count
-        self.split_step = split_step
-        self.tol = tol
-        self.max_iter = max_iter
-        self.priors = priors
-        self.unlabelled = unlabelled
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.max_time = max_time
+    n_densities: Count = positional(1)
+    covariance: Covariance = "diag"
+    pooling: Pooling = "all"
+    floor: Positive = 1e-3
+    min_count: NotNegative = 2.0
+    split_step: Positive = 0.5
+    tol: NotNegative = 1e-3
+    max_iter: Count = 100
+    priors: Any = None
+    unlabelled: Any = -1
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    max_time: Positive | None = None
 
     @all_or_nothing
     @with_callbacks
@@ -343,15 +328,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         return self.means_[which] + noise, self.classes_[self.owner_[which]]
 
     def _check_parameters(self):
-        check_real("n_densities", self.n_densities, at_least=1, integer=True)
-        check_choice("covariance", self.covariance, COVARIANCES)
-        check_choice("pooling", self.pooling, POOLINGS)
-        check_real("floor", self.floor, above=0)
-        check_real("min_count", self.min_count, at_least=0)
-        check_real("split_step", self.split_step, above=0)
-        check_real("tol", self.tol, at_least=0)
-        check_real("max_iter", self.max_iter, at_least=1, integer=True)
-        check_real("max_time", self.max_time, above=0, optional=True)
+        check_parameters(self)
 
     def _checked_priors(self):
         if self.priors is None:

@@ -15,6 +15,7 @@ over covariances whose eigenvalues (in the coordinates of `fit_mixture`, where f
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -26,8 +27,8 @@ from svmosaic.densities.kernel_predictor import log_sums
 from svmosaic.densities.kernel_sums import density_bank, log_kernel_sums, row_blocks, squared_distances
 from svmosaic.rows import Rows
 
-COVARIANCES = ("spherical", "diag", "full")
-POOLINGS = ("all", "class", "none")
+Covariance = Literal["spherical", "diag", "full"]
+Pooling = Literal["all", "class", "none"]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import numpy as np
 
 from svmosaic.heads import Classify
 from svmosaic.interpretation.effect_curves import effect_curves
-from svmosaic.interpretation.subject import evenly
+from svmosaic.rows import evenly
 
 # Rows on the page and their values, columns whose effects are drawn and the numbers of all curves, columns named per
 # region.

@@ -13,6 +13,7 @@ from svmosaic.experiments.common import (
     MNIST_38,
     MNIST_49,
     MNIST_ODD,
+    ONLY_PRINTED,
     PROTOCOL,
     SVM_KNN,
     SVMGUIDE1,
@@ -119,13 +120,21 @@ FIGURE_2 = Experiment(
         "Linear SVM": ("Linear SVM", 0.0),
         **{m.name: ("CSVM", float(k)) for m, k in zip(_CURVE, _CLUSTERS, strict=True)},
     },
-    protocol="lambda and C as chosen for 8 clusters in table 2 (the paper chose them anew for each number).",
+    published={
+        (_CURVE[_CLUSTERS.index(8)].name if method == "CSVM" else method, task): value
+        for (method, task), value in TABLE_2.published.items()
+        if method in ("Linear SVM", "CSVM")
+    },
+    protocol="lambda and C as chosen for 8 clusters in table 2 (the paper chose them anew for each number). "
+    + ONLY_PRINTED,
 )  # fmt: skip
 FIGURE_3 = replace(
     FIGURE_2,
     id="csvm-figure3",
     title="Figure 3: training time against the number of clusters",
     measure="fit_seconds",
-    protocol="Processor seconds of the fits of figure 2.",
+    published={},
+    protocol="Processor seconds of the fits of figure 2. The paper prints numbers for 8 clusters alone, of a machine "
+    "of 2012: see table 3.",
 )
 EXPERIMENTS = (FIGURE_1, TABLE_2, TABLE_2_BOUND, TABLE_3, FIGURE_2, FIGURE_3)

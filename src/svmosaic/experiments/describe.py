@@ -61,11 +61,6 @@ class Task:
         if self.prepare not in PREPARATIONS:
             raise ValueError(f"prepare must be one of {PREPARATIONS}, got {self.prepare!r}")
 
-    @property
-    def redrawn(self) -> bool:
-        """Whether each repeat has training rows of its own."""
-        return self.train_rows is not None or self.split is not None
-
 
 @dataclass(frozen=True)
 class Method:

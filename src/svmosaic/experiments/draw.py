@@ -79,32 +79,39 @@ def _draw_region(axis, panel):
 
 def _curves(experiment, store):
     found = entries(experiment, store)
-    figure, axes = _axes(len(experiment.tasks), min(3, len(experiment.tasks)), 3.6, 2.9)
+    figure, axes = _axes(len(experiment.tasks), min(3, len(experiment.tasks)), 3.8, 3.3)
     for axis, task in zip(axes, experiment.tasks, strict=True):
         for line in dict.fromkeys(name for name, _ in experiment.lines.values()):
-            points = sorted(
-                (x, entry.mean, entry.deviation or 0.0)
-                for method, (name, x) in experiment.lines.items()
-                if name == line and (entry := found[method, task.name]).mean is not None
-            )
-            if not points:
-                continue
-            x, mean, deviation = map(np.array, zip(*points, strict=True))
-            if len(x) == 1 and x[0] == 0:
-                axis.axhline(mean[0], color=LINES.get(line), linestyle="--", label=line)
-            else:
-                axis.errorbar(
-                    x, mean, deviation, marker="o", markersize=3, capsize=2, color=LINES.get(line), label=line
-                )
+            points = [
+                (x, found[method, task.name]) for method, (name, x) in experiment.lines.items() if name == line
+            ]  # fmt: skip
+            ours = [(x, e.mean, e.deviation or 0.0) for x, e in points if e.mean is not None]
+            printed = [(x, e.published, e.published_deviation or 0.0) for x, e in points if e.published is not None]
+            _draw_line(axis, ours, line, "--", {"marker": "o", "markersize": 3, "capsize": 2})
+            stars = {"marker": "*", "markersize": 11, "capsize": 2, "markerfacecolor": "white", "linestyle": "none"}
+            _draw_line(axis, printed, line, ":", stars, ", published")
         if max(x for _, x in experiment.lines.values()) >= 100:
             axis.set_xscale("log")
         axis.set_title(task.name, fontsize=TITLE)
         axis.set_xlabel(experiment.axis, fontsize=TEXT)
         axis.set_ylabel(MEASURES[experiment.measure][1], fontsize=TEXT)
         axis.tick_params(labelsize=TEXT)
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(fontsize=TEXT)
+    # One legend for all panels, where it hides no point.
+    shown = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if shown:
+        figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=4, fontsize=TEXT)
     return figure
+
+
+def _draw_line(axis, points, line, across, marks, suffix=""):
+    """Points with their deviations, or a line across for a model that has no place on the axis."""
+    if not points:
+        return
+    x, mean, deviation = map(np.array, zip(*sorted(points), strict=True))
+    if len(x) == 1 and x[0] == 0:
+        axis.axhline(mean[0], color=LINES.get(line), linestyle=across, label=line + suffix)
+    else:
+        axis.errorbar(x, mean, deviation, color=LINES.get(line), label=line + suffix, **marks)
 
 
 def _scene(experiment, store):

@@ -8,6 +8,7 @@ from sklearn.svm import SVC
 
 import svmosaic
 from svmosaic.datasets import make_banana, make_circle_in_square, make_two_sines, make_two_spirals, make_xor
+from svmosaic.heads import home_tiles, signs_of, winners
 
 SIDE = 80  # points of the grid, each way
 MARGIN = 0.06
@@ -57,7 +58,7 @@ def region(title, score, X, y, *, tile=None, stars=None, rings=None, shades=Fals
         unit = np.median(np.abs(score(X))) or 1.0
         value = np.tanh(value / unit)
     else:
-        value = np.where(value > 0, 1.0, -1.0)
+        value = signs_of(winners(value[:, None]), 0, 1)
     panel = {
         "title": title,
         "extent": [round(float(v), 4) for v in (low[0], high[0], low[1], high[1])],
@@ -65,7 +66,7 @@ def region(title, score, X, y, *, tile=None, stars=None, rings=None, shades=Fals
         "shades": shades,
         "points": np.round(X, 3).tolist(),
         "label": _text(y),
-        "accuracy": round(100 * float(np.mean((np.asarray(score(X)) > 0) == (y == 1))), 2),
+        "accuracy": round(100 * float(np.mean(winners(np.asarray(score(X))[:, None]) == (y == 1))), 2),
     }
     if tile is not None:
         panel["tile"] = _text(tile)
@@ -94,11 +95,7 @@ def numbers(text):
 
 def _tiles(model, X):
     """The tile that each row belongs to most."""
-    tile, weight = model.mosaic_.gate.code(X)
-    if weight is None:
-        return tile[:, 0]
-    heaviest = weight.argmax(axis=1)
-    return tile[np.arange(len(X)), heaviest]
+    return home_tiles(model.mosaic_.gate.code(X))
 
 
 def _mixture_panels(model, X, y, middle):

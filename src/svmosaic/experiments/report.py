@@ -65,10 +65,17 @@ def curve_grid(experiment, found) -> tuple[list[str], list[list[str]]]:
     rows = []
     for task in (task.name for task in experiment.tasks):
         for line in dict.fromkeys(name for name, _ in experiment.lines.values()):
-            means = {x: found[method, task].mean for method, (name, x) in experiment.lines.items() if name == line}
-            texts = (number(means[x], experiment.measure) if means.get(x) is not None else "–" for x in places)
+            points = {x: found[method, task] for method, (name, x) in experiment.lines.items() if name == line}
+            texts = (_point_text(points.get(x), experiment.measure) for x in places)
             rows.append([f"{task}, {line}", *texts])
     return [experiment.axis, *(f"{x:g}" if x else "any" for x in places)], rows
+
+
+def _point_text(entry, measure) -> str:
+    if entry is None or entry.mean is None:
+        return "–"
+    printed = "" if entry.published is None else f" ({number(entry.published, measure)})"
+    return number(entry.mean, measure) + printed
 
 
 def picture_lines(experiment, store) -> list[str]:

@@ -79,8 +79,8 @@ def shortfalls(experiment, found) -> list[tuple[str, str, Entry, str | None]]:
 
 
 def remarks(experiment, found) -> list[str]:
-    """Sentences about a table that follow from its numbers."""
-    if experiment.measure not in ("accuracy", "error"):
+    """Sentences about a table that follow from its numbers; a curve has the printed ones of a table, which says it."""
+    if experiment.kind == "curve" or experiment.measure not in ("accuracy", "error"):
         return []
     out = []
     linear = {

@@ -11,16 +11,21 @@ import json
 import os
 import stat
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from svmosaic import registry
 from svmosaic._version import __version__
 from svmosaic.atomic import write_bytes
+from svmosaic.export import plain_files
 
 # Raise when older versions could not make sense of a new file; files of all lower formats stay readable.
 FORMAT = 2
 HEADER = "svmosaic.json"
 MOST_HEADER_BYTES = 10_000
+# Entries are compressed, unless that makes them smaller by more than this: a file that claims to hold more is refused
+# before it is unpacked, however large it says that it is.
+MOST_TIMES = 50
 
 # Types of others that skops does not vouch for by itself, as it does for numpy's and scikit-learn's.
 OTHERS = ("numpy.dtype",)  # a parameter of OneHotEncoder
@@ -42,20 +47,27 @@ def save(estimator, path):
     path : str or path
     """
     import sklearn
+
+    try:
+        schema, entries = plain_files.describe(estimator)
+    except plain_files.NotPlain:
+        schema, entries = _described_by_skops(estimator)
+    header = {"format": FORMAT, "svmosaic": __version__, "scikit-learn": sklearn.__version__}
+    _write(path, {**_reproducible(schema, entries), HEADER: json.dumps(header).encode()})
+
+
+def _described_by_skops(estimator):
     import skops.io
 
-    content = _reproducible(skops.io.dumps(estimator))
+    content = skops.io.dumps(estimator)
     unknown = _untrusted(skops.io.get_untrusted_types(data=content))
     if unknown:
         raise ModelFileError(
             f"{type(estimator).__name__} holds objects that could not be loaded again, of type {', '.join(unknown)}: "
             "give it scikit-learn's own transformers and clusterers, or arrays"
         )
-    header = {"format": FORMAT, "svmosaic": __version__, "scikit-learn": sklearn.__version__}
-    archive = io.BytesIO(content)
-    with zipfile.ZipFile(archive, "a") as entries:
-        entries.writestr(_entry(HEADER), json.dumps(header))
-    write_bytes(path, archive.getbuffer())
+    entries = _entries(content)
+    return json.loads(entries.pop("schema.json")), entries
 
 
 def save_predictor(predictor, path):
@@ -74,31 +86,20 @@ def save_predictor(predictor, path):
     except TypeError as error:
         raise ModelFileError(f"this {type(predictor).__name__} cannot be written: {error}") from error
     header = {"format": FORMAT, "svmosaic": __version__, "kind": "predictor"}
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, entry in {**entries, HEADER: json.dumps(header).encode()}.items():
-            archive.writestr(_entry(name), entry)
-    write_bytes(path, content.getbuffer())
+    _write(path, {**entries, HEADER: json.dumps(header).encode()})
 
 
-def _reproducible(content) -> bytes:
-    """An archive of skops with the same bytes whenever and wherever it is written.
+def _reproducible(schema, entries) -> dict[str, bytes]:
+    """The entries of an archive that are the same whenever and wherever they are written.
 
-    skops names arrays, and numbers the objects that it meets twice, by their addresses in memory; zip archives hold the
-    time. Here objects are numbered in the order of the description, and the time is always the same.
+    In descriptions, arrays are named by their addresses in memory, and objects numbered by them, to know those that
+    come twice. Here they are numbered in the order of the description.
     """
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        entries = {entry.filename: archive.read(entry) for entry in archive.infolist()}
-    schema = json.loads(entries.pop("schema.json"))
     numbers: dict = {}
     names: dict = {}
     _number_objects(schema, numbers, names)
-    stable = io.BytesIO()
-    with zipfile.ZipFile(stable, "w") as archive:
-        for name, new in names.items():
-            archive.writestr(_entry(new), entries[name])
-        archive.writestr(_entry("schema.json"), json.dumps(schema, indent=2))
-    return stable.getvalue()
+    arrays = {new: entries[name] for name, new in names.items()}
+    return {**arrays, "schema.json": json.dumps(schema, separators=(",", ":")).encode()}
 
 
 def _number_objects(node, numbers, names):
@@ -115,11 +116,22 @@ def _number_objects(node, numbers, names):
         _number_objects(child, numbers, names)
 
 
-def _entry(name):
-    """An entry of an archive at the beginning of the zip format's time."""
-    entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-    entry.external_attr = 0o600 << 16
-    return entry
+def _write(path, entries):
+    """An archive of entries at the beginning of the zip format's time, compressed if that is worth it."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, entry in entries.items():
+            info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            info.external_attr = 0o600 << 16
+            if len(entry) / MOST_TIMES < len(zlib.compress(entry)) < 0.9 * len(entry):
+                info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, entry)
+    write_bytes(path, content.getbuffer())
+
+
+def _entries(data) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {entry.filename: archive.read(entry) for entry in archive.infolist()}
 
 
 def load(path):
@@ -152,25 +164,42 @@ def load(path):
         data = file.read()  # once: what is checked is what is opened, whatever becomes of the file meanwhile
     if _check_archive(path, data).get("kind") == "predictor":
         return _load_predictor(path, data)
-    import skops.io
-
     try:
-        data = _with_moved_types(data)
-        held = skops.io.get_untrusted_types(data=data)
-        unknown = _untrusted(held)
+        entries = _entries(data)
+        schema = json.loads(entries["schema.json"])
+        _rename_types(schema)
+        make = _checked(path, schema, entries)
+    except ModelFileError:
+        raise
     except Exception as error:
         raise ModelFileError(f"{path} is damaged: its description makes no sense ({error})") from error
-    if unknown:
-        raise ModelFileError(f"{path} holds types that are not trusted, so it was not opened: {', '.join(unknown)}")
     try:
-        # Those that it holds, not all that are trusted: skops goes through the list at every node.
-        estimator = skops.io.loads(data, trusted=held)
+        estimator = make()
         _fill_in_defaults(estimator)
     except Exception as error:
         raise ModelFileError(f"{path} is damaged: it could not be put together ({error})") from error
     if not hasattr(estimator, "predict"):
         raise ModelFileError(f"{path} is no model: it holds an object of type {type(estimator).__name__}")
     return estimator
+
+
+def _checked(path, schema, entries):
+    """A function that builds the model, all of whose types are trusted."""
+    if plain_files.is_plain(schema):
+        return lambda: plain_files.build(schema, entries.__getitem__)
+    import skops.io
+
+    renamed = io.BytesIO()
+    with zipfile.ZipFile(renamed, "w") as archive:
+        for name, content in {**entries, "schema.json": json.dumps(schema)}.items():
+            archive.writestr(name, content)
+    data = renamed.getvalue()
+    held = skops.io.get_untrusted_types(data=data)
+    unknown = _untrusted(held)
+    if unknown:
+        raise ModelFileError(f"{path} holds types that are not trusted, so it was not opened: {', '.join(unknown)}")
+    # Those that it holds, not all that are trusted: skops goes through the list at every node.
+    return lambda: skops.io.loads(data, trusted=held)
 
 
 def _load_predictor(path, data):
@@ -197,14 +226,14 @@ def _check_head(path, file):
             found = archive.infolist()
     except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, ValueError) as error:
         raise ModelFileError(f"{path} is truncated or damaged ({error})") from error
-    # save() does not compress, so no entry can be larger than the file.
-    if any(entry.compress_type != zipfile.ZIP_STORED for entry in found):
-        raise ModelFileError(f"{path} is not a model saved by svmosaic: its entries are compressed")
+    if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in found):
+        raise ModelFileError(f"{path} is not a model saved by svmosaic: its entries are compressed in another way")
     entries = {entry.filename: entry.file_size for entry in found}
     if HEADER not in entries:
         raise ModelFileError(f"{path} is not a model saved by svmosaic: it has no entry {HEADER}")
     size = os.fstat(file.fileno()).st_size
-    if entries[HEADER] > MOST_HEADER_BYTES or sum(entry.file_size for entry in found) > size:
+    too_large = any(entry.file_size > MOST_TIMES * max(entry.compress_size, 1) for entry in found)
+    if entries[HEADER] > MOST_HEADER_BYTES or too_large or sum(entry.compress_size for entry in found) > size:
         raise ModelFileError(f"{path} is damaged: its entries are larger than they can be")
     file.seek(0)
 
@@ -223,7 +252,7 @@ def _check_archive(path, data):
                     raise ModelFileError(f"{path} is damaged: its entry {name} is not plain text")
             header = json.loads(archive.read(HEADER))
             written, version = header["format"], header["svmosaic"]
-    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
         # Offsets before the start of the file, passwords and methods that Python does not know are told in these ways.
         raise ModelFileError(f"{path} is truncated or damaged ({error})") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -238,31 +267,14 @@ def _check_archive(path, data):
     return header
 
 
-def _with_moved_types(data):
-    """The archive with the types of earlier versions under the names of this one."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        entries = {entry.filename: archive.read(entry) for entry in archive.infolist()}
-    schema = json.loads(entries["schema.json"])
-    if not _rename_types(schema):
-        return data
-    entries["schema.json"] = json.dumps(schema).encode()
-    renamed = io.BytesIO()
-    with zipfile.ZipFile(renamed, "w") as archive:
-        for name, content in entries.items():
-            archive.writestr(name, content)
-    return renamed.getvalue()
-
-
-def _rename_types(node) -> bool:
-    """Bring the types in a node of the description, and below, up to date; whether there were any to bring."""
-    moved = False
+def _rename_types(node):
+    """Bring the types in a node of the description, and below, up to date."""
     if isinstance(node, dict):
         now = registry.RENAMED.get(f"{node.get('__module__')}.{node.get('__class__')}")
         if now is not None:
             node["__module__"], _, node["__class__"] = now.rpartition(".")
-            moved = True
-    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    return any([_rename_types(child) for child in children]) or moved
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        _rename_types(child)
 
 
 def _untrusted(names):

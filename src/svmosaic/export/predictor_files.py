@@ -12,16 +12,19 @@ from dataclasses import fields
 import numpy as np
 
 from svmosaic._lazy import find_type
+from svmosaic.export.plain_files import array_bytes
 
 # All that a predictor may hold besides arrays, numbers, text and containers of these.
 TYPES = {
     path.rpartition(".")[2]: path
     for path in (
         "svmosaic.predictor.Predictor",
+        "svmosaic.predictor.IntervalPredictor",
         "svmosaic.tabular.table_predictor.TablePredictor",
         "svmosaic.tabular.columns.Column",
         "svmosaic.maps.scaling.Scaling",
         "svmosaic.calibration.Isotonic",
+        "svmosaic.calibration.Odds",
         "svmosaic.calibration.Posterior",
         "svmosaic.calibration.Sigmoid",
         "svmosaic.calibration.Temperature",
@@ -36,13 +39,7 @@ def entries_of(predictor) -> dict[str, bytes]:
     """The entries of the archive: the description, and a file for each array; TypeError for what they cannot hold."""
     arrays: list[np.ndarray] = []
     schema = json.dumps(_described(predictor, arrays))
-    return {"schema.json": schema.encode()} | {f"{k}.npy": _content(array) for k, array in enumerate(arrays)}
-
-
-def _content(array) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array, allow_pickle=False)
-    return file.getvalue()
+    return {"schema.json": schema.encode()} | {f"{k}.npy": array_bytes(array) for k, array in enumerate(arrays)}
 
 
 def _described(value, arrays):

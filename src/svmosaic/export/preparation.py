@@ -189,11 +189,14 @@ def read_preparation(step, names, kinds=None, *, missing_texts=None) -> Preparat
     if read.part:  # a table's, which knows what its columns are
         return replace(read, missing_texts=missing_texts)
     if kinds is None:
-        text = {column for column, _, _ in read.columns_of_text()}
+        text = {column for column, _, _ in read.columns_of_text()} | {int(read.source[f]) for f in read.tables}
         kinds = ["text" if column in text else "number" for column in range(start.n_columns)]
     for column, kind in enumerate(kinds):
-        if kind == "text" and any(read.category[f] is None for f in np.flatnonzero(read.source == column)):
+        places = np.flatnonzero(read.source == column)
+        if kind == "text" and any(read.category[f] is None and f not in read.tables for f in places):
             raise PreparationError(f"the column {start.names[column]!r} holds text that no step encodes")
+        if kind == "text" and len(places) and places[-1] - places[0] >= len(places):
+            raise PreparationError(f"the column {start.names[column]!r} is encoded by two steps with others in between")
     return replace(read, kinds=list(kinds), missing_texts=missing_texts)
 
 
@@ -218,7 +221,9 @@ def _select(start, places) -> Preparation:
     if start.part:
         raise PreparationError("a ColumnTransformer behind a TablePreparation has no form outside of Python")
     steps = [Affine(step.fill[places], step.center[places], step.factor[places]) for step in start.steps]
-    return replace(start, source=start.source[places], category=[start.category[f] for f in places], steps=steps)
+    tables = {new: start.tables[old] for new, old in enumerate(places) if old in start.tables}
+    category = [start.category[f] for f in places]
+    return replace(start, source=start.source[places], category=category, steps=steps, tables=tables)
 
 
 def _column_transformer(step, start) -> Preparation:
@@ -240,7 +245,9 @@ def _column_transformer(step, start) -> Preparation:
     missing = {column: text for part in parts for column, text in part.missing.items()}
     source = np.concatenate([part.source for part in parts])
     category = [c for part in parts for c in part.category]
-    return replace(start, source=source, category=category, missing=missing, steps=steps)
+    first = np.cumsum([0] + [len(part.source) for part in parts])
+    tables = {int(at + f): table for at, part in zip(first, parts, strict=False) for f, table in part.tables.items()}
+    return replace(start, source=source, category=category, missing=missing, steps=steps, tables=tables)
 
 
 def _places(columns: Any, names) -> np.ndarray:
@@ -290,17 +297,50 @@ def _then(start, step) -> Preparation:
 
 
 def _one_hot(step, start) -> Preparation:
-    if start.steps:
-        raise PreparationError("a OneHotEncoder behind a scaler has no form outside of Python")
+    _check_takes_text(step, start)
     if step.drop is not None or getattr(step, "_infrequent_enabled", False):
         raise PreparationError("OneHotEncoder with drop, min_frequency or max_categories has no form outside of Python")
     source, category = [], []
     for column, categories in zip(start.source, step.categories_, strict=True):
-        if not all(isinstance(value, str) for value in categories):
-            raise PreparationError(f"the OneHotEncoder of {start.names[column]!r} has categories that are no text")
+        _check_are_texts(step, start.names[column], categories)
         source += [int(column)] * len(categories)
         category += [str(value) for value in categories]
     return replace(start, source=np.array(source, dtype=int), category=category)
+
+
+def _ordinal(step, start) -> Preparation:
+    _check_takes_text(step, start)
+    unknown = np.nan if step.unknown_value is None else float(step.unknown_value)
+    if np.isnan(unknown):
+        raise PreparationError(
+            'an OrdinalEncoder needs handle_unknown="use_encoded_value" and a number as unknown_value outside of Python'
+        )
+    if getattr(step, "_infrequent_enabled", False):
+        raise PreparationError("OrdinalEncoder with min_frequency or max_categories has no form outside of Python")
+    tables = {}
+    for f, categories in enumerate(step.categories_):
+        _check_are_texts(step, start.names[start.source[f]], categories)
+        tables[f] = ({str(text): float(rank) for rank, text in enumerate(categories)}, unknown)
+    return replace(start, tables=tables)
+
+
+def _check_takes_text(step, start):
+    """An encoder is to see columns as they are."""
+    if start.steps or start.tables or any(category is not None for category in start.category):
+        raise PreparationError(
+            f"{type(step).__name__} behind a scaler or another encoder has no form outside of Python"
+        )
+
+
+def _check_are_texts(step, name, categories):
+    if not all(isinstance(value, str) for value in categories):
+        raise PreparationError(f"the {type(step).__name__} of {name!r} has categories that are no text")
+
+
+def _min_max(step, start) -> Preparation:
+    if step.clip:
+        raise PreparationError("MinMaxScaler(clip=True) has no form outside of Python")
+    return _then(start, Affine.of(len(start.source), center=-step.min_ / step.scale_, factor=step.scale_))
 
 
 def _table(step, start) -> Preparation:
@@ -325,7 +365,9 @@ _READERS = {
     "StandardScaler": _scaler(lambda s: _none(s.mean_, 0.0), lambda s: 1.0 / _none(s.scale_, 1.0)),
     "MaxAbsScaler": _scaler(lambda s: 0.0, lambda s: 1.0 / s.scale_),
     "RobustScaler": _scaler(lambda s: _none(s.center_, 0.0), lambda s: 1.0 / _none(s.scale_, 1.0)),
+    "MinMaxScaler": _min_max,
     "OneHotEncoder": _one_hot,
+    "OrdinalEncoder": _ordinal,
     "TablePreparation": _table,
     "FunctionTransformer": _function,  # what a ColumnTransformer makes of "passthrough"
 }

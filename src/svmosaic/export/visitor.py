@@ -47,11 +47,6 @@ class Whole:
         return getattr(head_of(self.estimator), "classes", None)
 
     @property
-    def offset(self) -> np.ndarray:
-        """What is added to each score, of a regressor the means of y; of shape (n_outputs,)."""
-        return head_of(self.estimator).offset
-
-    @property
     def one_value(self) -> bool:
         """Whether a regressor answers with one number per row instead of an array."""
         return self.classes is None and np.ndim(head_of(self.estimator).center) == 0
@@ -92,11 +87,11 @@ class Target(ABC):
     links : collection of str
         Links that `score` can write.
     heads : collection of str
-        Heads that `finish` can write. `score` adds the offsets of a `Whole` to the scores if "Regress" is among them.
+        Heads that `finish` can write. `score` adds `offset` to the scores if "Regress" is among them.
     refused : dict
         From the class of a model that could be written, but for a reason of this language, to the reason.
     offset : ndarray of shape (n_outputs,)
-        What `score` adds to the scores; set by `write`, all zero for a classifier.
+        What `score` adds to the scores; set by the walk, all zero for a classifier.
     unexplained : str or None
         Why the model at hand has no contributions of its columns; set by `write`.
     """
@@ -128,6 +123,22 @@ class Target(ABC):
     @abstractmethod
     def score(self, mosaic, rows, codes) -> Any:
         """The scores: sum over tiles of weight times link(<w, row> + b)."""
+
+    def interval(self, whole: Whole, rows, write_tiles, margin) -> None:
+        """The ends of the intervals of a regressor that has them.
+
+        Parameters
+        ----------
+        whole : Whole
+        rows
+            What `begin` returned.
+        write_tiles : callable
+            ``write_tiles(target, rows)`` writes the tiles of the two quantiles into a target (this one, or one like it)
+            and returns their scores, which are in units of y.
+        margin : float
+            What the ends are moved apart by, as `svmosaic.heads.widened` does.
+        """
+        raise self.error(f"intervals cannot be written as {self.language}: fit the model without quantiles")
 
     @abstractmethod
     def finish(self, whole: Whole, scores, probabilities) -> Any:
@@ -183,26 +194,38 @@ def write(model, target: Target, *, explain=False):
     if explain and why is not None:
         raise target.error(f"{why}: explain=True cannot be written as {target.language}")
     explain = why is None if explain is None else explain
-    target.offset = whole.offset
     rows = target.begin(whole)
     if mosaic is None:
         scores = target.forms[type(form).__name__](target, form, rows)
     else:
-        mosaic = mosaic.in_units(head)
-        if mosaic.features.affine is not None:
-            center, factor = mosaic.features.affine
-            rows = target.scale(center, factor, rows)
-        codes = target.gate(mosaic.gate, rows)
-        tiles, rows = (mosaic, rows) if mosaic.features.pieces is None else target.bend(mosaic, rows)
-        scores = target.score(tiles, rows, codes)
+        scores, *explained = _write_tiles(target, mosaic, head, rows)
         if explain:
-            target.explain(whole, tiles, rows, codes)
+            target.explain(whole, *explained)
+    intervals = getattr(whole.estimator, "intervals_", None)
+    if intervals is not None:
+        quantiles = intervals.model
+        target.interval(
+            whole, rows, lambda inner, x: _write_tiles(inner, quantiles.mosaic_, head_of(quantiles), x)[0],
+            intervals.margin,
+        )  # fmt: skip
     calibration = getattr(head, "calibration", None) or getattr(form, "calibration", None)
     probabilities = None
     if calibration is not None:
         kind = type(calibration).__name__
         probabilities = target._find(target.calibrations, "calibration", kind)(target, calibration, scores)
     return target.finish(whole, scores, probabilities)
+
+
+def _write_tiles(target, mosaic, head, rows):
+    """Write a mosaic over prepared rows; its scores, and the tiles, rows and codes that they are made of."""
+    target.offset = head.offset
+    mosaic = mosaic.in_units(head)
+    if mosaic.features.affine is not None:
+        center, factor = mosaic.features.affine
+        rows = target.scale(center, factor, rows)
+    codes = target.gate(mosaic.gate, rows)
+    tiles, rows = (mosaic, rows) if mosaic.features.pieces is None else target.bend(mosaic, rows)
+    return target.score(tiles, rows, codes), tiles, rows, codes
 
 
 def take_apart(model, target: Target) -> Whole:

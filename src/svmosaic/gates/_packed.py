@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from joblib import effective_n_jobs
 
+from svmosaic.gates.protocol import CoreGate
 from svmosaic.packing import pack_gate
 from svmosaic.rows import Rows
 
@@ -50,3 +51,17 @@ class PackedGate(ABC):
     def __getstate__(self):
         # What is packed in the core is rebuilt on demand.
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+class OuterGate(PackedGate):
+    """A gate whose tiles are those of `inner`, which sees the rows changed in some way."""
+
+    inner: CoreGate
+
+    @property
+    def n_tiles(self) -> int:
+        return self.inner.n_tiles
+
+    @property
+    def width(self) -> int:
+        return self.inner.width

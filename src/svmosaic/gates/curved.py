@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmosaic.gates._packed import PackedGate
+from svmosaic.gates._packed import OuterGate
 from svmosaic.gates.protocol import CoreGate
 
 
 @dataclass(frozen=True, eq=False)
-class CurvedGate(PackedGate):
+class CurvedGate(OuterGate):
     """The codes of z = P phi(x), where each component of z is a sum of piecewise-linear curves, one per column.
 
     It reads the rows themselves.
@@ -40,13 +40,18 @@ class CurvedGate(PackedGate):
     projection: np.ndarray
     inner: CoreGate
 
-    @property
-    def n_tiles(self) -> int:
-        return self.inner.n_tiles
+    @classmethod
+    def of_pieces(cls, pieces, projection, inner) -> "CurvedGate":
+        """The gate of a projection of the features of pieces.
 
-    @property
-    def width(self) -> int:
-        return self.inner.width
+        Parameters
+        ----------
+        pieces : Pieces
+        projection : ndarray of shape (n_components, pieces.n_features)
+        inner : gate with a core form
+        """
+        packed, ((center, scale, _, _, column, start, knot, _), zero_is_zero) = pieces.pack(projection)
+        return cls(center, scale, column, start, knot, zero_is_zero, packed, inner)
 
     def core_arguments(self):
         """The name of the gate's class in the core, and what it is made of."""

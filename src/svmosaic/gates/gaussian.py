@@ -1,6 +1,7 @@
 """The Gaussian gate: the posterior of a mixture of Gaussians."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
@@ -9,7 +10,7 @@ from svmosaic import _core
 from svmosaic.gates._packed import PackedGate
 from svmosaic.rows import Rows
 
-COVARIANCES = ("full", "diag", "isotropic")
+Covariance = Literal["full", "diag", "isotropic"]
 
 
 @dataclass(frozen=True, eq=False)

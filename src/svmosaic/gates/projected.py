@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from svmosaic.gates._packed import PackedGate
+from svmosaic.gates._packed import OuterGate
 from svmosaic.gates.protocol import CoreGate
 
 # Rows that principal components are computed from, and the most features for which that is by their covariance.
@@ -14,7 +14,7 @@ LARGEST_COVARIANCE = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedGate(PackedGate):
+class ProjectedGate(OuterGate):
     """The codes of z = P x by a gate of the projected space.
 
     Attributes
@@ -26,14 +26,6 @@ class ProjectedGate(PackedGate):
 
     projection: np.ndarray
     inner: CoreGate
-
-    @property
-    def n_tiles(self) -> int:
-        return self.inner.n_tiles
-
-    @property
-    def width(self) -> int:
-        return self.inner.width
 
     @property
     def anchors(self) -> np.ndarray | None:

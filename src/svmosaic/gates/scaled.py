@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmosaic.gates._packed import PackedGate
+from svmosaic.gates._packed import OuterGate
+from svmosaic.gates.protocol import CoreGate
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledGate(PackedGate):
+class ScaledGate(OuterGate):
     """The codes of z = (x - center) * factor by another gate.
 
     Attributes
@@ -22,15 +23,7 @@ class ScaledGate(PackedGate):
 
     center: np.ndarray | None
     factor: np.ndarray
-    inner: PackedGate
-
-    @property
-    def n_tiles(self) -> int:
-        return self.inner.n_tiles
-
-    @property
-    def width(self) -> int:
-        return self.inner.width
+    inner: CoreGate
 
     def core_arguments(self):
         """The name of the gate's class in the core, and what it is made of."""

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-GROWTHS = ("forest", "extra", "boosted")
+Growth = Literal["forest", "extra", "boosted"]
 # Share of the columns that a split may choose from, where the usual root of them is too few: of trees with random
 # thresholds, of boosted trees, and of forests for regression, which would ask the same questions first.
 SHARE_OF_COLUMNS = {"extra": 0.5, "boosted": 0.3, "forest": 1 / 3}
@@ -16,6 +17,8 @@ SHARE_OF_COLUMNS = {"extra": 0.5, "boosted": 0.3, "forest": 1 / 3}
 TOTAL_RATE, LARGEST_RATE = 10.0, 0.3
 # Trees, or rounds of boosting, between two looks at the clock.
 STEP = 8
+# scikit-learn grows trees on float32. Columns further from zero than so many times their spread are centered first.
+FAR = 1e5
 
 
 def grow_trees(
@@ -53,11 +56,30 @@ def grow_trees(
     if max_leaves < 2:
         return []
     deadline = None if max_time is None else perf_counter() + max_time
+    center = _far_center(X)
+    if center is not None:
+        X = X - center
     if growth == "boosted":
         trees = _boosted(X, y, n_trees, sample_weight, regression, options, deadline)
     else:
         trees = _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline)
-    return [tree for tree in trees if tree.tree_.node_count > 1]
+    trees = [tree for tree in trees if tree.tree_.node_count > 1]
+    return trees if center is None else [_moved(tree.tree_, center) for tree in trees]
+
+
+def _far_center(X):
+    """The means of the columns that are too far from zero for float32, and 0 for the others; None if none is."""
+    if sparse.issparse(X) or X.dtype != np.float64:
+        return None
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    far = np.abs(mean) > FAR * spread
+    return np.where(far, mean, 0.0) if (far & (spread > 0)).any() else None
+
+
+def _moved(tree, center):
+    """A tree for rows minus `center` as one for the rows themselves."""
+    threshold = np.where(tree.children_left < 0, tree.threshold, tree.threshold + center[tree.feature])
+    return _Tree(_Nodes(tree.children_left, tree.children_right, tree.feature, threshold))
 
 
 def _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline):
@@ -90,7 +112,7 @@ def _grown(model, size, whole, deadline, X, y, sample_weight):
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """The nodes of a boosted tree under scikit-learn's names for those of other trees."""
+    """The nodes of a tree under scikit-learn's names for them."""
 
     children_left: np.ndarray
     children_right: np.ndarray
@@ -103,7 +125,7 @@ class _Nodes:
 
 
 @dataclass(frozen=True, eq=False)
-class _BoostedTree:
+class _Tree:
     tree_: _Nodes
 
 
@@ -124,7 +146,7 @@ def _boosted(X, y, n_trees, sample_weight, regression, options, deadline):
             model = kind(max_iter=rounds, early_stopping=False, **options)
             model = _grown(model, "max_iter", rounds, deadline, X, target, sample_weight)
             # Not public, but what converters of scikit-learn's models read too.
-            found += [_BoostedTree(_nodes_of(one.nodes)) for together in model._predictors for one in together]
+            found += [_Tree(_nodes_of(one.nodes)) for together in model._predictors for one in together]
     return found
 
 

@@ -6,8 +6,11 @@ and rows as they enter it. One-hot columns are regrouped, and numbers are in the
 
 from svmosaic._lazy import lazy
 
-__all__ = ["describe_regions", "effects", "importances"]
-
-_PLACES = {"describe_regions": "regions", "effects": "effect_curves", "importances": "importance"}
-
-__getattr__, __dir__ = lazy(globals(), {name: f"svmosaic.interpretation.{module}" for name, module in _PLACES.items()})
+__all__, __getattr__, __dir__ = lazy(
+    globals(),
+    {
+        "effect_curves": ["effects"],
+        "importance": ["importances"],
+        "regions": ["describe_regions"],
+    },
+)

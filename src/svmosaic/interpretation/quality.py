@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from svmosaic.heads import winners
+from svmosaic.rows import evenly
+
 # Bins of a calibration curve, and rows in a picture of residuals.
 N_BINS, MOST_RESIDUALS = 10, 500
 
@@ -96,7 +99,7 @@ def classification_quality(label, found, n_classes, scores=None, probabilities=N
         sure, right = (
             (probabilities[:, 1], label == 1)
             if n_classes == 2
-            else (probabilities.max(axis=1), probabilities.argmax(axis=1) == label)
+            else (probabilities.max(axis=1), winners(probabilities) == label)
         )
         quality["calibration"] = calibration_curve(sure, right)
     return quality
@@ -138,7 +141,7 @@ def regression_quality(y, predicted, intervals=None) -> dict:
     error = y - predicted
     spread = ((y - y.mean(axis=0)) ** 2).mean(axis=0)
     first = (error, predicted) if error.ndim == 1 else (error[:, 0], predicted[:, 0])
-    some = np.unique(np.linspace(0, len(y) - 1, MOST_RESIDUALS).astype(int))
+    some = evenly(len(y), MOST_RESIDUALS)
     return quality | {
         "r2": float(np.mean(1.0 - (error**2).mean(axis=0) / np.where(spread > 0, spread, 1.0))),
         "rmse": float(np.sqrt((error**2).mean())),

@@ -11,6 +11,7 @@ from svmosaic.interpretation.importance import group_importances
 from svmosaic.interpretation.subject import Subject, sampled
 from svmosaic.interpretation.words import Describer, Rule, in_columns
 from svmosaic.mosaic import linked
+from svmosaic.rows import evenly
 
 # Rows on which tiles are compared, and columns that conditions are looked for in: those that matter most.
 COMPARED_ROWS, MOST_COLUMNS = 200, 60
@@ -148,12 +149,35 @@ def words_of_tiles(model, X, n_tiles) -> dict:
     X : rows as they enter the model
     n_tiles : int
     """
-    rule, covers, pure = [""] * n_tiles, np.full(n_tiles, np.nan), np.full(n_tiles, np.nan)
     subject = sampled(model, X)
     regions = find_regions(subject)
-    for (tile,), found in zip(regions.tiles, regions.rules, strict=True):
-        rule[tile], covers[tile], pure[tile] = subject.text_of(found), found.covers, found.pure
-    return {"rule": np.array(rule), "covers": covers, "pure": pure}
+    rules = {int(tile): rule for (tile,), rule in zip(regions.tiles, regions.rules, strict=True)}
+    return _table_of_tiles(rules, subject.text_of, n_tiles)
+
+
+def words_of_homes(values, names, homes, n_tiles) -> dict:
+    """The same from rows whose tiles are known.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_columns)
+    names : list of str
+        Of the columns.
+    homes : list of ndarray of int, shape (n_rows,)
+        The tile that each row belongs to, for each gate.
+    n_tiles : int
+    """
+    describer = Describer(list(values.T))
+    rules = {int(tile): describer.rule(home == tile) for home in homes for tile in np.unique(home)}
+    return _table_of_tiles(rules, lambda rule: rule.text(names), n_tiles)
+
+
+def _table_of_tiles(rules, text_of, n_tiles) -> dict:
+    """Columns of a table of all tiles from the rules of some."""
+    text, covers, pure = [""] * n_tiles, np.full(n_tiles, np.nan), np.full(n_tiles, np.nan)
+    for tile, rule in rules.items():
+        text[tile], covers[tile], pure[tile] = text_of(rule), rule.covers, rule.pure
+    return {"rule": np.array(text), "covers": covers, "pure": pure}
 
 
 def strongest(importance, names, top=3) -> str:
@@ -205,7 +229,7 @@ def merge_alike(subject, tiles, n_rows, max_regions) -> list:
 
 def _answers_of_tiles(subject, tiles):
     """What each tile says of the same rows, of shape (n_tiles, n_rows * n_outputs)."""
-    rows = np.unique(np.linspace(0, subject.n_rows - 1, COMPARED_ROWS).astype(np.intp))
+    rows = evenly(subject.n_rows, COMPARED_ROWS)
     _, seen = subject.mosaic.features.scored_rows(subject.X[rows])
     weight = np.ones((len(rows), 1))
     margins = [
@@ -220,7 +244,7 @@ def _rules(subject, groups, region_of_row) -> tuple[list, bool]:
     if exact is not None and all(len(tiles) == 1 for tiles in groups):
         rules = [tuple(_in_whole_numbers(condition, subject) for condition in exact[int(t)]) for (t,) in groups]
         return [Rule(conditions, 1.0, 1.0) for conditions in rules], True
-    some = np.unique(np.linspace(0, subject.n_rows - 1, DESCRIBED_ROWS).astype(np.intp))
+    some = evenly(subject.n_rows, DESCRIBED_ROWS)
     chosen = _important_columns(subject)
     describer = Describer([subject.values(j)[some] for j in chosen])
     found = []
@@ -235,7 +259,7 @@ def _important_columns(subject):
     """Those that rules may be about: all, or the most important ones, by some rows, if there are many."""
     if len(subject.columns) <= MOST_COLUMNS:
         return np.arange(len(subject.columns))
-    few = np.unique(np.linspace(0, subject.n_rows - 1, WEIGHED_ROWS).astype(np.intp))
+    few = evenly(subject.n_rows, WEIGHED_ROWS)
     importance = np.abs(subject.contributions_of(few)).mean(axis=(0, 1))
     return np.sort(np.argsort(-importance, kind="stable")[:MOST_COLUMNS])
 

@@ -17,6 +17,7 @@ from svmosaic.export.visitor import take_apart
 from svmosaic.gates import SeveralGates
 from svmosaic.gates.several import n_choices
 from svmosaic.heads import Regress, head_of, home_tiles
+from svmosaic.rows import evenly
 
 MISSING = "(missing)"
 # Numbers that an explanation may take at a time.
@@ -263,11 +264,6 @@ class Subject:
         source = self.preparation.source
         places = np.arange(len(source)), source
         return sparse.csr_array((np.ones(len(source)), places), shape=(len(source), len(self.columns)))
-
-
-def evenly(n_rows, most):
-    """Indices of at most so many rows, drawn evenly."""
-    return np.arange(n_rows) if n_rows <= most else np.unique(np.linspace(0, n_rows - 1, most).round().astype(int))
 
 
 def take(X, rows):

@@ -168,6 +168,11 @@ class Describer:
         width = max((b.n_bins for b in self._binned), default=1)
         self._width = width
         self._codes = np.stack([b.codes for b in self._binned], axis=1) + width * np.arange(len(columns))
+        self._numbers = np.array([k for k, b in enumerate(self._binned) if isinstance(b, _Numbers)], dtype=np.intp)
+        self._texts = [k for k, b in enumerate(self._binned) if isinstance(b, _Texts)]
+        n_intervals = np.array([len(self._binned[k].edges) + 1 for k in self._numbers], dtype=np.intp)
+        # Bins of numbers that intervals may hold: not the one of missing numbers.
+        self._named = np.arange(n_intervals.max(initial=0)) < n_intervals[:, None]
 
     def rule(self, member, max_conditions=4) -> Rule:
         """The rule of a group, found greedily: the condition that raises the F-score of the rule most, again and again.
@@ -184,14 +189,13 @@ class Describer:
         inside, score = np.ones(self.n_rows, dtype=bool), _f_score(total, self.n_rows, total)
         chosen: dict[int, np.ndarray] = {}
         while True:
-            best, bins = self._best(inside, member, total, chosen)
-            _, column, _ = best
+            best, column, bins = self._best(inside, member, total, chosen)
             is_new = column not in chosen
             # Two conditions are wanted if they help at all, more if they help enough.
             gain = 1e-9 if len(chosen) < 2 else LEAST_GAIN
-            if best[0] <= score + gain or (is_new and len(chosen) == max_conditions):
+            if best <= score + gain or (is_new and len(chosen) == max_conditions):
                 break
-            score = best[0]
+            score = best
             chosen[column] = chosen.get(column, np.ones(self._width, dtype=bool)) & bins
             inside &= bins[self._codes[:, column] - self._width * column]
         found = self._pruned(chosen, member, total)
@@ -220,22 +224,45 @@ class Describer:
         return chosen
 
     def _best(self, inside, member, total, chosen):
-        """The best (score, column, bins) of one more condition, and its bins as an array."""
+        """The best score of one more condition, its column, and its bins as an array of bool."""
         n = len(self._binned) * self._width
         codes = self._codes[inside]
         everyone = np.bincount(codes.ravel(), minlength=n).reshape(-1, self._width)
         hits = np.bincount(codes[member[inside]].ravel(), minlength=n).reshape(-1, self._width)
-        best: Any = (-1.0, -1, None)
-        for column, binned in enumerate(self._binned):
-            if column in chosen and isinstance(binned, _Texts):
-                continue  # an interval may become narrower, a list of texts would become longer
-            score, bins = binned.best(hits[column], everyone[column], total)
-            if score > best[0]:
-                best = (score, column, bins)
-        bins = np.zeros(self._width, dtype=bool)
-        if best[2] is not None:
-            bins[: len(best[2])] = best[2]
-        return best, bins
+        scores, bins = np.full(len(self._binned), -1.0), {}
+        if len(self._numbers):
+            parts = [np.where(self._named, part[self._numbers, : self._named.shape[1]], 0) for part in (hits, everyone)]
+            scores[self._numbers], low, high = _best_intervals(*parts, total)
+            bins = {k: slice(*ends) for k, *ends in zip(self._numbers.tolist(), low, high, strict=True)}
+        for column in self._texts:
+            if column not in chosen:  # an interval may become narrower, a list of texts would become longer
+                scores[column], there = self._binned[column].best(hits[column], everyone[column], total)
+                bins[column] = np.flatnonzero(there)
+        best = int(scores.argmax())
+        found = np.zeros(self._width, dtype=bool)
+        if scores[best] >= 0:
+            found[bins[best]] = True
+        return scores[best], best, found
+
+
+def _best_intervals(hits, everyone, total):
+    """The interval of bins with the best score in each column: scores, first bins, and bins before which it ends.
+
+    Parameters
+    ----------
+    hits, everyone : ndarray of shape (n_columns, n_bins)
+        Rows of the group, and all rows.
+    total : int
+        Rows of the group altogether.
+    """
+    n = hits.shape[1]
+    sums = [np.pad(np.cumsum(part, axis=1), ((0, 0), (1, 0))) for part in (hits, everyone)]
+    # Of the bins from one index to before another.
+    within = [np.maximum(part[:, None, :] - part[:, :, None], 0) for part in sums]
+    score = np.where(np.triu(np.ones((n + 1, n + 1), dtype=bool), 1), _f_score(*within, total), -1.0)
+    score = score.reshape(len(hits), -1)
+    best = score.argmax(axis=1)
+    return score[np.arange(len(hits)), best], *np.divmod(best, n + 1)
 
 
 def _f_score(hits, n_rows, total):
@@ -253,18 +280,6 @@ class _Numbers:
     @property
     def n_bins(self) -> int:
         return len(self.edges) + 2
-
-    def best(self, hits, everyone, total):
-        """The interval with the best score, as (score, which bins)."""
-        n = len(self.edges) + 1
-        first = [np.concatenate([[0], np.cumsum(part[:n])]) for part in (hits, everyone)]
-        # Of the bins from one index to before another.
-        within = [np.triu(sums[None, :] - sums[:, None]) for sums in first]
-        score = np.where(np.triu(np.ones((n + 1, n + 1)), 1) > 0, _f_score(*within, total), -1.0)
-        low, high = np.unravel_index(score.argmax(), score.shape)
-        bins = np.zeros(n + 1, dtype=bool)
-        bins[low:high] = True
-        return score[low, high], bins
 
     def condition(self, column, bins):
         """The bins as an interval."""
@@ -376,7 +391,7 @@ def in_columns(conditions, subject) -> tuple:
         for step in reversed(prepared.steps):
             bounds = bounds / step.factor[f] + step.center[f]
         j, category = int(prepared.source[f]), prepared.category[f]
-        part = "mean of the label by" if f in prepared.tables else prepared.part_of(f)
+        part = _meaning(prepared.tables[f][0]) if f in prepared.tables else prepared.part_of(f)
         if part == "missing":
             made[j, part] = Missing(j, negated=bounds[1] < 1)
         elif part not in (None, "days"):
@@ -388,6 +403,11 @@ def in_columns(conditions, subject) -> tuple:
         else:
             found[j, category] = OneOf(j, (category,), negated=bounds[1] < 1)
     return (*_joined(found), *made.values())
+
+
+def _meaning(table) -> str:
+    """What is looked up for a text: its rank among all, or a mean."""
+    return "rank of" if sorted(table.values()) == list(range(len(table))) else "mean of the label by"
 
 
 def wording(estimator, before):

@@ -1,11 +1,13 @@
 """Where to learn and to score: the core on the CPU, or JAX on an accelerator."""
 
+from typing import Literal
+
 import numpy as np
 from scipy import sparse
 
 from svmosaic.learner.loop import CoreEngine
 
-DEVICES = ("cpu", "gpu", "auto")
+Device = Literal["cpu", "gpu", "auto"]
 # Fewer rows than this are scored on the CPU: sending them to a device would take longer.
 MANY_ROWS = 10_000
 NO_JAX = "device='gpu' needs JAX: pip install 'svmosaic[jax]', and for a GPU of NVIDIA's pip install 'jax[cuda13]'"

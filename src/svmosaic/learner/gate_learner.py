@@ -5,6 +5,7 @@ from copy import deepcopy
 from time import perf_counter
 
 import numpy as np
+from scipy import sparse
 
 from svmosaic import _core
 
@@ -50,6 +51,8 @@ class GateLearner:
     dtype : float32, or float64 for checks
     pieces : Pieces or None
         The features are those of these pieces, of which gates and tiles see all.
+    center : ndarray of shape (n_features,) or None
+        Taken from the rows before they are learned from; `mosaic_of` folds it into gates and tiles.
 
     Attributes
     ----------
@@ -64,17 +67,18 @@ class GateLearner:
         Steps taken, and the sum of their learning rates.
     """
 
-    pieces = None  # of learners in files of earlier versions
+    pieces = center = None  # of learners in files of earlier versions
 
     def __init__(
         self, gates, *, n_features, n_outputs, width, decay, loss="squared_hinge", loss_parameter=(), dropout=0.0,
-        seed=0, gate_rate=GATE_RATE, dtype=np.float32, pieces=None,
+        seed=0, gate_rate=GATE_RATE, dtype=np.float32, pieces=None, center=None,
     ):  # fmt: skip
         anchors, tau, projections = zip(*gates, strict=True)
         self.first_tile = np.cumsum([0, *map(len, anchors)]).tolist()
         self.n_outputs, self.width, self.decay, self.gate_rate = n_outputs, width, decay, gate_rate
         self.loss, self.loss_parameter = loss, [float(value) for value in loss_parameter]
         self.dropout, self.seed, self.pieces = dropout, seed, pieces
+        self.center = center
         self.tiles = _moving(np.zeros((self.n_tiles, n_outputs * (n_features + 1))), dtype)
         self.anchors = _moving(np.concatenate(anchors), dtype)
         self.projection = None
@@ -145,6 +149,16 @@ class GateLearner:
             speed = at_once / max(perf_counter() - began, 1e-9)
             at_once = max(1, min(2 * at_once, int(CALL_SECONDS * speed)))
         return loss, min(done * batch_size, len(order))
+
+    def centered(self, X):
+        """Rows less the center, if there is one."""
+        if self.center is None:
+            return X
+        return (X.toarray() if sparse.issparse(X) else X) - self.center
+
+    def tile_rows(self, X):
+        """Rows as the tiles see them."""
+        return self.centered(X) if self.pieces is None else self.pieces.rows(X)[1]
 
     def core(self):
         """The learner in the core, which works on the arrays of this one."""

@@ -77,7 +77,8 @@ class JaxEngine(MemoryOrder):
         """Other rows to learn from."""
         dtype = self.learner.tiles.dtype
         self.weight = np.asarray(weight, dtype=np.float64)
-        self.rows = self._put(tuple(part.astype(dtype, copy=False) for part in (X, target, weight)))
+        parts = self.learner.centered(X), target, weight
+        self.rows = self._put(tuple(part.astype(dtype, copy=False) for part in parts))
 
     def epoch(self, order, rates, deadline=np.inf) -> tuple[float, int]:
         """Sum of the losses on the way, and the number of rows: all, or none if it is too late to begin."""
@@ -93,7 +94,8 @@ class JaxEngine(MemoryOrder):
         value = self.state.value
         keep = jnp.exp(-self.settings.decay * (self.learner.clock[1] - self.state.idle_since))
         value = value | {"tiles": keep[:, :, None, None] * value["tiles"]}
-        return score_rows(value, self.state.valid, self.settings.width, X, self.device, self.curves)
+        rows = self.learner.centered(X)
+        return score_rows(value, self.state.valid, self.settings.width, rows, self.device, self.curves)
 
     # The loss of parameters that have overflowed is NaN here.
     is_finite = True

@@ -65,8 +65,7 @@ class CoreEngine(MemoryOrder):
 
     def set_rows(self, X, target, weight):
         """Other rows to learn from."""
-        tile_rows = X if self.learner.pieces is None else self.learner.pieces.rows(X)[1]
-        self.rows, self.weight = Rows(tile_rows), np.ascontiguousarray(weight, dtype=np.float64)
+        self.rows, self.weight = Rows(self.learner.tile_rows(X)), np.ascontiguousarray(weight, dtype=np.float64)
         self.target = np.ascontiguousarray(target, dtype=self.learner.tiles.dtype)
 
     def epoch(self, order, rates, deadline=np.inf) -> tuple[float, int]:
@@ -159,22 +158,27 @@ def diverged(epoch, learning_rate) -> ValueError:
 
 def mosaic_of(learner) -> Mosaic:
     """The fitted form of what has been learned so far."""
-    tiles, pieces = learner.tile_weights(), learner.pieces
+    pieces, center = learner.pieces, learner.center
+    coef, intercept = tiles_of(learner.tile_weights(), center)
     n_components = learner.anchors.shape[2]
     gates = []
     for m, (first, end) in enumerate(zip(learner.first_tile[:-1], learner.first_tile[1:], strict=True)):
         anchors = learner.anchors[0, first:end].astype(np.float64)
-        gate: Any = DistanceGate(anchors, "softmax", learner.width, float(learner.tau[m]))
+        projection = None
         if learner.projection is not None:
             projection = learner.projection[0, m * n_components : (m + 1) * n_components, :-1]
             projection = np.ascontiguousarray(projection, dtype=np.float64)
-            gate = ProjectedGate(projection, gate) if pieces is None else curved_gate(pieces, projection, gate)
+        if center is not None:
+            anchors += center if projection is None else projection @ center
+        gate: Any = DistanceGate(anchors, "softmax", learner.width, float(learner.tau[m]))
+        if projection is not None:
+            gate = ProjectedGate(projection, gate) if pieces is None else CurvedGate.of_pieces(pieces, projection, gate)
         gates.append(gate)
     whole = gates[0] if len(gates) == 1 else SeveralGates(tuple(gates), np.full(len(gates), len(gates) ** -0.5))
-    return Mosaic(whole, tiles[:, :, :-1], tiles[:, :, -1], feature_map=pieces)
+    return Mosaic(whole, coef, intercept, feature_map=pieces)
 
 
-def curved_gate(pieces, projection, inner) -> CurvedGate:
-    """The gate of a projection of the features of pieces, which reads the rows themselves."""
-    packed, ((center, scale, _, _, column, start, knot, _), zero_is_zero) = pieces.pack(projection)
-    return CurvedGate(center, scale, column, start, knot, zero_is_zero, packed, inner)
+def tiles_of(tiles, center):
+    """Weights and intercepts for rows as they are, from tiles learned after the center was taken from the rows."""
+    coef, intercept = tiles[:, :, :-1], tiles[:, :, -1]
+    return coef, intercept if center is None else intercept - coef @ center.astype(np.float64)

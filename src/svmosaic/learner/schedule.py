@@ -45,4 +45,4 @@ class MemoryOrder:
 
     def weight_met(self, order, n_met):
         """The weights of the rows that an epoch met."""
-        return self.weight[order[:n_met]]
+        return self.weight if n_met == len(self.weight) else self.weight[order[:n_met]]

@@ -7,39 +7,27 @@ from typing import TYPE_CHECKING
 
 from svmosaic._lazy import lazy
 
+# ruff: noqa: F401
 if TYPE_CHECKING:
-    from svmosaic.maps.composed import Composed, same_map, scaled_first
+    from svmosaic.maps.composed import Composed, over_measured_rows, same_map, scaled_first
     from svmosaic.maps.encoded_rows import EncodedRows
     from svmosaic.maps.identity import IDENTITY
     from svmosaic.maps.pieces import Pieces, check_pieces
     from svmosaic.maps.protocol import FeatureMap
+    from svmosaic.maps.ranks import Ranks
     from svmosaic.maps.scaling import Scaling
     from svmosaic.maps.transformer import TransformerMap
 
-__all__ = [
-    "IDENTITY",
-    "Composed",
-    "EncodedRows",
-    "FeatureMap",
-    "Pieces",
-    "Scaling",
-    "TransformerMap",
-    "check_pieces",
-    "same_map",
-    "scaled_first",
-]
-
-_PLACES = {
-    "Composed": "composed",
-    "EncodedRows": "encoded_rows",
-    "FeatureMap": "protocol",
-    "IDENTITY": "identity",
-    "Pieces": "pieces",
-    "Scaling": "scaling",
-    "TransformerMap": "transformer",
-    "check_pieces": "pieces",
-    "same_map": "composed",
-    "scaled_first": "composed",
-}
-
-__getattr__, __dir__ = lazy(globals(), {name: f"svmosaic.maps.{module}" for name, module in _PLACES.items()})
+__all__, __getattr__, __dir__ = lazy(
+    globals(),
+    {
+        "composed": ["Composed", "over_measured_rows", "same_map", "scaled_first"],
+        "encoded_rows": ["EncodedRows"],
+        "identity": ["IDENTITY"],
+        "pieces": ["Pieces", "check_pieces"],
+        "protocol": ["FeatureMap"],
+        "ranks": ["Ranks"],
+        "scaling": ["Scaling"],
+        "transformer": ["TransformerMap"],
+    },
+)

@@ -1,6 +1,6 @@
 """Two maps, one after the other."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,22 @@ class Composed:
 def scaled_first(scaling, then=None):
     """A scaling in front of a map, or alone."""
     return scaling if then is None else Composed(scaling, then)
+
+
+def over_measured_rows(scaling, mosaic):
+    """The mosaic that takes rows as they are measured, of one that takes scaled rows.
+
+    Parameters
+    ----------
+    scaling : Scaling, Ranks or None
+        None if rows are not scaled.
+    mosaic : Mosaic
+    """
+    if scaling is None:
+        return mosaic
+    if hasattr(scaling, "over_rows"):
+        return scaling.over_rows(mosaic)
+    return replace(mosaic, feature_map=scaled_first(scaling, mosaic.feature_map))
 
 
 def same_map(one, other) -> bool:

@@ -54,12 +54,6 @@ class EncodedRows:
     def __len__(self) -> int:
         return self.inputs.shape[0]
 
-    @property
-    def n_stored(self) -> int:
-        """Features that are not zero, about."""
-        n_rows, n_inputs = self.inputs.shape
-        return 3 * self.inputs.nnz if self.pieces.implicit_zeros else n_rows * (n_inputs + 2 * len(self.pieces.column))
-
     def __getitem__(self, rows):
         if self.pieces.implicit_zeros:
             return EncodedRows.of(self.pieces, self.inputs[rows])

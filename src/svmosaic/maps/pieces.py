@@ -84,21 +84,17 @@ class Pieces:
         """
         check_pieces(pieces)
         given = None if isinstance(pieces, numbers.Integral) else _given_knots(pieces, X.shape[1])
-        weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if X.shape[0] > SAMPLE:
-            rng = np.random.RandomState(0) if rng is None else rng
-            here = np.sort(rng.choice(X.shape[0], SAMPLE, replace=False))
-            X, weight = X[here], weight[here]
+        here, weight = sample_of(X.shape[0], sample_weight, rng)
         implicit = sparse.issparse(X)
         n_knots = int(pieces) if given is None else 2
         if implicit:
-            X = X.tocsc()
+            X = (X if here is None else X[here]).tocsc()
             X.sum_duplicates()
             arrays = X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
             found = _core.find_sparse_knots(*arrays, np.ascontiguousarray(weight), n_knots, effective_n_jobs(n_jobs))
         else:
             found = _core.find_knots(
-                np.ascontiguousarray(X), np.ascontiguousarray(weight), n_knots, effective_n_jobs(n_jobs)
+                np.ascontiguousarray(X), np.ascontiguousarray(weight), n_knots, effective_n_jobs(n_jobs), here
             )
         knot, bounds, center, scale, reach = found
         knots = np.split(knot, bounds[1:-1])
@@ -226,10 +222,8 @@ class Pieces:
         bounds = np.searchsorted(column[order], [self.column, self.column + 1])
         for c, (first, last) in enumerate(bounds.T):
             here, u = order[first:last], self.knot[self.start[c] : self.start[c + 1]]
-            bin_of = np.searchsorted(u[1:-1], value[here], side="right")
-            fraction = np.clip((value[here] - u[bin_of]) / (u[bin_of + 1] - u[bin_of]), 0.0, 1.0)
-            for hat, weight in ((bin_of, 1.0 - fraction), (bin_of + 1, fraction)):
-                there = (weight > 0) & (u[hat] != 0 if self.implicit_zeros else True)
+            for hat, weight in zip(*_hats(u, value[here], self.implicit_zeros), strict=True):
+                there = weight > 0
                 entries.append(here[there])
                 features.append(self.n_inputs + self.start[c] + hat[there])
                 values.append(weight[there])
@@ -247,9 +241,15 @@ class Pieces:
 
     def contributions(self, coef, X):
         """The value of each column's curve."""
-        expanded = self.expand(X).toarray()
-        parts = coef * expanded.reshape(expanded.shape[0], *(1,) * (coef.ndim - 2), expanded.shape[1])
-        return (parts.reshape(-1, self.n_features) @ self._by_owner).reshape(*coef.shape[:-1], self.n_inputs)
+        X = dense(X)
+        X = X.reshape(X.shape[0], *(1,) * (coef.ndim - 2), X.shape[1])
+        out = coef[..., : self.n_inputs] * np.clip((X - self.center) * self.scale, -self.reach, self.reach)
+        for c, f in enumerate(self.column):
+            value, u = X[..., f : f + 1], self.knot[self.start[c] : self.start[c + 1]]
+            for hat, weight in zip(*_hats(u, value, self.implicit_zeros), strict=True):
+                at = np.broadcast_to(self.n_inputs + self.start[c] + hat, (*coef.shape[:-1], 1))
+                out[..., f] += (weight * np.take_along_axis(coef, at, axis=-1))[..., 0]
+        return out
 
     def strengths(self, coef):
         """The largest minus the smallest value of each column's curve at its knots; of a straight term, its weight."""
@@ -261,11 +261,38 @@ class Pieces:
             out[..., f] = np.ptp(values[..., here], axis=-1)
         return out
 
-    @cached_property
-    def _by_owner(self):
-        """The matrix that adds up the features of each column."""
-        n = self.n_features
-        return sparse.csr_array((np.ones(n), (np.arange(n), self.owner)), shape=(n, self.n_inputs))
+
+def _hats(knots, value, implicit_zeros):
+    """The two hats of each value that may not be zero, and their values; that of an implicit zero is left out."""
+    left = np.searchsorted(knots[1:-1], value, side="right")
+    fraction = np.clip((value - knots[left]) / (knots[left + 1] - knots[left]), 0.0, 1.0)
+    hats, weights = (left, left + 1), (1.0 - fraction, fraction)
+    if implicit_zeros:
+        weights = tuple(np.where(knots[hat] == 0, 0.0, weight) for hat, weight in zip(hats, weights, strict=True))
+    return hats, weights
+
+
+def sampled(X, sample_weight=None, rng=None):
+    """The rows that knots are found from, at most `SAMPLE`, and their weights.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+    sample_weight : ndarray of shape (n_samples,), optional
+    rng : RandomState, optional
+    """
+    here, weight = sample_of(X.shape[0], sample_weight, rng)
+    return X if here is None else X[here], weight
+
+
+def sample_of(n_rows, sample_weight=None, rng=None):
+    """The indices of these rows, None for all of them, and their weights."""
+    weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if n_rows <= SAMPLE:
+        return None, weight
+    rng = np.random.RandomState(0) if rng is None else rng
+    here = np.sort(rng.choice(n_rows, SAMPLE, replace=False)).astype(np.int64, copy=False)
+    return here, weight[here]
 
 
 class Folded:

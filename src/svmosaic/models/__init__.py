@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from svmosaic._lazy import lazy
 
+# ruff: noqa: F401
 if TYPE_CHECKING:
     from svmosaic.models.boosted_linear import BoostedLinearSVC
     from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
@@ -23,50 +24,25 @@ if TYPE_CHECKING:
     from svmosaic.models.tree import TreeSVC
     from svmosaic.models.tree_svr import TreeSVR
 
-__all__ = [
-    "BoostedLinearSVC",
-    "ClusteredSVC",
-    "ClusteredSVR",
-    "HierarchicalMixtureSVC",
-    "KMeansSVC",
-    "KMeansSVR",
-    "LearnedGateSVC",
-    "LearnedGateSVR",
-    "LinearSVC",
-    "LinearSVR",
-    "LocalCodingSVC",
-    "LocallyLinearSVC",
-    "LocallyLinearSVR",
-    "MixtureSVC",
-    "MosaicClassifier",
-    "MosaicRegressor",
-    "MultiTaskMixtureSVC",
-    "NeighborsSVC",
-    "TreeSVC",
-    "TreeSVR",
-]
-
-_PLACES = {
-    "BoostedLinearSVC": "boosted_linear",
-    "ClusteredSVR": "clustered_svr",
-    "ClusteredSVC": "clustered",
-    "HierarchicalMixtureSVC": "hierarchical_mixture",
-    "KMeansSVR": "clustered_svr",
-    "KMeansSVC": "clustered",
-    "LearnedGateSVR": "learned_gate_svr",
-    "LearnedGateSVC": "learned_gate",
-    "LinearSVR": "linear",
-    "LinearSVC": "linear",
-    "LocalCodingSVC": "local_coding",
-    "LocallyLinearSVR": "locally_linear_svr",
-    "LocallyLinearSVC": "locally_linear",
-    "MixtureSVC": "mixture",
-    "MosaicClassifier": "mosaic_classifier",
-    "MosaicRegressor": "mosaic_regressor",
-    "MultiTaskMixtureSVC": "multitask_mixture",
-    "NeighborsSVC": "neighbors",
-    "TreeSVR": "tree_svr",
-    "TreeSVC": "tree",
-}
-
-__getattr__, __dir__ = lazy(globals(), {name: f"svmosaic.models.{place}" for name, place in _PLACES.items()})
+__all__, __getattr__, __dir__ = lazy(
+    globals(),
+    {
+        "boosted_linear": ["BoostedLinearSVC"],
+        "clustered": ["ClusteredSVC", "KMeansSVC"],
+        "clustered_svr": ["ClusteredSVR", "KMeansSVR"],
+        "hierarchical_mixture": ["HierarchicalMixtureSVC"],
+        "learned_gate": ["LearnedGateSVC"],
+        "learned_gate_svr": ["LearnedGateSVR"],
+        "linear": ["LinearSVC", "LinearSVR"],
+        "local_coding": ["LocalCodingSVC"],
+        "locally_linear": ["LocallyLinearSVC"],
+        "locally_linear_svr": ["LocallyLinearSVR"],
+        "mixture": ["MixtureSVC"],
+        "mosaic_classifier": ["MosaicClassifier"],
+        "mosaic_regressor": ["MosaicRegressor"],
+        "multitask_mixture": ["MultiTaskMixtureSVC"],
+        "neighbors": ["NeighborsSVC"],
+        "tree": ["TreeSVC"],
+        "tree_svr": ["TreeSVR"],
+    },
+)

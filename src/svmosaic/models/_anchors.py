@@ -1,17 +1,18 @@
 """Anchors and local codes over them as the regions of tiles."""
 
+from typing import Any, Literal
+
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from svmosaic._validation import check_choice, check_real
 from svmosaic.gates import DistanceGate
 from svmosaic.heads import head_of
 from svmosaic.maps import TransformerMap
 from svmosaic.models._composed_fit import solve_outputs
+from svmosaic.models._parameters import Count, Positive, parameters, positional
 
-CODINGS = ("softmax", "inverse", "llc", "lle", "soft")
-CODE_SPACES = ("input", "features")
+Coding = Literal["softmax", "inverse", "llc", "lle", "soft"]
 # exp(-SHARPNESS d^2 / D^2), D the median distance to the farthest neighbor that is coded.
 SHARPNESS = 4.0
 # Rows that the scale of the codes is found from.
@@ -20,12 +21,55 @@ SCALE_ROWS = 2000
 RECONSTRUCTION_RIDGE = {"llc": 1e-4, "lle": 1e-3}
 
 
+@parameters
 class AnchorsMixin:
-    """Anchors and local codes, which the parameters of subclasses describe, for a `ComposedModel`."""
+    """Anchors and local codes, for a `ComposedModel`.
+
+    Parameters
+    ----------
+    n_anchors : int, default=100
+        Number of anchors, and so of tiles.
+    n_neighbors : int, default=16
+        Anchors that share a row. The paper has 8: half the cost of solving, but less accurate on average.
+        The cost of prediction is proportional to `n_anchors` + `n_neighbors` x outputs.
+    coding : {"softmax", "inverse", "llc", "lle", "soft"}, default="softmax"
+        How the nearest anchors share a row. "softmax": exp(-code_scale d^2). "inverse": 1 / d, the paper's choice.
+        "llc": locality-constrained linear coding. "lle": reconstruction weights of locally linear embedding. "soft":
+        softmax over all anchors.
+    code_scale : float or None, default=None
+        Sharpness of the softmax codes; None for 4 / (median squared distance to the `n_neighbors`-th anchor). For
+        "llc" and "lle" the ridge, as a share of the mean squared distance; None for 1e-4 and 1e-3.
+    anchors : {"class", "kmeans", "random"}, array or clusterer, default="kmeans"
+        "kmeans": k-means on a sample of the rows. "class": the same within each class, for classifiers. "random": rows.
+        An array or anything fitted with `cluster_centers_`: these anchors, which may so come from unlabeled data.
+        Another clusterer: a clone of it is fitted.
+    rows_per_anchor : int or None, default=256
+        k-means looks at a sample of this many rows per anchor; None for all rows.
+    kmeans_iter : int, default=10
+        Lloyd steps of k-means.
+
+    Attributes
+    ----------
+    anchors_ : ndarray of shape (n_tiles, n_features)
+    intercept_ : ndarray of shape (n_tiles, n_outputs)
+        In units of y, for values.
+    code_scale_ : float
+        The sharpness used.
+    """
+
+    n_anchors: Count = positional(100)
+    n_neighbors: Count = 16
+    coding: Coding = "softmax"
+    code_scale: Positive | None = None
+    anchors: Any = "kmeans"
+    C: Positive = 10.0
+    tol: Positive = 1e-3
+    rows_per_anchor: Count | None = 256
+    kmeans_iter: Count = 10
 
     @property
     def anchors_(self):
-        return self.mosaic_.gate.centers
+        return self._distances.centers
 
     @property
     def intercept_(self):
@@ -33,16 +77,12 @@ class AnchorsMixin:
 
     @property
     def code_scale_(self):
-        return self.mosaic_.gate.scale
+        return self._distances.scale
 
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("n_anchors", self.n_anchors, at_least=1, integer=True)
-        check_real("n_neighbors", self.n_neighbors, at_least=1, integer=True)
-        check_choice("coding", self.coding, CODINGS)
-        check_real("code_scale", self.code_scale, above=0, optional=True)
-        check_real("rows_per_anchor", self.rows_per_anchor, at_least=1, integer=True, optional=True)
-        check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
+    @property
+    def _distances(self):
+        """The gate of the anchors, which is inside another if the columns are ranked first."""
+        return getattr(self.mosaic_.gate, "inner", self.mosaic_.gate)
 
     def _fit_gate(self, rows, rng):
         anchors = rows.place(
@@ -54,18 +94,43 @@ class AnchorsMixin:
         return code_gate(sample, anchors, self.coding, self.n_neighbors, self.code_scale, rng)
 
 
+@parameters
 class LocallyLinearMixin(AnchorsMixin):
-    """A tile for each anchor, behind a feature map if there is one; stochastic descent may leave biases free."""
+    r"""A tile for each anchor, behind a feature map if there is one; stochastic descent may leave biases free.
 
-    _solvers: tuple[str, ...] = ("auto", "dual", "newton", "sgd")
+    Parameters
+    ----------
+    solver : {"auto", "dual", "newton", "sgd"}, default="auto"
+        "dual": dual coordinate descent, on one thread per output. "newton": Newton's method on all threads, where the
+        features are at most some hundreds. "auto": descent, which is handed to Newton's method if it drags on. "sgd":
+        stochastic gradient descent, Algorithm 1 of the paper, with steps :math:`1 / (\lambda (t + t_0))`,
+        :math:`\lambda = 1 / (C n)`, which stops when five passes together lower the objective by less than `tol`
+        allows; it has no certificate.
+    feature_map : transformer or None, default=None
+        Finite-dimensional kernel map in front of the tiles (section 3.2 of the paper), such as
+        `sklearn.kernel_approximation.AdditiveChi2Sampler` or `Nystroem`.
+    code_space : {"input", "features"}, default="input"
+        Where distances to anchors are measured if there is a feature map.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and anchor instead of a slope, as in `LinearSVC`; anchors and codes stay as they are without
+        it. `partial_fit` takes the knots from the first batch. Not together with `feature_map`.
+
+    Attributes
+    ----------
+    tile_coef_ : ndarray of shape (n_tiles, n_outputs, n_features)
+        In units of y, for values.
+    """
+
+    feature_map: Any = None
+    code_space: Literal["input", "features"] = "input"
+    pieces: Any = None
 
     @property
-    def coef_(self):
+    def tile_coef_(self):
         return head_of(self).slopes(self.mosaic_.coef)
 
     def _check_parameters(self):
         super()._check_parameters()
-        check_choice("code_space", self.code_space, CODE_SPACES)
         if self.pieces is not None and self.feature_map is not None:
             raise ValueError(
                 "pieces and feature_map are two ways to say what the tiles see: give one of them; to put a transformer "

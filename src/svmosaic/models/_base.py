@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic._validation import validate_rows
+from svmosaic._validation import validate_batch, validate_rows
 from svmosaic.curves import curves_of
 from svmosaic.explain import Table, count_regions, explain, regions_table
 from svmosaic.heads import head_of
@@ -12,11 +12,18 @@ from svmosaic.maps import Pieces, check_pieces
 from svmosaic.models._export import ExportMixin
 from svmosaic.models._importances import ImportanceMixin
 from svmosaic.models._probabilities import ProbabilityMixin
+from svmosaic.models._region_words import RegionWordsMixin
 from svmosaic.rows import row_blocks
 
 
-class MosaicMixin(ImportanceMixin, ExportMixin):
-    """What `mosaic_`, the attributes of a head and `region_counts_` are good for."""
+class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
+    """What `mosaic_`, the attributes of a head and `region_counts_` are good for.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray, if X had names
+    """
 
     def _scores(self, X):
         """Scores of shape (n_samples, n_outputs)."""
@@ -62,13 +69,18 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
         column names. Columns: rows; of a classifier the most frequent class, accuracy and the share of each class, of a
         regressor the mean of y, its standard deviation and the mean absolute error; and the features whose
         contributions vary most within the region (the mean absolute deviation from their mean; with one output and
-        straight tiles, with the sign of the weight). `to_frame()` gives a pandas DataFrame,
-        `svmosaic.interpretation.describe_regions` the regions in words.
+        straight tiles, with the sign of the weight).
+
+        Of models with up to 256 tiles, three columns say each region in words, found when they are first asked for from
+        up to 2,000 of the training rows: "rule", the two to four conditions on columns that tell its rows best from all
+        others, "covers", the share of its rows that fulfill them, and "pure", the share of the rows fulfilling them
+        that is the region's. `to_frame()` gives a pandas DataFrame; `svmosaic.interpretation.describe_regions`
+        describes the regions of other rows, and merges those that predict alike.
         """
         if not hasattr(self, "region_counts_"):
             raise AttributeError(f"this {type(self).__name__} has no counts of its training rows: fit it first")
         table = regions_table(self.mosaic_, self.region_counts_, head_of(self), self._row_names, groups=self._groups)
-        return Table({**table.columns, **getattr(self, "region_words_", {})})
+        return Table({**table.columns, **self._region_words()})
 
     @property
     def curves_(self):
@@ -150,16 +162,44 @@ class MosaicMixin(ImportanceMixin, ExportMixin):
 
 
 class BaseMosaicClassifier(ProbabilityMixin, MosaicMixin, ClassifierMixin, BaseEstimator):
-    """A classifier whose `fit` leaves `classes_`, `mosaic_`, `calibration_` and `region_counts_`."""
+    """A classifier whose `fit` leaves `classes_`, `mosaic_`, `calibration_` and `region_counts_`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    mosaic_ : Mosaic
+        The fitted form.
+    calibration_ : Temperature, Odds, Sigmoid, Isotonic or None
+        From scores to probabilities.
+    regions_ : Table
+        Rows, classes, accuracy and strongest features of each tile, on the training data.
+    """
 
     def decision_function(self, X):
         """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         scores = self._scores(X)  # first: NotFittedError, not AttributeError
         return head_of(self).shaped(scores)
 
+    def _fit_batch(self, X, y, classes, sample_weight):
+        """Take a batch of a stream, for models that have `_take_batch`."""
+        self._check_parameters()
+        first = not hasattr(self, "mosaic_")
+        known = None if first else self.classes_
+        return self._take_batch(*validate_batch(self, X, y, known, classes, sample_weight, self.class_weight), first)
+
 
 class BaseMosaicRegressor(MosaicMixin, RegressorMixin, BaseEstimator):
-    """A regressor whose `fit` leaves `head_`, `mosaic_` and `region_counts_`."""
+    """A regressor whose `fit` leaves `head_`, `mosaic_` and `region_counts_`.
+
+    Attributes
+    ----------
+    head_ : Regress
+        The mean and the standard deviation of y, `center` and `scale`, by which scores become values.
+    mosaic_ : Mosaic
+        The fitted form; its scores are values of the normalized y.
+    regions_ : Table
+        Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data.
+    """
 
     def predict(self, X):
         """Values in the units of y, of shape (n_samples,) or, with several targets, (n_samples, n_targets)."""

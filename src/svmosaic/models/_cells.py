@@ -1,27 +1,29 @@
 """Cells of k-means as the regions of tiles: independent, in groups, or tied to a global tile."""
 
 from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from svmosaic._validation import check_real
-from svmosaic.couplings import Coupling
+from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.gates import DistanceGate
 from svmosaic.heads import head_of
 from svmosaic.models._composed_fit import Solved, solve_outputs
+from svmosaic.models._parameters import Count, Positive, parameters, positional
 from svmosaic.rows import split_bias
-from svmosaic.solvers import SOLVERS
 
 # How often weights and groups are fitted in turn where cells form groups: a few rounds settle the groups.
 GROUP_ROUNDS = 5
-# For the docstrings of classifiers and regressors.
-SOLVER = """solver : {"auto", "dual", "newton", "sgd"}, default="auto"
-        "dual": coordinate descent. "newton": second order, best if rows far outnumber features and the only one to
-        converge on badly scaled data. "auto" chooses by cost. "sgd": averaged stochastic gradient descent, which has no
-        certificate: `dual_gap_` is nan.
-    """
-CELLS = """max_iter : int, default=1000
-        Largest number of epochs (dual) or steps (newton).
+
+
+@parameters
+class CellsMixin:
+    """k-means cells with one tile each, for a `ComposedModel`; how they are tied is up to the subclass.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of cells. Fewer are used if there are fewer distinct rows.
     clusterer : None, estimator or array of shape (n, n_features), default=None
         None: k-means. A fitted clusterer: its `cluster_centers_`. Another: a clone of it is fitted, and its
         `cluster_centers_` or the means of its `labels_` are the centers. An array: these centers.
@@ -29,20 +31,28 @@ CELLS = """max_iter : int, default=1000
         k-means looks at a sample of this many rows per cell; None for all rows.
     kmeans_iter : int, default=10
         Lloyd steps of k-means.
-    """
-PIECES = """pieces : int, sequence of arrays or None, default=None
+    pieces : int, sequence of arrays or None, default=None
         A curve per feature and cell instead of a slope, as in `LinearSVC`; the cells stay as they are without it.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_cells, n_features)
+    tile_coef_ : ndarray of shape (n_cells, n_outputs, n_features)
+        In units of y, for values.
+    intercept_ : ndarray of shape (n_cells, n_outputs)
+        In units of y, for values.
     """
 
+    n_clusters: Count = positional(8)
+    clusterer: Any = None
+    rows_per_cluster: Count | None = 256
+    kmeans_iter: Count = 10
+    pieces: Any = None
 
-class CellsMixin:
-    """k-means cells with one tile each, for a `ComposedModel`; how they are tied is up to the subclass."""
-
-    _keeps_empty_cells = False
-    _solvers: tuple[str, ...] = (*SOLVERS, "sgd")
+    _keeps_empty_cells: ClassVar = False
 
     @property
-    def coef_(self):
+    def tile_coef_(self):
         return head_of(self).slopes(self.mosaic_.coef)
 
     @property
@@ -51,13 +61,8 @@ class CellsMixin:
 
     @property
     def cluster_centers_(self):
-        return self.mosaic_.gate.centers
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("n_clusters", self.n_clusters, at_least=1, integer=True)
-        check_real("rows_per_cluster", self.rows_per_cluster, at_least=1, integer=True, optional=True)
-        check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
+        gate = self.mosaic_.gate
+        return getattr(gate, "inner", gate).centers  # inside another if the columns are ranked first
 
     def _fit_gate(self, rows, rng):
         centers = rows.place(
@@ -72,8 +77,18 @@ class CellsMixin:
         return gate if used.all() else DistanceGate(gate.centers[used])
 
 
+@parameters
 class KMeansCells(CellsMixin):
-    """Cells that know nothing of each other or, with a `coupling`, form groups of similar weights."""
+    r"""Cells that know nothing of each other or, with a `coupling`, form groups of similar weights.
+
+    Parameters
+    ----------
+    coupling : ClusteredTasks or None, default=None
+        None: independent cells. Otherwise cells form groups of similar weights: its penalty takes the place of
+        :math:`\tfrac12 \lVert W \rVert^2`, and weights and groups are fitted in turn, five times.
+    """
+
+    coupling: ClusteredTasks | None = None
 
     def _n_solves(self):
         return 1 if self.coupling is None else GROUP_ROUNDS
@@ -92,14 +107,25 @@ def _solve_in_groups(tasks, rows, coupling, options, progress, rng, start=None) 
     return solved
 
 
+@parameters
 class ClusteredCells(CellsMixin):
-    """Cells that are pulled towards a global tile."""
+    r"""Cells that are pulled towards a global tile.
+
+    Parameters
+    ----------
+    global_reg : float, default=1.0
+        The :math:`\lambda` of the objective: the larger, the more independent the cells.
+
+    Attributes
+    ----------
+    global_coef_ : ndarray of shape (n_outputs, n_features)
+        The global vector; for values, in units of the normalized y.
+    global_intercept_ : ndarray of shape (n_outputs,)
+    """
+
+    global_reg: Positive = 1.0
 
     _keeps_empty_cells = True
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("global_reg", self.global_reg, above=0)
 
     def _couple(self, n_tiles):
         return Coupling.to_global(n_tiles, self.global_reg)

@@ -1,9 +1,11 @@
 """Estimators that take the composed path: fit a gate, code the rows, solve for the tiles."""
 
+from typing import Any, ClassVar, Literal
+
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import check_choice, check_real, validate_training
+from svmosaic._validation import check_choice, validate_training
 from svmosaic.couplings import Coupling
 from svmosaic.heads import Classify
 from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES, REGRESSION_LOSSES
@@ -11,12 +13,14 @@ from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier, BaseMosaicRegressor
 from svmosaic.models._composed_fit import MemoryRows, Options, fit_composed, solve_outputs
 from svmosaic.models._fit_rows import FitRowsMixin
+from svmosaic.models._parameters import Count, Positive, check_parameters, parameters
 from svmosaic.models._progress import Progress
 from svmosaic.models._values import ValuesMixin
 from svmosaic.rows import bias_of
-from svmosaic.solvers import SOLVERS
+from svmosaic.solvers import Solver
 
 
+@parameters
 class ComposedModel(CallbackSupportMixin, FitRowsMixin):
     """An estimator made of a gate, a coupling and the shared solver; what its scores mean is up to its head.
 
@@ -24,10 +28,57 @@ class ComposedModel(CallbackSupportMixin, FitRowsMixin):
     see (`_fit_map`), how tiles are solved for (`_solving`) and what else is kept of the weights (`_attributes`).
     `ComposedClassifier` and `ComposedRegressor` say what the rows are fitted to (`_validated`, `_validated_batch`) and
     how the head is completed (`_complete_head`).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the size of the weights.
+    solver : {"auto", "dual", "newton", "sgd"}, default="auto"
+        "dual": coordinate descent, best for many features or sparse rows. "newton": second order, best if rows far
+        outnumber features and the only one to converge on badly scaled data. "auto" chooses by cost. "sgd": averaged
+        stochastic gradient descent, which has no certificate: `dual_gap_` is nan.
+    tol : float, default=1e-4
+        Stop when the duality gap is below `tol` times the objective at zero: C times the sum of sample weights for
+        classes, the losses if all predictions were the mean for values.
+    max_iter : int, default=1000
+        Largest number of epochs (dual) or steps (newton).
+    fit_intercept : bool, default=True
+    intercept_scaling : float, default=1.0
+        The constant appended to each row for the biases, which are penalized like the other weights.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        For the regions and the order of the coordinates.
+    verbose : int, default=0
+        1 prints the objective, the gap and the live tiles (those whose weights are not all zero) of each output, on the
+        way and at the end.
+    max_time : float or None, default=None
+        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap. Outputs
+        (and independent tiles) share the time that is left when they start; the regions are not cut short.
+
+    Attributes
+    ----------
+    objective_ : ndarray of shape (n_outputs,)
+        Of each output: one for two classes, else one per class; for values one per target, normalized.
+    dual_gap_ : ndarray of shape (n_outputs,)
+        The certificate: no weights have an objective lower by more than this. nan after stochastic descent, which has
+        no dual point.
+    n_iter_ : int
     """
 
-    _solvers: tuple[str, ...] = SOLVERS
-    _losses: tuple[str, ...]
+    C: Positive = 1.0
+    loss: str
+    solver: Solver | Literal["sgd"] = "auto"
+    tol: Positive = 1e-4
+    max_iter: Count = 1000
+    fit_intercept: bool = True
+    intercept_scaling: Positive = 1.0
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    max_time: Positive | None = None
+
+    _losses: ClassVar[tuple[str, ...]]
 
     @all_or_nothing
     @with_callbacks
@@ -65,6 +116,7 @@ class ComposedModel(CallbackSupportMixin, FitRowsMixin):
         counts = rows.region_counts(fitted.mosaic, head, self.n_jobs)
         self._remember(head, fitted, rows.n_rows)
         self.region_counts_ = counts
+        self._keep_region_sample(rows.region_sample(fitted.mosaic, counts))
 
     def _remember(self, head, fitted, n_rows):
         """Keep the outcome of a fit to so many rows."""
@@ -108,18 +160,24 @@ class ComposedModel(CallbackSupportMixin, FitRowsMixin):
         return None
 
     def _check_parameters(self):
-        check_real("C", self.C, above=0)
-        check_real("tol", self.tol, above=0)
-        check_real("max_iter", self.max_iter, at_least=1, integer=True)
-        check_real("intercept_scaling", self.intercept_scaling, above=0)
+        check_parameters(self)
         check_choice("loss", self.loss, self._losses)
-        check_choice("solver", self.solver, self._solvers)
         self._check_pieces()
-        check_real("max_time", self.max_time, above=0, optional=True)
 
 
+@parameters
 class ComposedClassifier(ComposedModel, BaseMosaicClassifier):
-    """A composed model whose head classifies."""
+    """A composed model whose head classifies.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for each class.
+    """
+
+    loss: str = "hinge"
+    class_weight: dict | str | None = None
 
     _losses = CLASSIFICATION_LOSSES
 
@@ -137,7 +195,17 @@ class ComposedClassifier(ComposedModel, BaseMosaicClassifier):
         self._check_calibration()
 
 
+@parameters
 class ComposedRegressor(ValuesMixin, ComposedModel, BaseMosaicRegressor):
-    """A composed model whose head gives values."""
+    r"""A composed model whose head gives values.
+
+    Parameters
+    ----------
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "quantile", "expectile"}, default=...
+        With the error r = y - f(x) of a row: max(0, \|r\| - epsilon), or its square; or q max(0, r) +
+        (1 - q) max(0, -r) with q the `quantile`, or the same with squares ("expectile").
+    """
+
+    loss: str = "epsilon_insensitive"
 
     _losses = REGRESSION_LOSSES

@@ -16,6 +16,7 @@ from svmosaic.explain import count_regions
 from svmosaic.gates import place_centers
 from svmosaic.losses import Loss, parameters_of
 from svmosaic.models._em_rows import MemoryEMRows
+from svmosaic.models._region_words import sample_regions
 from svmosaic.mosaic import Mosaic
 from svmosaic.rows import Rows, row_blocks
 from svmosaic.solvers import Problem, SgdOptions, Sight, Solution, problems_of, solve
@@ -122,6 +123,9 @@ class FitRows(Protocol):
 
     def region_counts(self, mosaic, head, n_jobs) -> dict:
         """Sums for `regions_`: one pass of scoring."""
+
+    def region_sample(self, mosaic, counts) -> Any:
+        """Rows by which regions can be said in words; see `sample_regions`."""
 
     @property
     def is_sparse(self) -> bool:
@@ -288,6 +292,14 @@ class MemoryRows:
     def region_counts(self, mosaic, head, n_jobs):
         found = head.found(mosaic.score_codes(self.tile_rows, *self.codes, n_jobs))
         return count_regions(mosaic, head, self.codes, self.target.truth, found, self.tile_rows)
+
+    def region_sample(self, mosaic, counts):
+        tile, weight = self.codes
+
+        def take(at):
+            return (tile[at], None if weight is None else weight[at]), self.tile_rows[at]
+
+        return sample_regions(mosaic, counts, self.n_rows, take)
 
     @property
     def is_sparse(self) -> bool:

@@ -3,8 +3,8 @@
 from sklearn.utils.validation import check_is_fitted
 
 
-class ExportMixin:
-    """`save`, `to_onnx`, `to_c` and `to_javascript`; each exporter is imported when it is called."""
+class SaveMixin:
+    """`save`, for an estimator."""
 
     def save(self, path):
         """Write the model to a file that `svmosaic.load` opens without running anything in it.
@@ -17,6 +17,10 @@ class ExportMixin:
 
         check_is_fitted(self)
         save(self, path)
+
+
+class ExportMixin(SaveMixin):
+    """Also `save_predictor`, `to_onnx`, `to_c` and `to_javascript`; each exporter is imported when it is called."""
 
     def save_predictor(self, path):
         """Write `predictor()` to a file: `svmosaic.load` opens it with numpy and the core alone, in a moment.
@@ -50,7 +54,8 @@ class ExportMixin:
     def to_javascript(self, path=None):
         """The model as the text of an ES module, also written to `path` if given.
 
-        It exports `predict`, `predictProba`, `scores` and `explain`; see `svmosaic.export.javascript.to_javascript`.
+        It exports `predict`, `predictProba`, `predictInterval`, `scores` and `explain`; see
+        `svmosaic.export.javascript.to_javascript`.
         """
         from svmosaic.export.javascript import to_javascript
 

@@ -61,15 +61,8 @@ def build_regressor(candidate, n_rows, *, seed, n_jobs=None, max_time=None, piec
 
     Parameters
     ----------
-    candidate : Candidate
-    n_rows : int
-    seed : int
-    n_jobs : int or None
-    max_time : float or None
-    pieces : list of ndarray or None
-        Knots of each column.
-    n_components : int
-        Of learned gates.
+    candidate, n_rows, seed, n_jobs, max_time, pieces, n_components
+        As for `build_classifier`.
     """
     settings = {"random_state": seed, "n_jobs": n_jobs, "max_time": max_time, "pieces": pieces, "normalize_y": False}
     settings |= _settings(candidate, n_rows, n_components)

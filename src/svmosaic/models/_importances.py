@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from svmosaic.gates import SeveralGates
 from svmosaic.heads import head_of
 
 
@@ -10,25 +11,33 @@ class ImportanceMixin:
 
     @property
     def feature_importances_(self):
-        """Mean absolute weight of each feature over tiles and outputs, of shape (n_features,).
+        """Mean absolute contribution of each feature, of shape (n_features,): weight times spread within the regions.
 
-        Of a feature with a curve (`pieces`), the largest minus the smallest value of the curve takes the place of the
-        weight. Tiles count by the training rows that they are home to. Standardize the features if these are to be
-        compared.
-        Where `coef_` has three dimensions, scikit-learn's selectors need to be pointed here:
-        ``RFE(KMeansSVC(), importance_getter="feature_importances_")``.
+        More exactly the mean, over training rows and outputs, of how far the contribution of the feature is from its
+        mean in the region of the row; what `regions_` ranks "strongest features" by. It does not depend on the units of
+        the features. scikit-learn's `RFE` and `SelectFromModel` rank by it.
         """
         if not hasattr(self, "mosaic_"):
             raise AttributeError(f"this {type(self).__name__} has no feature_importances_ before it is fitted")
-        coef = self.mosaic_.features.strengths(self.mosaic_.coef)
-        if coef.shape[2] != self.n_features_in_:
+        found = self._feature_importances()
+        if len(found) != self.n_features_in_:
             raise AttributeError(
-                f"the tiles of this {type(self).__name__} see {coef.shape[2]} mapped features instead of the "
+                f"the tiles of this {type(self).__name__} see {len(found)} mapped features instead of the "
                 f"{self.n_features_in_} of X, which have no weights of their own"
             )
-        counts = getattr(self, "region_counts_", None)
-        rows = np.zeros(self.mosaic_.n_tiles) if counts is None else head_of(self).region_columns(counts)["rows"]
-        return weighted_importances(coef, self.mosaic_.sloped_tiles, rows)
+        return found
+
+    def _feature_importances(self):
+        """One for each column that the tiles see."""
+        mosaic, counts, head = self.mosaic_, getattr(self, "region_counts_", None), head_of(self)
+        rows = np.zeros(mosaic.n_tiles) if counts is None else head.region_columns(counts)["rows"]
+        if counts is None or "spread" not in counts:  # a stream, or a file of an earlier version
+            return weighted_importances(mosaic.features.strengths(mosaic.coef), mosaic.sloped_tiles, rows)
+        # Several outputs are compared as they are scored; one has units of its own.
+        units = head.factor[0] if head.n_outputs == 1 else 1.0
+        # Every gate has seen all rows, and their contributions add up.
+        n_gates = len(mosaic.gate.gates) if isinstance(mosaic.gate, SeveralGates) else 1
+        return units * counts["spread"].sum(axis=0, dtype=np.float64) / max(rows.sum() / n_gates, 1)
 
 
 def weighted_importances(coef, tile, rows):

@@ -2,6 +2,8 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -10,35 +12,147 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from svmosaic._validation import check_choice, check_real, warn_if_far
+from svmosaic._validation import check_choice, check_real, distance_from_origin, warn_if_far
 from svmosaic.couplings import Coupling
 from svmosaic.heads import head_of
 from svmosaic.learner import defaults
-from svmosaic.learner.devices import DEVICES, MANY_ROWS, device_scores, engine_of, find_device
+from svmosaic.learner.devices import MANY_ROWS, Device, device_scores, engine_of, find_device
 from svmosaic.learner.gate_learner import GateLearner
-from svmosaic.learner.loop import Plan, diverged, learn, mean_loss, mosaic_of
+from svmosaic.learner.loop import Plan, diverged, learn, mean_loss, mosaic_of, tiles_of
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._fit_rows import FitRowsMixin
 from svmosaic.models._gate_start import start_gates
+from svmosaic.models._hold_out import hold_out
 from svmosaic.models._learning_rows import MemoryLearningRows, single_precision
+from svmosaic.models._parameters import Count, Fraction, NotNegative, Positive, check_parameters, parameters, positional
 from svmosaic.models._progress import Progress
 from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 
 # Epochs of the solver that polishes.
 POLISH_EPOCHS = 1000
-# The rows may lie this many times their spread away from the origin; beyond, descent was seen to fail.
-MOST_DISTANCE = 25.0
+# If the rows lie more than this many times their spread away from the origin, descent was seen to fail: dense rows are
+# centered then. Farther than the second number, float32 does not hold what tells rows apart.
+MOST_DISTANCE, MOST_DISTANCE_CENTERED = 25.0, 1e5
 
 
+@parameters
 class LearningMixin(CallbackSupportMixin, FitRowsMixin):
     """Gate and tiles by gradient; what they are to predict, and how that is judged, is up to subclasses.
 
-    These say what the rows are fitted to (`_validated`), what the held-out part is (`_hold_out`) and how scores of it
-    are judged (`_judge`), what a warm start must have in common with the last fit (`_asked_of`), and which loss
-    polishes the tiles (`_polished_loss`). They may complete the head (`_own_head`, `_complete_head`).
+    These say what the rows are fitted to (`_validated`), how scores of the held-out part are judged (`_judge`), what a
+    warm start must have in common with the last fit (`_asked_of`), and which loss polishes the tiles
+    (`_polished_loss`). They may complete the head (`_own_head`, `_complete_head`).
+
+    Parameters
+    ----------
+    n_tiles : int, default=100
+        Number of anchors of each gate, and so of its tiles.
+    n_gates : int, default=1
+        Number of gates. Several small gates are less a matter of the seed than a large one: 8 gates of 16 tiles with 2
+        neighbors cost about as much as one of 128 tiles with 16.
+    n_components : int or None, default=16
+        Dimension of the projection of each gate, at most the number of features; None gives x itself to the gate.
+    n_neighbors : int, default=8
+        Anchors of each gate that share a row.
+    weight_decay : float, default=0.01
+        Share of itself that a tile loses per step, times the learning rate. Raise it, up to 1, if the training rows are
+        learned by heart.
+    dropout : float, default=0.0
+        Share of the features that the tiles do not see, at most 0.9, drawn anew for each row in each step; the gate
+        sees all. Another remedy for learning by heart.
+    C : float, default=10.0
+        Weight of the losses when the tiles are polished.
+    learn_gate : bool, default=True
+        False keeps projection, anchors and sharpness as they start, and learns the tiles only.
+    max_iter : int, default=40
+        Epochs.
+    learning_rate : float, default=0.03
+        Peak of the schedule, for tiles; the gate learns at 0.3 of it.
+    batch_size : int or None, default=None
+        Rows per step. None takes a 400th of the rows, but at least 32 and at most 1024.
+    max_time : float or None, default=None
+        Seconds after which learning stops, between two batches, with what has been learned by then and a warning; the
+        rate has not fallen yet, so that fewer epochs are the better way to a shorter fit.
+    early_stopping : bool or "auto", default="auto"
+        Score a held-out part after each epoch, stop after `n_iter_no_change` epochs without a better score, and keep
+        the best. "auto" does so if the held-out part has at least 50 rows.
+    n_iter_no_change : int, default=10
+        Epochs without a better score after which `early_stopping` stops.
+    validation_fraction : float, default=0.1
+        Size of the part held out from training for `early_stopping`, `polish` and (of a classifier) `calibration`.
+    refit : bool or "auto", default="auto"
+        After early stopping, learn once more from all rows, for the number of epochs that was best. "auto" does so for
+        at most 50,000 rows. Never together with `polish` or `calibration`, which need the held-out part.
+    polish : bool, default=False
+        Solve for the tiles with the gate frozen, and keep what is better on the held-out part. Worth its time if
+        features are many and rows few. A classifier needs ``loss="squared_hinge"`` for it.
+    tol : float, default=1e-3
+        Duality gap of the polished tiles, as a share of the objective at zero.
+    warm_start : bool, default=False
+        Start `fit` from the gate and tiles of the last one; anew if classes or targets, features, loss, `n_tiles`,
+        `n_gates`, `n_components` or `n_neighbors` have changed.
+    device : {"cpu", "gpu", "auto"}, default="cpu"
+        Where to learn, and to score 10,000 rows or more. "gpu" needs JAX and an accelerator, and dense rows; "auto" is
+        the CPU if there is none. On the CPU results have the same bits whatever `n_jobs`; on an accelerator they are
+        reproducible up to the order in which it adds numbers.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 prints the mean loss of each epoch.
+    pieces : int, sequence of arrays or None, default=None
+        A curve per feature and tile instead of a slope, as in `LinearSVC`; the gate measures distances in a projection
+        of the same features, which starts from the principal components of the standardized columns (``n_components=
+        None``: from these columns themselves). Features need not be standardized then. Learned on the CPU only.
+
+    Attributes
+    ----------
+    loss_curve_ : list of float
+        Mean loss met during each epoch, of the normalized y for values, dropout included; of the first run, with
+        `refit`.
+    validation_scores_ : list of float
+        Accuracy, or minus the mean loss for values, on the held-out part after each epoch, with `early_stopping`.
+    best_iter_ : int
+        Epochs that were best on the held-out part; `n_iter_` without early stopping.
+    polish_scores_ : tuple of float
+        With `polish`: the same of the learned and of the polished tiles.
+    polished_ : bool
+        Whether the tiles are the polished ones.
+    dual_gap_ : ndarray of shape (n_outputs,)
+        With `polish`: certified gap of the polished tiles.
+    n_iter_ : int
+        Epochs, of both runs with `refit`.
+    stop_reason_ : str
+        "max_iter", "max_time", "early_stopping" or "callback".
     """
 
-    _losses: tuple[str, ...]
+    n_tiles: Count = positional(100)
+    n_gates: Count = 1
+    n_components: Count | None = 16
+    n_neighbors: Count = 8
+    loss: str
+    weight_decay: NotNegative = 0.01
+    dropout: Annotated[float, partial(check_real, at_least=0, at_most=0.9)] = 0.0
+    C: Positive = 10.0
+    learn_gate: bool = True
+    max_iter: Count = 40
+    learning_rate: Positive = 0.03
+    batch_size: Count | None = None
+    max_time: Positive | None = None
+    early_stopping: bool | Literal["auto"] = "auto"
+    n_iter_no_change: Count = 10
+    validation_fraction: Fraction = 0.1
+    refit: bool | Literal["auto"] = "auto"
+    polish: bool = False
+    tol: Positive = 1e-3
+    warm_start: bool = False
+    device: Device = "cpu"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    pieces: Any = None
+
+    _losses: ClassVar[tuple[str, ...]]
 
     @all_or_nothing
     @with_callbacks
@@ -59,7 +173,7 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
         self._check_parameters()
         rows, target = self._validated(X, y, sample_weight)
         if self.pieces is None:
-            warn_if_far(self, rows, MOST_DISTANCE)
+            warn_if_far(self, rows, _most_distance(rows))
         rows = MemoryLearningRows(single_precision(rows), target)
         rng = check_random_state(self.random_state)
         fitting = Progress(self, self.max_time, X, y, sample_weight)
@@ -74,11 +188,17 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
         """The same from rows in partitions."""
         rows = rows.for_learning()
         if self.pieces is None:
-            warn_if_far(self, rows.start(rng)[0], MOST_DISTANCE)
+            sample = rows.start(rng)[0]
+            warn_if_far(self, sample, _most_distance(sample))
         self._learn(rows, rng, progress)
 
     def _n_held_out(self, n_rows) -> int:
         return max(1, round(self.validation_fraction * n_rows))
+
+    def _hold_out(self, X, target, n_held_out, rng):
+        """Training part and held-out part."""
+        parts = hold_out(X.shape[0], n_held_out, rng, target.label)
+        return [(X[rows], target.take(rows)) for rows in map(np.sort, parts)]
 
     def _stops(self, n_rows) -> bool:
         """Whether to stop early."""
@@ -113,7 +233,7 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
         if self.polish:
             self._polish(learner, train.X, train.target, *held, rng)
         vars(self).update(self._complete_head(held, target).attributes)
-        self.region_counts_ = rows.region_counts(self.mosaic_, head_of(self), self.n_jobs)
+        self._keep_regions(rows)
 
     def _run(self, rows, held, max_iter, rng, fitting):
         """Learn from the start; with a held-out part, stop early. Returns the learner and the trace."""
@@ -195,8 +315,13 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
         if not (np.isfinite(loss) and learner.is_finite):
             raise diverged(self.n_iter_, self.learning_rate)
         self._keep(learner, target)
-        self.region_counts_ = self._count_regions(X, target.truth, self.mosaic_.gate.code(X, self.n_jobs))
+        self._keep_regions(MemoryLearningRows(X, target))
         return self
+
+    def _keep_regions(self, rows):
+        """What `regions_` is made of."""
+        self.region_counts_ = rows.region_counts(self.mosaic_, head_of(self), self.n_jobs)
+        self._keep_region_sample(rows.region_sample(self.mosaic_, self.region_counts_))
 
     def _scores(self, X):
         check_is_fitted(self)
@@ -205,22 +330,9 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
         return super()._scores(X) if device is None else device_scores(self.mosaic_, self._rows(X), device)
 
     def _check_parameters(self):
+        check_parameters(self)
         check_choice("loss", self.loss, self._losses)
-        check_choice("device", self.device, DEVICES)
         self._check_pieces()
-        for name in ("n_tiles", "n_gates", "n_neighbors", "max_iter", "n_iter_no_change"):
-            check_real(name, getattr(self, name), at_least=1, integer=True)
-        check_real("n_components", self.n_components, at_least=1, integer=True, optional=True)
-        check_real("batch_size", self.batch_size, at_least=1, integer=True, optional=True)
-        check_real("weight_decay", self.weight_decay, at_least=0)
-        check_real("dropout", self.dropout, at_least=0, at_most=0.9)
-        for name in ("C", "learning_rate", "tol"):
-            check_real(name, getattr(self, name), above=0)
-        check_real("max_time", self.max_time, above=0, optional=True)
-        check_real("validation_fraction", self.validation_fraction, above=0, at_most=0.9)
-        for name in ("early_stopping", "refit"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                check_choice(name, getattr(self, name), ("auto",))
 
     def _start(self, X, target, rng) -> GateLearner:
         """The start: principal components, k-means in them, zero tiles; or the last fit."""
@@ -235,8 +347,13 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
             return learner
         self._settings = settings
         pieces = self._fit_map(X, target, rng)
+        if pieces is None:
+            center = _center_if_far(X)
+            terms = X if center is None else X - center
+        else:
+            center, terms = None, pieces.straight_terms(X)
         gates, width = start_gates(
-            X if pieces is None else pieces.straight_terms(X), self.n_gates, self.n_tiles, self.n_components,
+            terms, self.n_gates, self.n_tiles, self.n_components,
             self.n_neighbors, target.weight, rng, self.n_jobs,
         )  # fmt: skip
         if pieces is not None:
@@ -245,7 +362,7 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
             gates, n_features=X.shape[1] if pieces is None else pieces.n_features, n_outputs=target.n_outputs,
             width=width, decay=float(self.weight_decay), loss=self.loss,
             loss_parameter=self._loss_parameter(target.n_outputs), dropout=float(self.dropout),
-            seed=rng.randint(2**31 - 1) if self.dropout else 0, pieces=pieces,
+            seed=rng.randint(2**31 - 1) if self.dropout else 0, pieces=pieces, center=center,
         )  # fmt: skip
 
     def _polish(self, learner, X, target, X_held, held, rng):
@@ -255,15 +372,15 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
         loss, parameters = self._polished_loss()
         targets = [loss.rows(target.wanted(c), cost, **parameters(c)) for c in range(target.n_outputs)]
         coupling = Coupling.independent(gate.n_tiles)
-        _, tile_rows = self.mosaic_.features.rows(X)
-        problems = problems_of(Rows(tile_rows), gate.code(X, self.n_jobs), coupling, loss, targets)
+        problems = problems_of(Rows(learner.tile_rows(X)), gate.code(X, self.n_jobs), coupling, loss, targets)
         solutions = solve(
             problems, tol=self.tol, max_iter=POLISH_EPOCHS, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs,
         )  # fmt: skip
         warn_if_unconverged(solutions, POLISH_EPOCHS, type(self).__name__)
         self.dual_gap_ = np.array([s.gap for s in solutions])
         tiles = np.stack([s.weights for s in solutions], axis=1)
-        polished = replace(self.mosaic_, coef=tiles[:, :, :-1], intercept=tiles[:, :, -1])
+        coef, intercept = tiles_of(tiles, learner.center)
+        polished = replace(self.mosaic_, coef=coef, intercept=intercept)
         self.polish_scores_ = tuple(
             self._judge(mosaic.decision_function(X_held, self.n_jobs), held) for mosaic in (self.mosaic_, polished)
         )
@@ -271,6 +388,19 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
         if self.polished_:
             self.mosaic_ = polished
             learner.set_tile_weights(tiles)
+
+
+def _most_distance(X) -> float:
+    """How many times their spread rows may lie away from the origin."""
+    return MOST_DISTANCE if sparse.issparse(X) else MOST_DISTANCE_CENTERED
+
+
+def _center_if_far(X):
+    """The mean of dense rows that are too far from the origin to be learned from as they are; else None."""
+    if sparse.issparse(X):
+        return None
+    mean, distance = distance_from_origin(X)
+    return mean.astype(X.dtype) if distance > MOST_DISTANCE else None
 
 
 def _over_all_features(projection, pieces):

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from svmosaic.explain import count_regions
 from svmosaic.learner.devices import engine_of, find_device
+from svmosaic.models._region_words import sample_regions
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,20 @@ class MemoryLearningRows:
         found = head.found(mosaic.score_codes(self.X, *codes, n_jobs))
         return count_regions(mosaic, head, codes, self.target.truth, found, self.X)
 
+    def region_sample(self, mosaic, counts):
+        """Rows by which regions can be said in words."""
+
+        def take(at):
+            rows = self.X[at]
+            return mosaic.gate.code(rows), rows
+
+        return sample_regions(mosaic, counts, self.n_rows, take)
+
 
 def single_precision(X):
-    """Rows as float32; ValueError where they are too large for it."""
+    """Rows as float32; ValueError where they are too large for it. Their values are finite."""
+    if X.dtype == np.float32:
+        return X
     with np.errstate(over="ignore"):
         X = X.astype(np.float32, copy=False)
     if not np.isfinite(X.data if sparse.issparse(X) else X).all():

@@ -1,13 +1,14 @@
 """What the mixture classifiers share: the way from data to the EM loop, and from its outcome to the fitted form."""
 
 import warnings
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import check_choice, check_real, validate_training
+from svmosaic._validation import validate_training
 from svmosaic.calibration import METHODS, Posterior, cross_fit
 from svmosaic.heads import Classify
 from svmosaic.losses import HINGE
@@ -17,14 +18,25 @@ from svmosaic.models._composed_fit import MemoryRows, Options
 from svmosaic.models._em_fit import Plan, fit_em
 from svmosaic.models._fit_rows import FitRowsMixin
 from svmosaic.models._hold_out import hold_out
+from svmosaic.models._parameters import Count, Fraction, NotNegative, Positive, check_parameters, parameters
 from svmosaic.models._progress import Progress
-from svmosaic.solvers import SOLVERS
+from svmosaic.solvers import Solver
 
-EM_PARAMETERS = """label_weight : float, default={label_weight}
+
+@parameters
+class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassifier):
+    """A mixture of linear SVMs fitted by EM.
+
+    Subclasses give the gate's start (`_starting`), how the experts are tied (`_tasks`) and the options of the gate's
+    M-step (`_gate_options`).
+
+    Parameters
+    ----------
+    label_weight : float, default=1.0
         The rho of the objective: how much labels count against positions. 1 is the paper's.
-    max_iter : int, default={max_iter}
+    max_iter : int, default=30
         Largest number of EM iterations.
-    tol : float, default={tol}
+    tol : float, default=1e-4
         Stop when an iteration raises the objective by no more than this share of it.
     max_time : float or None, default=None
         Stop near this many seconds: solves are cut short, and no iteration is begun after it. The model is the best so
@@ -35,14 +47,14 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
     validation_fraction : float, default=0.1
         The part kept for validation.
     n_iter_no_change : int, default=5
-    solver : {{"auto", "dual", "newton"}}, default="auto"
+    solver : {"auto", "dual", "newton"}, default="auto"
         For the experts; see `LinearSVC`.
     inner_tol : float, default=1e-3
         Duality gap to which the experts are solved in an iteration, relative to the objective at zero. Inexact
         solves are fine: an expert's new weights are kept only if they are better.
     inner_max_iter : int, default=1000
         Largest number of epochs or steps of the solver in an iteration.
-    rows_per_expert : int or None, default={rows_per_expert}
+    rows_per_expert : int or None, default=256
         The k-means start looks at a sample of this many rows per expert; None for all rows.
     kmeans_iter : int, default=10
         Lloyd steps of k-means.
@@ -53,8 +65,8 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
         ‖w‖ times its distance from there; with this constant it costs no more than w itself, wherever the expert is.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the weights of the rows of each class.
-    calibration : {{"temperature", "sigmoid", "isotonic", "posterior"}} or None, default=None
-        How `predict_proba` makes probabilities. The first three as in `LinearSVC`: fitted to scores of rows held out in
+    calibration : {"temperature", "odds", "sigmoid", "isotonic", "posterior"} or None, default=None
+        How `predict_proba` makes probabilities. The first four as in `LinearSVC`: fitted to scores of rows held out in
         five folds, with the gate and its responsibilities kept and the experts solved again. "posterior": the
         mixture's own, sum_j g_j(x) p(y | x, j) with p(y | x, j) = exp(-h(y s_j)) / (exp(-h(s_j)) + exp(-h(-s_j))), and
         for more than two classes the outputs' normalized; decision values are then p(+ | x) - p(- | x) in place of
@@ -68,14 +80,12 @@ EM_PARAMETERS = """label_weight : float, default={label_weight}
         1 prints a line per iteration.
     pieces : int, sequence of arrays or None, default=None
         A curve per feature and expert instead of a slope, as in `LinearSVC`. The gate sees the rows themselves.
-    """
 
-EM_ATTRIBUTES = """classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (n_experts, 1 or n_classes, n_features)
+    Attributes
+    ----------
+    tile_coef_ : ndarray of shape (n_experts, 1 or n_classes, n_features)
     intercept_ : ndarray of shape (n_experts, 1 or n_classes)
-    calibration_ : Temperature, Sigmoid, Isotonic, Posterior or None
-    mosaic_ : Mosaic
-        The fitted form.
+    calibration_ : Temperature, Odds, Sigmoid, Isotonic, Posterior or None
     n_experts_ : int
         Experts that are left.
     objective_ : ndarray of shape (n_iterations + 1,)
@@ -87,17 +97,27 @@ EM_ATTRIBUTES = """classes_ : ndarray of shape (n_classes,)
     stop_reason_ : str
         "tol", "max_iter", "max_time", "early_stopping", "callback" or "objective fell".
     n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
     """
 
-
-class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassifier):
-    """A mixture of linear SVMs fitted by EM.
-
-    Subclasses give the gate's start (`_starting`), how the experts are tied (`_tasks`) and the options of the gate's
-    M-step (`_gate_options`).
-    """
+    label_weight: Positive = 1.0
+    max_iter: Count = 30
+    tol: NotNegative = 1e-4
+    max_time: Positive | None = None
+    early_stopping: bool = False
+    validation_fraction: Fraction = 0.1
+    n_iter_no_change: Count = 5
+    solver: Solver = "auto"
+    inner_tol: Positive = 1e-3
+    inner_max_iter: Count = 1000
+    rows_per_expert: Count | None = 256
+    kmeans_iter: Count = 10
+    fit_intercept: bool = True
+    intercept_scaling: Positive | Literal["scale"] = "scale"
+    class_weight: dict | str | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    pieces: Any = None
 
     _calibrations = (*METHODS, "posterior")
 
@@ -126,7 +146,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
             held_out = None
             if self.early_stopping:
                 n_held = int(np.ceil(self.validation_fraction * rows.shape[0]))
-                train, held = hold_out(target.label, n_held, rng)
+                train, held = hold_out(rows.shape[0], n_held, rng, target.label)
                 held_out = rows[held], target.take(held)
                 rows, target = rows[train], target.take(train)
             self._fit_rows(MemoryRows.of(rows, target, self._fit_map(rows, target, rng)), rng, progress, held_out)
@@ -153,6 +173,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
         head = Classify(classes, found["calibration_"])
         found["region_counts_"] = rows.region_counts(found["mosaic_"], head, self.n_jobs)
         vars(self).update(found)
+        self._keep_region_sample(rows.region_sample(self.mosaic_, self.region_counts_))
         self._remember(mixture, trace, plan)
 
     def _remember(self, mixture, trace, plan):
@@ -166,7 +187,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
         self.stop_reason_ = trace.stop_reason
 
     @property
-    def coef_(self):
+    def tile_coef_(self):
         return self.mosaic_.coef
 
     @property
@@ -206,21 +227,9 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
         """Look at validated rows before the fit."""
 
     def _check_parameters(self):
-        check_real("label_weight", self.label_weight, above=0)
-        check_real("max_iter", self.max_iter, at_least=1, integer=True)
-        check_real("tol", self.tol, at_least=0)
-        check_real("max_time", self.max_time, above=0, optional=True)
-        check_real("validation_fraction", self.validation_fraction, above=0, at_most=0.9)
-        check_real("n_iter_no_change", self.n_iter_no_change, at_least=1, integer=True)
-        check_real("inner_tol", self.inner_tol, above=0)
-        check_real("inner_max_iter", self.inner_max_iter, at_least=1, integer=True)
-        check_real("rows_per_expert", self.rows_per_expert, at_least=1, integer=True, optional=True)
-        check_real("kmeans_iter", self.kmeans_iter, at_least=1, integer=True)
-        check_choice("solver", self.solver, SOLVERS)
+        check_parameters(self)
         self._check_pieces()
         self._check_calibration()
-        if self.intercept_scaling != "scale":
-            check_real("intercept_scaling", self.intercept_scaling, above=0)
 
 
 class _Watch:

@@ -1,13 +1,17 @@
 """Training over batches: the stochastic solver with its state carried from call to call."""
 
+from functools import partial
+from typing import Annotated
+
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from svmosaic._validation import check_real, validate_batch
+from svmosaic._validation import check_real
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._composed_fit import MemoryRows, tiles_of
+from svmosaic.models._parameters import Count, parameters
 from svmosaic.mosaic import Mosaic
 from svmosaic.solvers import Control, SgdOptions, StochasticDescent
 
@@ -24,8 +28,38 @@ def _can_stream(estimator):
     return True
 
 
+@parameters
 class StreamMixin:
-    """Batches, and the parameters of stochastic descent, for a `ComposedModel`."""
+    r"""Batches, and the parameters of stochastic descent, for a `ComposedModel`.
+
+    Parameters
+    ----------
+    penalize_intercept : bool, default=True
+        False leaves the biases out of the penalty, as the paper does; stochastic descent only. The steps of the biases
+        are multiplied by the square of `intercept_scaling`: a few times 1 lets them reach large values sooner.
+    shuffle : bool, default=True
+        For `fit` with stochastic descent: a new random order in every pass, or the rows as they come. `partial_fit`
+        always takes them as they come.
+    average : bool, default=True
+        Stochastic descent returns the average of its iterates, the t-th weighing t; False for the last iterate, as in
+        the paper.
+    t0 : float or None, default=None
+        Offset of the step count of stochastic descent. None: found by trying first steps of several sizes on the first
+        1000 rows.
+    stream_length : int or None, default=None
+        For `partial_fit`: the n of :math:`\lambda = 1 / (C n)`. None: the rows of `fit`, or of the first batch.
+
+    Attributes
+    ----------
+    n_samples_seen_ : int
+        Rows of `fit`, and of all batches since.
+    """
+
+    penalize_intercept: bool = True
+    shuffle: bool = True
+    average: bool = True
+    t0: Annotated[float, partial(check_real, at_least=1)] | None = None
+    stream_length: Count | None = None
 
     def _take_batch(self, X, target, first):
         """One pass of stochastic descent over a validated batch."""
@@ -77,11 +111,6 @@ class StreamMixin:
         t0 = None if self.t0 is None else float(self.t0)
         return SgdOptions(bool(self.shuffle), bool(self.average), not self.penalize_intercept, t0)
 
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("t0", self.t0, at_least=1, optional=True)
-        check_real("stream_length", self.stream_length, at_least=1, integer=True, optional=True)
-
 
 class ClassifierStreamMixin(StreamMixin):
     """`partial_fit` of a classifier."""
@@ -113,12 +142,7 @@ class ClassifierStreamMixin(StreamMixin):
         -------
         self
         """
-        self._check_parameters()
-        first = not hasattr(self, "mosaic_")
-        X, target = validate_batch(
-            self, X, y, None if first else self.classes_, classes, sample_weight, self.class_weight
-        )
-        return self._take_batch(X, target, first)
+        return self._fit_batch(X, y, classes, sample_weight)
 
 
 class RegressorStreamMixin(StreamMixin):
@@ -143,7 +167,4 @@ class RegressorStreamMixin(StreamMixin):
         -------
         self
         """
-        self._check_parameters()
-        first = not hasattr(self, "mosaic_")
-        X, target = self._validated(X, y, sample_weight, head=None if first else self.head_, reset=first)
-        return self._take_batch(X, target, first)
+        return self._fit_batch(X, y, sample_weight)

@@ -1,23 +1,31 @@
 """Probabilities and classes from scores, the same for every classifier with a `calibration`."""
 
+from typing import ClassVar
+
 from sklearn.exceptions import NotFittedError
 
 from svmosaic._validation import check_choice
 from svmosaic.calibration import METHODS
 from svmosaic.heads import head_of, in_columns
+from svmosaic.models._parameters import parameters
 
-CALIBRATION_PARAMETER = """calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+
+@parameters
+class ProbabilityMixin:
+    """`predict` and `predict_proba` from `decision_function` and, where there is one, `calibration_`.
+
+    Parameters
+    ----------
+    calibration : {"temperature", "odds", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
-        gate kept. "temperature": one number, `predict` stays as it is. "sigmoid": Platt's, two numbers per class.
-        "isotonic": a step function per class, for large sets. With any, `predict` is the most probable class. None: no
-        `predict_proba`.
+        gate kept. "temperature": one number, and "odds": two for all classes; `predict` stays as it is. "sigmoid":
+        Platt's, two numbers per class. "isotonic": a step function per class, for large sets. With any, `predict` is
+        the most probable class. None: no `predict_proba`.
     """
 
+    calibration: str | None = None
 
-class ProbabilityMixin:
-    """`predict` and `predict_proba` from `decision_function` and, where there is one, `calibration_`."""
-
-    _calibrations: tuple[str, ...] = METHODS
+    _calibrations: ClassVar[tuple[str, ...]] = METHODS
 
     @property
     def _scores_are_log_odds(self) -> bool:
@@ -33,7 +41,7 @@ class ProbabilityMixin:
     def predict_proba(self):
         """Probabilities of shape (n_samples, n_classes) from X; there with `calibration` only."""
         # No `available_if`, whose error does not say what is lacking.
-        if getattr(self, "calibration", None) is None and not self._scores_are_log_odds:
+        if self.calibration is None and not self._scores_are_log_odds:
             others = " or ".join(repr(method) for method in self._calibrations if method != "temperature")
             raise AttributeError(
                 f'{type(self).__name__} has no predict_proba without a calibration: pass calibration="temperature" '
@@ -53,5 +61,5 @@ class ProbabilityMixin:
     _predict_proba.__name__ = "predict_proba"  # by which scikit-learn's scorers know what they have called
 
     def _check_calibration(self):
-        if getattr(self, "calibration", None) is not None:
+        if self.calibration is not None:
             check_choice("calibration", self.calibration, self._calibrations)

@@ -1,6 +1,7 @@
 """What `MosaicClassifier` and `MosaicRegressor` share: the search, and what it leaves behind."""
 
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -8,7 +9,10 @@ from svmosaic._validation import check_real
 from svmosaic.interpretation.regions import words_of_tiles
 from svmosaic.interpretation.subject import take
 from svmosaic.models._families import NAMES
+from svmosaic.models._parameters import Count, Positive, check_parameters, parameters, positional
 from svmosaic.models._progress import Progress
+from svmosaic.models._region_words import DESCRIBED_ROWS, MOST_DESCRIBED, packed
+from svmosaic.rows import evenly
 from svmosaic.search.candidates import FAMILIES
 from svmosaic.search.choice import Found, choose, finish, finish_linear
 from svmosaic.search.climb import Search
@@ -16,24 +20,75 @@ from svmosaic.search.leaderboard import Leaderboard
 from svmosaic.search.rungs import folds_of
 from svmosaic.search.trials import COUNTED_ROWS
 
-# Tiles of which `regions_` has the words, more are merged by `describe_regions`, and rows by which they are found.
-MOST_DESCRIBED, DESCRIBED_ROWS = 64, 2000
 
-
+@parameters
 class SearchMixin:
-    """An estimator whose `fit` searches for a model."""
+    """An estimator whose `fit` searches for a model.
 
-    time_budget: float | None
-    max_tiles: int
-    blend: bool
-    families: Any
-    validation_fraction: float
-    n_jobs: int | None
+    Parameters
+    ----------
+    time_budget : float or None, default=30
+        Seconds for the search and the last fit together; None for no limit. Give it more for many rows. If the budget
+        runs out, the choice depends on the speed of the machine: `budget_bound_` says whether it did. Otherwise the
+        same `random_state` gives the same model.
+    max_tiles : int, default=100000
+        Tiles that the model may have, those of all gates and leaves of all trees counted. A lower number makes
+        prediction cheaper.
+    blend : bool, default=True
+        Whether a weighted sum of several models may be chosen. False: a single one, which is easier to explain.
+    families : sequence of str or None, default=None
+        What to choose among: "linear", "clustered", "local", "learned", "trees". None: all.
+    validation_fraction : float, default=0.2
+        Share of the rows that is held out; 20,000 rows at most.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it, unless the budget runs out.
+    random_state : int, RandomState or None, default=None
+        For the held-out part, the subsamples and all models.
+    verbose : int, default=0
+        1 prints every candidate and its score.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The single model, or the one with the largest weight in the blend; like this estimator it takes rows as they are
+        measured.
+    scaling_ : Scaling, Ranks or None
+        How `best_estimator_` scales the columns: by an affine map, or by quantiles.
+    parts_ : list of tuple
+        (weight, estimator) of each model of the blend, the largest weight first.
+    best_score_ : float
+        Held-out score of the model; nan if there were too few rows to hold any out, and the model is linear. Chosen as
+        the best of many, it is a little too good to be expected of new rows.
+    leaderboard_ : Leaderboard
+        A list of dicts, which prints as a table. All that was tried, the last round first, then best first: model,
+        tiles (of all gates), gates, pieces, C, scaling, details, rows (of the training part), parts (held out in turn),
+        score, std (over the parts, nan for a single one), loss (held-out: the log-loss of calibrated scores, for values
+        the mean squared or absolute error of the standardized ones), seconds (of all its fits), failure (why it could
+        not be fitted, or ""), chosen, weight (share in the model). Scores compare within a round, that is for equal
+        rows and parts. `pandas.DataFrame(leaderboard_)` gives a frame.
+    budget_bound_ : bool
+        Whether anything was left out for want of time.
+    stop_reason_ : str
+        Why the search ended: "time budget", "no better model in ... trials", "nothing left to try", or "stopped by a
+        callback".
+    held_out_ : tuple of ndarray, or None
+        Indices of the training rows (those of weight zero not counted) that were held out, and their scores, of shape
+        (n_held_out, n_outputs), by models that had not seen them; of values, ``head_.answers(scores)`` are in units of
+        y.
+    """
+
+    time_budget: Positive | None = positional(30.0)
+    max_tiles: Count = 100_000
+    metric: Any
+    blend: bool = True
+    families: Any = None
+    validation_fraction: Annotated[float, partial(check_real, above=0, at_most=0.5)] = 0.2
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def _check_parameters(self):
-        check_real("time_budget", self.time_budget, above=0, optional=True)
-        check_real("max_tiles", self.max_tiles, at_least=1, integer=True)
-        check_real("validation_fraction", self.validation_fraction, above=0, at_most=0.5)
+        check_parameters(self)
         families = FAMILIES if self.families is None else self.families
         if isinstance(families, str) or not len(families) or not set(families) <= set(FAMILIES):
             raise ValueError(f"families must be a sequence of {', '.join(map(repr, FAMILIES))}, got {self.families!r}")
@@ -75,9 +130,10 @@ class SearchMixin:
             if hasattr(self, "head_"):  # parts were fitted to values that the head has standardized
                 part.estimator.head_ = self.head_
         self.parts_ = [(part.weight, part.estimator) for part in found.parts]
-        self.best_estimator_ = found.parts[0].estimator
+        self.best_estimator_, self.scaling_ = found.parts[0].estimator, found.parts[0].scaling
         self.held_out_ = None if found.rows is None else (found.rows, found.scores)
         for _, estimator in self.parts_:
+            estimator._keep_region_sample(None)  # regions are those of the whole, in the columns of the table
             if hasattr(self, "feature_names_in_"):
                 estimator.feature_names_in_ = np.array(self._row_names, dtype=object)
         if len(self.parts_) == 1 and hasattr(self, "calibration_"):
@@ -86,19 +142,19 @@ class SearchMixin:
     def _regions_of(self, X, truth):
         """Counts for `regions_`, of an even sample if there are many rows."""
         if X.shape[0] > COUNTED_ROWS:
-            sample = np.linspace(0, X.shape[0] - 1, COUNTED_ROWS).astype(np.intp)
+            sample = evenly(X.shape[0], COUNTED_ROWS)
             X, truth = X[sample], truth[sample]
         gate_rows, tile_rows = self.mosaic_.features.rows(X)
         return self._count_regions(tile_rows, truth, self.mosaic_.gate.code(gate_rows, self.n_jobs))
 
     def _words_of_regions(self, given) -> dict:
-        """Columns of `regions_` that describe up to 64 regions in words, by some of the rows as they were given."""
+        """Columns of `regions_` that describe up to 256 regions in words, by some of the rows as they were given."""
         if not 1 < self.mosaic_.n_tiles <= MOST_DESCRIBED:
             return {}
         if not hasattr(given, "shape"):
             given = np.asarray(given, dtype=None if getattr(self, "_table", None) is None else object)
-        few = np.unique(np.linspace(0, given.shape[0] - 1, DESCRIBED_ROWS).astype(np.intp))
-        return words_of_tiles(self, take(given, few), self.mosaic_.n_tiles)
+        few = take(given, evenly(given.shape[0], DESCRIBED_ROWS))
+        return packed(words_of_tiles(self, few, self.mosaic_.n_tiles))
 
     def _say(self, line):
         if self.verbose:

@@ -15,8 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from svmosaic.heads import head_of
-from svmosaic.models._importances import weighted_importances
+from svmosaic.models._parameters import parameters
 
 
 def prepare_training(X, y, task, *, categorical=None, ordered=None, drop=None, random_state=None):
@@ -69,14 +68,28 @@ def _holds_objects(X) -> bool:
     )
 
 
+@parameters
 class TableInputMixin:
     """An estimator whose fitted mosaic may have a preparation in front of it.
+
+    Parameters
+    ----------
+    categorical : list of str, optional
+        Columns of a table to take as categories whatever they hold.
+    ordered : dict of str to list, or list of str, optional
+        Columns of a table whose categories have an order, from the lowest to the highest.
+    drop : list of str, optional
+        Columns of a table to leave out.
 
     Attributes
     ----------
     preparation_ : TablePreparation or None
-        None if the training rows were a matrix of numbers.
+        From the columns of a table to the rows that `best_estimator_` takes; None if X was a matrix of numbers.
     """
+
+    categorical: list | None = None
+    ordered: dict | list | None = None
+    drop: list | None = None
 
     def _remember_table(self, prepared):
         """Keep the preparation; the columns of the estimator are then those of the table."""
@@ -101,19 +114,18 @@ class TableInputMixin:
 
     @property
     def feature_importances_(self):
-        """Mean absolute weight of each column over tiles and outputs, of shape ``(n_features_in_,)``.
+        """Mean absolute contribution of each column, of shape ``(n_features_in_,)``: weight times spread.
 
-        If the model was fitted to a table, the weights of all features that are made of a column are added up.
+        More exactly the mean, over training rows and outputs, of how far the contribution is from its mean in the
+        region of the row. If the model was fitted to a table, those of all features that are made of a column are added
+        up.
         """
         if self._table is None:
             return super().feature_importances_
-        coef = self.mosaic_.features.strengths(self.mosaic_.coef)
         found = dict.fromkeys(self.feature_names_in_, 0.0)
-        weights = weighted_importances(
-            coef, self.mosaic_.sloped_tiles, head_of(self).region_columns(self.region_counts_)["rows"]
-        )
+        importances = self._feature_importances()
         for name, places in self._table.columns.items():
-            found[name] = float(weights[places].sum())
+            found[name] = float(importances[places].sum())
         return np.array(list(found.values()))
 
     def predictor(self):

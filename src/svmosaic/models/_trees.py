@@ -1,16 +1,17 @@
 """Regions that are rules: tiles in the leaves of shallow trees, tied to one global tile."""
 
 from dataclasses import replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic._validation import check_choice, check_real
 from svmosaic.explain import Table
 from svmosaic.gates import SeveralGates, SingleCell, TreeGate
-from svmosaic.gates.tree_growth import GROWTHS, grow_trees
+from svmosaic.gates.tree_growth import Growth, grow_trees
 from svmosaic.gates.trees import describe_rule
 from svmosaic.heads import flattened, head_of
+from svmosaic.models._parameters import Count, Positive, parameters, positional
 from svmosaic.solvers import Sight
 
 TILES = {"constant": "bias", "linear": "straight"}
@@ -20,11 +21,63 @@ GROWING_ROWS = 200_000
 GROWING_SHARE = 0.5
 
 
+@parameters
 class TreesMixin:
-    """A global tile and a tile in each leaf of some trees, for a `ComposedModel`."""
+    r"""A global tile and a tile in each leaf of some trees, for a `ComposedModel`.
 
-    _solvers: tuple[str, ...] = ("auto", "dual")
-    _regression = False
+    Parameters
+    ----------
+    n_trees : int, default=32
+        1 gives the model that can be read, many the accurate one. A single tree is grown on all rows, several on
+        bootstrap samples of them.
+    max_leaves : int, default=32
+        Leaves per tree at most. 1 leaves the global tile alone.
+    tiles : {"linear", "constant"}, default="linear"
+        What a leaf adds: a linear function of the columns, or a number. Numbers are easier to read, faster, and often
+        enough if most columns are categories.
+    global_reg : float, default=1.0
+        The :math:`\lambda` of the objective: the larger, the more the leaves count; very large values leave the leaves
+        alone.
+    pieces : int, sequence of arrays or None, default=16
+        Knots per column of the curves of the global tile; see `LinearSVC`. None: the global tile is linear.
+    min_rows_per_leaf : int, default=20
+        Rows that a leaf must hold when a tree is grown. Small leaves overfit.
+    growth : {"forest", "extra", "boosted"}, default="forest"
+        How trees are grown: on bootstrap samples, as a random forest does; on all rows with random thresholds, which
+        suits columns of noisy numbers; or one after the other, each for what those before leave over. Boosted trees
+        are grown for each target, or class if there are more than two, `n_trees` of them together.
+    trees : None, fitted tree or forest of scikit-learn, or sequence of fitted trees, default=None
+        Trees to use instead of growing some. A model that is cloned, as by a search, needs them in a `FrozenEstimator`.
+    solver : {"auto", "dual"}, default="auto"
+        Dual coordinate descent.
+    max_time : float or None, default=None
+        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap. No
+        more trees are grown after half of them.
+
+    Attributes
+    ----------
+    mosaic_ : Mosaic
+        The fitted form: tile 0 is the global one, then come the leaves, tree by tree from left to right.
+    global_coef_ : ndarray of shape (n_outputs, n_features that the tiles see)
+        In units of y, for values.
+    global_intercept_ : ndarray of shape (n_outputs,)
+        For values, in units of y, with the mean of y: the prediction for a row to which nothing else adds.
+    rules_ : Table
+        One line per leaf: tree, tile, rule, rows, what `regions_` says of them, and the number that the leaf adds.
+    """
+
+    n_trees: Count = positional(32)
+    max_leaves: Count = 32
+    tiles: Literal["constant", "linear"] = "linear"
+    global_reg: Positive = 1.0
+    pieces: Any = 16
+    C: Positive = 0.1
+    min_rows_per_leaf: Count = 20
+    growth: Growth = "forest"
+    trees: Any = None
+    tol: Positive = 1e-3
+
+    _regression: ClassVar = False
 
     @property
     def global_coef_(self):
@@ -60,15 +113,10 @@ class TreesMixin:
         """
         check_is_fitted(self)
         regions, gate = self.regions_, self.mosaic_.gate
-        columns = {name: values[1:] for name, values in regions.columns.items() if name not in ("gate", "tile")}
-        columns.pop("strongest features")
-        rules = []
-        trees = np.zeros(0, dtype=np.intp)
-        if isinstance(gate, SeveralGates):
-            leaves = gate.gates[1]
-            words = self._wording(preparation)
-            rules = [words(rule) for rule in leaves.rules()]
-            trees = leaves.tree_of_tile
+        left_out = ("gate", "tile", "strongest features", "rule", "covers", "pure")
+        columns = {name: values[1:] for name, values in regions.columns.items() if name not in left_out}
+        rules = self._rules_of_leaves(preparation)
+        trees = gate.gates[1].tree_of_tile if rules else np.zeros(0, dtype=np.intp)
         head = head_of(self)
         adds = head.factor * self.mosaic_.intercept[1:] * (gate.factors[1] if len(rules) else 1.0)
         return Table(
@@ -80,6 +128,20 @@ class TreesMixin:
                 **{f"adds to {name}": adds[:, c] for c, name in enumerate(head.output_names)},
             }
         )
+
+    def _rules_of_leaves(self, preparation):
+        gate = self.mosaic_.gate
+        if not isinstance(gate, SeveralGates):
+            return []
+        words = self._wording(preparation)
+        return [words(rule) for rule in gate.gates[1].rules()]
+
+    def _keep_region_sample(self, sample):
+        super()._keep_region_sample(None)  # the rules are those of the trees
+
+    def _region_words(self):
+        rules = np.array(["all rows", *self._rules_of_leaves(None)])
+        return {"rule": rules, "covers": np.ones(len(rules)), "pure": np.ones(len(rules))}
 
     def _wording(self, preparation):
         """A function from the conditions of a rule to words."""
@@ -148,12 +210,3 @@ class TreesMixin:
 
     def _options(self):
         return replace(super()._options(), sight=Sight(1, TILES[self.tiles], self.n_features_in_))
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("n_trees", self.n_trees, at_least=1, integer=True)
-        check_real("max_leaves", self.max_leaves, at_least=1, integer=True)
-        check_real("min_rows_per_leaf", self.min_rows_per_leaf, at_least=1, integer=True)
-        check_real("global_reg", self.global_reg, above=0)
-        check_choice("tiles", self.tiles, tuple(TILES))
-        check_choice("growth", self.growth, GROWTHS)

@@ -1,6 +1,7 @@
 """AdaBoost of linear SVMs: the baseline that the mixture papers compare with."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -9,20 +10,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
+from svmosaic._validation import check_choice, validate_rows, validate_training
 from svmosaic.calibration import N_FOLDS, cross_fit
 from svmosaic.heads import Classify, in_columns, winners
 from svmosaic.losses import CLASSIFICATION_LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._boosting import Rounds, winners_of
+from svmosaic.models._export import SaveMixin
 from svmosaic.models._hold_out import can_stratify, hold_out
 from svmosaic.models._importances import weighted_importances
+from svmosaic.models._parameters import Count, Fraction, Positive, check_parameters, estimator, positional
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.models._progress import Progress
-from svmosaic.solvers import SOLVERS, warn_if_unconverged
+from svmosaic.solvers import Solver, warn_if_unconverged
 
 
-class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, BaseEstimator):
+@estimator
+class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, ClassifierMixin, BaseEstimator):
     r"""AdaBoost (SAMME) of linear SVMs, with early stop.
 
     Round m fits a linear SVM to the rows weighted by :math:`D_m`, which starts as the sample weights :math:`s` and
@@ -69,7 +73,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         The constant :math:`\beta` appended to each row for the bias, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the first weights of each class.
-    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+    calibration : {"temperature", "odds", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns votes into probabilities; see `LinearSVC`. Fitted to the votes of as many rounds on
         rows held out in five folds, which costs five more fits. None: no `predict_proba`.
     n_jobs : int or None, default=None
@@ -85,7 +89,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (n_rounds, 1 or n_classes, n_features)
+    estimator_coef_ : ndarray of shape (n_rounds, 1 or n_classes, n_features)
     intercept_ : ndarray of shape (n_rounds, 1 or n_classes)
     estimator_weights_ : ndarray of shape (n_rounds,)
         The weight :math:`a_m` of each vote.
@@ -128,46 +132,23 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
     True
     """
 
-    def __init__(
-        self,
-        n_estimators=100,
-        *,
-        C=1.0,
-        learning_rate=1.0,
-        loss="hinge",
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        solver="auto",
-        tol=1e-4,
-        max_iter=1000,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        class_weight=None,
-        calibration=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        max_time=None,
-    ):
-        self.n_estimators = n_estimators
-        self.C = C
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.max_time = max_time
+    n_estimators: Count = positional(100)
+    C: Positive = 1.0
+    learning_rate: Positive = 1.0
+    loss: str = "hinge"
+    early_stopping: bool = False
+    validation_fraction: Fraction = 0.1
+    n_iter_no_change: Count = 10
+    solver: Solver = "auto"
+    tol: Positive = 1e-4
+    max_iter: Count = 1000
+    fit_intercept: bool = True
+    intercept_scaling: Positive = 1.0
+    class_weight: dict | str | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    max_time: Positive | None = None
 
     @all_or_nothing
     @with_callbacks
@@ -244,9 +225,10 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
     @property
     def feature_importances_(self):
         """Mean absolute weight of each feature over rounds, by the weight of their votes, and outputs."""
-        if not hasattr(self, "coef_"):
+        if not hasattr(self, "estimator_coef_"):
             raise AttributeError(f"this {type(self).__name__} has no feature_importances_ before it is fitted")
-        return weighted_importances(self.coef_, np.arange(len(self.coef_)), self.estimator_weights_)
+        coef = self.estimator_coef_
+        return weighted_importances(coef, np.arange(len(coef)), self.estimator_weights_)
 
     def _calibrate(self, X, target, rng):
         def votes_without(weight):
@@ -284,7 +266,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         """
         check_is_fitted(self)
         X = validate_rows(self, X)
-        found = winners_of(X, self.coef_, self.intercept_)
+        found = winners_of(X, self.estimator_coef_, self.intercept_)
         head, n_classes = Classify(self.classes_), len(self.classes_)
         rows = np.arange(len(found))
         votes = np.zeros((len(found), n_classes))
@@ -311,33 +293,16 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
         for scores in self.staged_decision_function(X):
             yield Classify(self.classes_).answers(in_columns(scores))
 
-    def save(self, path):
-        """Write the model to a file that `svmosaic.load` opens without running anything in it.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self)
-        from svmosaic.export.files import save
-
-        save(self, path)
+    def __setstate__(self, state):
+        """Files of earlier versions have `coef_`."""
+        super().__setstate__({{"coef_": "estimator_coef_"}.get(name, name): value for name, value in state.items()})
 
     def _check_parameters(self):
         self._check_calibration()
-        check_real("n_estimators", self.n_estimators, at_least=1, integer=True)
-        check_real("C", self.C, above=0)
-        check_real("learning_rate", self.learning_rate, above=0)
+        check_parameters(self)
         check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
-        check_real("validation_fraction", self.validation_fraction, above=0, at_most=0.9)
-        check_real("n_iter_no_change", self.n_iter_no_change, at_least=1, integer=True)
-        check_choice("solver", self.solver, SOLVERS)
-        check_real("tol", self.tol, above=0)
-        check_real("max_iter", self.max_iter, at_least=1, integer=True)
-        check_real("max_time", self.max_time, above=0, optional=True)
-        check_real("intercept_scaling", self.intercept_scaling, above=0)
 
     def _hold_out(self, label, rng):
         """Rows to boost on, and rows held out."""
@@ -350,7 +315,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
                 f"early_stopping=True holds out validation_fraction={self.validation_fraction} of {len(label)} rows, "
                 f"which leaves too few of {len(np.unique(label))} classes; give more rows or set early_stopping=False"
             )
-        return map(np.sort, hold_out(label, n_held, np.random.RandomState(rng.randint(2**31 - 1))))
+        return map(np.sort, hold_out(len(label), n_held, rng.randint(2**31 - 1), label))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -361,7 +326,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, ClassifierMixin, 
 def _attributes(rounds, kept) -> dict:
     """What the first rounds are as fitted attributes."""
     return {
-        "coef_": np.stack(rounds.coef[:kept]), "intercept_": np.stack(rounds.intercept[:kept]),
+        "estimator_coef_": np.stack(rounds.coef[:kept]), "intercept_": np.stack(rounds.intercept[:kept]),
         "estimator_weights_": np.array(rounds.weights[:kept]), "estimator_errors_": np.array(rounds.errors[:kept]),
         "dual_gap_": np.array(rounds.gaps[:kept]), "n_estimators_": kept, "calibration_": None,
     }  # fmt: skip

@@ -5,17 +5,18 @@ from functools import partial
 
 from svmosaic._validation import check_real
 from svmosaic.gates import HierarchicalGate
-from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS
-from svmosaic.models.mixture import GATE_PARAMETERS, SoftmaxMixture
+from svmosaic.models._parameters import estimator, positional
+from svmosaic.models.mixture import SoftmaxMixture
 
 
+@estimator
 class HierarchicalMixtureSVC(SoftmaxMixture):
-    __doc__ = rf"""Mixture of linear SVMs under a tree of gates.
+    r"""Mixture of linear SVMs under a tree of gates.
 
     The weight of expert j, a leaf of the tree, is the product of the softmaxes on the way down to it,
 
-    .. math:: g_j(x) = \prod_{{a \in \text{{path}}(j)}} \frac{{\xi_a e^{{-\tau_a \lVert x - v_a \rVert^2}}}}
-              {{\sum_{{b \text{{ sibling of }} a}} \xi_b e^{{-\tau_b \lVert x - v_b \rVert^2}}}} ,
+    .. math:: g_j(x) = \prod_{a \in \text{path}(j)} \frac{\xi_a e^{-\tau_a \lVert x - v_a \rVert^2}}
+              {\sum_{b \text{ sibling of } a} \xi_b e^{-\tau_b \lVert x - v_b \rVert^2}} ,
 
     for any number of levels; objective and prediction are those of `MixtureSVC`. EM works on the joint
     responsibilities of the leaves: those of an inner node are the sums over the leaves below it. The pruning prior
@@ -26,10 +27,10 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
     branching : sequence of int, default=(4, 5)
         Children of each node, level by level: (4, 5) has four nodes with five experts each. Fewer are used where a
         cell has fewer distinct rows.
-    {GATE_PARAMETERS}{EM_PARAMETERS.format(label_weight=1.0, max_iter=30, tol="1e-4", rows_per_expert=256)}
+
     Attributes
     ----------
-    {EM_ATTRIBUTES}node_centers_ : ndarray of shape (n_nodes, n_features)
+    node_centers_ : ndarray of shape (n_nodes, n_features)
         The centroids of all nodes, level by level.
     parent_ : ndarray of shape (n_nodes,)
         The node above each node, -1 at the top.
@@ -56,62 +57,7 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
     True
     """
 
-    def __init__(
-        self,
-        branching=(4, 5),
-        *,
-        C=1.0,
-        tau="scale",
-        nu="scale",
-        gate="normalised",
-        gate_iter=10,
-        label_weight=1.0,
-        max_iter=30,
-        tol=1e-4,
-        max_time=None,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        solver="auto",
-        inner_tol=1e-3,
-        inner_max_iter=1000,
-        rows_per_expert=256,
-        kmeans_iter=10,
-        fit_intercept=True,
-        intercept_scaling="scale",
-        class_weight=None,
-        calibration=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        pieces=None,
-    ):
-        self.branching = branching
-        self.C = C
-        self.tau = tau
-        self.nu = nu
-        self.gate = gate
-        self.gate_iter = gate_iter
-        self.label_weight = label_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.solver = solver
-        self.inner_tol = inner_tol
-        self.inner_max_iter = inner_max_iter
-        self.rows_per_expert = rows_per_expert
-        self.kmeans_iter = kmeans_iter
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.pieces = pieces
+    branching: Sequence[int] = positional((4, 5))
 
     @property
     def node_centers_(self):

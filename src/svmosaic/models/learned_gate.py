@@ -2,16 +2,17 @@
 
 import numpy as np
 
-from svmosaic._validation import validate_batch, validate_training
+from svmosaic._validation import validate_training
 from svmosaic.calibration import Temperature, fit_calibration
 from svmosaic.heads import Classify
 from svmosaic.losses import SQUARED_HINGE
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicClassifier
-from svmosaic.models._hold_out import hold_out
 from svmosaic.models._learning import LearningMixin
+from svmosaic.models._parameters import estimator
 
 
+@estimator
 class LearnedGateSVC(LearningMixin, BaseMosaicClassifier):
     r"""Mosaic of linear classifiers whose regions are learned with the tiles.
 
@@ -30,101 +31,18 @@ class LearnedGateSVC(LearningMixin, BaseMosaicClassifier):
 
     for each output c, to a certified gap, and what is better on the held-out part is kept.
 
-    Standardize the features first. Learning is in float32.
+    Standardize the features first; dense rows far from the origin are centered, at least. Learning is in float32.
 
     Parameters
     ----------
-    n_tiles : int, default=100
-        Number of anchors of each gate, and so of its tiles.
-    n_gates : int, default=1
-        Number of gates. Several small gates are less a matter of the seed than a large one: 8 gates of 16 tiles with 2
-        neighbors cost about as much as one of 128 tiles with 16.
-    n_components : int or None, default=16
-        Dimension of the projection of each gate, at most the number of features; None gives x itself to the gate.
-    n_neighbors : int, default=8
-        Anchors of each gate that share a row.
     loss : {"squared_hinge", "log_loss"}, default="squared_hinge"
         "log_loss" is multinomial; its scores are log-odds, so that `predict_proba` needs no calibration.
-    weight_decay : float, default=0.01
-        Share of itself that a tile loses per step, times the learning rate. Raise it, up to 1, if the training rows are
-        learned by heart.
-    dropout : float, default=0.0
-        Share of the features that the tiles do not see, at most 0.9, drawn anew for each row in each step; the gate
-        sees all. Another remedy for learning by heart.
-    C : float, default=10.0
-        Weight of the losses when the tiles are polished.
-    learn_gate : bool, default=True
-        False keeps projection, anchors and sharpness as they start, and learns the tiles only.
-    max_iter : int, default=40
-        Epochs.
-    learning_rate : float, default=0.03
-        Peak of the schedule, for tiles; the gate learns at 0.3 of it.
-    batch_size : int or None, default=None
-        Rows per step. None takes a 400th of the rows, but at least 32 and at most 1024.
-    max_time : float or None, default=None
-        Seconds after which learning stops, between two batches, with what has been learned by then and a warning; the
-        rate has not fallen yet, so that fewer epochs are the better way to a shorter fit.
-    early_stopping : bool or "auto", default="auto"
-        Score a held-out part after each epoch, stop after `n_iter_no_change` epochs without a better score, and keep
-        the best. "auto" does so if the held-out part has at least 50 rows.
-    n_iter_no_change : int, default=10
-        Epochs without a better score after which `early_stopping` stops.
-    validation_fraction : float, default=0.1
-        Size of the part held out from training for `early_stopping`, `polish` and `calibration`.
-    refit : bool or "auto", default="auto"
-        After early stopping, learn once more from all rows, for the number of epochs that was best. "auto" does so for
-        at most 50,000 rows. Never together with `polish` or `calibration`, which need the held-out part.
-    polish : bool, default=False
-        Solve for the tiles with the gate frozen, and keep what is better on the held-out part. Worth its time if
-        features are many and rows few. Needs ``loss="squared_hinge"``.
-    tol : float, default=1e-3
-        Duality gap of the polished tiles, as a share of the objective at zero.
-    warm_start : bool, default=False
-        Start `fit` from the gate and tiles of the last one; anew if classes, features, loss, `n_tiles`, `n_gates`,
-        `n_components` or `n_neighbors` have changed.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weight of the rows of each class.
-    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+    calibration : {"temperature", "odds", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities; see `LinearSVC`. The gate has learned from the labels too,
         so the calibration is fitted to a part held out from training, of size `validation_fraction`. None: the
         probabilities of the log-loss, or, with the squared hinge, no `predict_proba`.
-    device : {"cpu", "gpu", "auto"}, default="cpu"
-        Where to learn, and to score 10,000 rows or more. "gpu" needs JAX and an accelerator, and dense rows; "auto" is
-        the CPU if there is none. On the CPU results have the same bits whatever `n_jobs`; on an accelerator they are
-        reproducible up to the order in which it adds numbers.
-    n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
-    verbose : int, default=0
-        1 prints the mean loss of each epoch.
-    pieces : int, sequence of arrays or None, default=None
-        A curve per feature and tile instead of a slope, as in `LinearSVC`; the gate measures distances in a projection
-        of the same features, which starts from the principal components of the standardized columns (``n_components=
-        None``: from these columns themselves). Features need not be standardized then. Learned on the CPU only.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    mosaic_ : Mosaic
-        The fitted form.
-    loss_curve_ : list of float
-        Mean loss met during each epoch, dropout included; of the first run, with `refit`.
-    validation_scores_ : list of float
-        Accuracy on the held-out part after each epoch, with `early_stopping`.
-    best_iter_ : int
-        Epochs that were best on the held-out part; `n_iter_` without early stopping.
-    polish_scores_ : tuple of float
-        With `polish`: accuracy on the held-out part of the learned and of the polished tiles.
-    polished_ : bool
-        Whether the tiles are the polished ones.
-    dual_gap_ : ndarray of shape (n_outputs,)
-        With `polish`: certified gap of the polished tiles.
-    n_iter_ : int
-        Epochs, of both runs with `refit`.
-    stop_reason_ : str
-        "max_iter", "max_time", "early_stopping" or "callback".
-    n_features_in_ : int
-    feature_names_in_ : ndarray, if X had names
 
     See Also
     --------
@@ -141,66 +59,10 @@ class LearnedGateSVC(LearningMixin, BaseMosaicClassifier):
     True
     """
 
-    _losses = ("squared_hinge", "log_loss")
+    loss: str = "squared_hinge"
+    class_weight: dict | str | None = None
 
-    def __init__(
-        self,
-        n_tiles=100,
-        *,
-        n_gates=1,
-        n_components=16,
-        n_neighbors=8,
-        loss="squared_hinge",
-        weight_decay=0.01,
-        dropout=0.0,
-        C=10.0,
-        learn_gate=True,
-        max_iter=40,
-        learning_rate=0.03,
-        batch_size=None,
-        max_time=None,
-        early_stopping="auto",
-        n_iter_no_change=10,
-        validation_fraction=0.1,
-        refit="auto",
-        polish=False,
-        tol=1e-3,
-        warm_start=False,
-        class_weight=None,
-        calibration=None,
-        device="cpu",
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        pieces=None,
-    ):
-        self.n_tiles = n_tiles
-        self.n_gates = n_gates
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.loss = loss
-        self.weight_decay = weight_decay
-        self.dropout = dropout
-        self.C = C
-        self.learn_gate = learn_gate
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.n_iter_no_change = n_iter_no_change
-        self.validation_fraction = validation_fraction
-        self.refit = refit
-        self.polish = polish
-        self.tol = tol
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.pieces = pieces
+    _losses = ("squared_hinge", "log_loss")
 
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -222,12 +84,7 @@ class LearnedGateSVC(LearningMixin, BaseMosaicClassifier):
         -------
         self
         """
-        self._check_parameters()
-        first = not hasattr(self, "mosaic_")
-        X, target = validate_batch(
-            self, X, y, None if first else self.classes_, classes, sample_weight, self.class_weight
-        )
-        return self._take_batch(X, target, first)
+        return self._fit_batch(X, y, classes, sample_weight)
 
     def _own_head(self, target):
         """Scores of the log-loss are log-odds: for two classes of s, and `Temperature` takes the softmax of (-s, s)."""
@@ -254,10 +111,6 @@ class LearnedGateSVC(LearningMixin, BaseMosaicClassifier):
 
     def _validated(self, X, y, sample_weight):
         return validate_training(self, X, y, sample_weight, self.class_weight)
-
-    def _hold_out(self, X, target, n_held_out, rng):
-        """Training part and held-out part, each with the same shares of the classes if there are enough rows."""
-        return [(X[rows], target.take(rows)) for rows in map(np.sort, hold_out(target.label, n_held_out, rng))]
 
     def _needs_held_out(self):
         return super()._needs_held_out() or self.calibration is not None

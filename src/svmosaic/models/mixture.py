@@ -1,16 +1,23 @@
 """Mixture of linear SVMs (Fu, Robles-Kelly and Zhou, IEEE TNN 2010)."""
 
 from functools import partial
+from typing import Annotated, Literal
 
-from svmosaic._validation import check_choice, check_real
+from svmosaic._validation import check_real
 from svmosaic.couplings import ClusteredTasks
 from svmosaic.gates import RBFGate
 from svmosaic.gates.softmax_tree import scale_of
-from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier
+from svmosaic.models._mixture_classifier import BaseMixtureClassifier
+from svmosaic.models._parameters import Count, NotNegative, Positive, estimator, parameters, positional
 
-GATES = ("normalised", "paper")
 
-GATE_PARAMETERS = """C : float, default=1.0
+@parameters
+class SoftmaxMixture(BaseMixtureClassifier):
+    """What the flat and the hierarchical mixture share: independent experts under a softmax gate.
+
+    Parameters
+    ----------
+    C : float, default=1.0
         Weight of the losses against the squared norm of the experts' weights.
     tau : "scale" or float, default="scale"
         The scale of the gate: the larger, the sharper. "scale": 2 / D, with D the mean squared distance of the rows to
@@ -25,19 +32,11 @@ GATE_PARAMETERS = """C : float, default=1.0
         Steps of L-BFGS on the centroids in an iteration. 0 leaves them where k-means put them.
     """
 
-
-class SoftmaxMixture(BaseMixtureClassifier):
-    """What the flat and the hierarchical mixture share: independent experts under a softmax gate."""
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("C", self.C, above=0)
-        check_choice("gate", self.gate, GATES)
-        check_real("gate_iter", self.gate_iter, at_least=0, integer=True)
-        if self.tau != "scale":
-            check_real("tau", self.tau, above=0)
-        if self.nu != "scale":
-            check_real("nu", self.nu, at_least=0)
+    C: Positive = 1.0
+    tau: Positive | Literal["scale"] = "scale"
+    nu: NotNegative | Literal["scale"] = "scale"
+    gate: Literal["normalised", "paper"] = "normalised"
+    gate_iter: Annotated[int, partial(check_real, at_least=0, integer=True)] = 10
 
     def _tasks(self, rows):
         return ClusteredTasks(groups=None, beta=0.5 / (self.C * rows.target.n_outputs))
@@ -47,17 +46,18 @@ class SoftmaxMixture(BaseMixtureClassifier):
         return lambda total: {"nu": 0.002 * total if nu == "scale" else float(nu), "max_iter": max_iter}
 
 
+@estimator
 class MixtureSVC(SoftmaxMixture):
-    __doc__ = rf"""Mixture of linear SVMs: a soft partition and its linear experts, learned together by EM.
+    r"""Mixture of linear SVMs: a soft partition and its linear experts, learned together by EM.
 
     Maximises over centroids v, mixing coefficients :math:`\xi` and experts w (biases included)
 
-    .. math:: \sum_i s_i \log \sum_j g_j(x_i) \, e^{{-\frac{{\rho}}{{m}} \sum_c \max(0, 1 - y_{{ic}} \langle w_{{jc}},
-              (x_i, \beta) \rangle)}} - \frac{{1}}{{2Cm}} \sum_{{jc}} \lVert w_{{jc}} \rVert^2 , \qquad
-              g_j(x) = \frac{{\xi_j e^{{-\tau \lVert x - v_j \rVert^2}}}}
-              {{\sum_l \xi_l e^{{-\tau \lVert x - v_l \rVert^2}}}} ,
+    .. math:: \sum_i s_i \log \sum_j g_j(x_i) \, e^{-\frac{\rho}{m} \sum_c \max(0, 1 - y_{ic} \langle w_{jc},
+              (x_i, \beta) \rangle)} - \frac{1}{2Cm} \sum_{jc} \lVert w_{jc} \rVert^2 , \qquad
+              g_j(x) = \frac{\xi_j e^{-\tau \lVert x - v_j \rVert^2}}
+              {\sum_l \xi_l e^{-\tau \lVert x - v_l \rVert^2}} ,
 
-    and predicts by the vote :math:`\sum_j g_j(x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the
+    and predicts by the vote :math:`\sum_j g_j(x) (e^{-h(s_j)} - e^{-h(-s_j)})` of the experts' scores s, with the
     hinge h. There is m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under
     one gate.
 
@@ -65,10 +65,10 @@ class MixtureSVC(SoftmaxMixture):
     ----------
     n_experts : int, default=20
         Experts at the start; `nu` may remove some.
-    {GATE_PARAMETERS}{EM_PARAMETERS.format(label_weight=1.0, max_iter=30, tol="1e-4", rows_per_expert=256)}
+
     Attributes
     ----------
-    {EM_ATTRIBUTES}cluster_centers_ : ndarray of shape (n_experts, n_features)
+    cluster_centers_ : ndarray of shape (n_experts, n_features)
         The centroids v.
     mixing_ : ndarray of shape (n_experts,)
         The coefficients xi.
@@ -95,62 +95,7 @@ class MixtureSVC(SoftmaxMixture):
     True
     """
 
-    def __init__(
-        self,
-        n_experts=20,
-        *,
-        C=1.0,
-        tau="scale",
-        nu="scale",
-        gate="normalised",
-        gate_iter=10,
-        label_weight=1.0,
-        max_iter=30,
-        tol=1e-4,
-        max_time=None,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        solver="auto",
-        inner_tol=1e-3,
-        inner_max_iter=1000,
-        rows_per_expert=256,
-        kmeans_iter=10,
-        fit_intercept=True,
-        intercept_scaling="scale",
-        class_weight=None,
-        calibration=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        pieces=None,
-    ):
-        self.n_experts = n_experts
-        self.C = C
-        self.tau = tau
-        self.nu = nu
-        self.gate = gate
-        self.gate_iter = gate_iter
-        self.label_weight = label_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.solver = solver
-        self.inner_tol = inner_tol
-        self.inner_max_iter = inner_max_iter
-        self.rows_per_expert = rows_per_expert
-        self.kmeans_iter = kmeans_iter
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.pieces = pieces
+    n_experts: Count = positional(20)
 
     @property
     def cluster_centers_(self):
@@ -163,10 +108,6 @@ class MixtureSVC(SoftmaxMixture):
     @property
     def tau_(self) -> float:
         return float(self.mosaic_.gate.tau[0])
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("n_experts", self.n_experts, at_least=1, integer=True)
 
     def _starting(self, rows, rng):
         placement, inside = self._placement(self.n_experts), self.gate == "normalised"

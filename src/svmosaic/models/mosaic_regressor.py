@@ -1,5 +1,7 @@
 """The regressor to try first: it chooses the model itself."""
 
+from typing import Any
+
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
 
@@ -7,13 +9,15 @@ from svmosaic._validation import validate_values
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._base import BaseMosaicRegressor
 from svmosaic.models._families import build_regressor
+from svmosaic.models._parameters import estimator
 from svmosaic.models._searching import SearchMixin
 from svmosaic.models._table_input import TableInputMixin, prepare_training
 from svmosaic.models.intervals import IntervalMixin
 from svmosaic.search.judge import ValueJudge
 
 
-class MosaicRegressor(IntervalMixin, SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMosaicRegressor):
+@estimator
+class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSupportMixin, BaseMosaicRegressor):
     r"""Mosaic of linear regressions that chooses its models, their tiles and their scaling: the one to try first.
 
     The search is that of `MosaicClassifier`, over `LinearSVR`, `ClusteredSVR`, `LocallyLinearSVR`, `LearnedGateSVR` and
@@ -22,75 +26,27 @@ class MosaicRegressor(IntervalMixin, SearchMixin, TableInputMixin, CallbackSuppo
 
     Parameters
     ----------
-    time_budget : float or None, default=30
-        Seconds for the search and the last fit together; None for no limit. Give it more for many rows. If the budget
-        runs out, the choice depends on the speed of the machine: `budget_bound_` says whether it did. Otherwise the
-        same `random_state` gives the same model.
-    max_tiles : int, default=100000
-        Tiles that the model may have, those of all gates and leaves of all trees counted. A lower number makes
-        prediction cheaper.
     metric : str or callable, default="r2"
         What to choose by: the name of any scorer of scikit-learn for regressors, such as "neg_mean_absolute_error" or
         "neg_root_mean_squared_error", or a callable with the signature (estimator, X, y).
-    blend : bool, default=True
-        Whether a weighted sum of several models may be chosen. False: a single one, which is easier to explain.
-    families : sequence of str or None, default=None
-        What to choose among: "linear", "clustered", "local", "learned", "trees". None: all.
     quantiles : pair of float or None, default=None
         With (0.05, 0.95), `predict_interval` gives 90 % intervals: the model with the largest weight is fitted once
         more, to these two quantiles on one gate. Not counted in `time_budget`.
-    conformal : bool, default=True
-        Correct the intervals on a fifth of the rows, which their model is not fitted to, so that their coverage is
-        valid; see `svmosaic.models.intervals.fit_intervals`.
-    validation_fraction : float, default=0.2
-        Share of the rows that is held out; 20,000 rows at most.
-    categorical : list of str, optional
-        Columns of a table to take as categories whatever they hold.
-    ordered : dict of str to list, or list of str, optional
-        Columns of a table whose categories have an order, from the lowest to the highest.
-    drop : list of str, optional
-        Columns of a table to leave out.
-    n_jobs : int or None, default=None
-        Threads. The result does not depend on it, unless the budget runs out.
-    random_state : int, RandomState or None, default=None
-        For the held-out part, the subsamples and all models.
-    verbose : int, default=0
-        1 prints every candidate and its score.
+    conformal : bool or {"split", "cross"}, default=True
+        Correct the intervals on rows that their model is not fitted to, so that their coverage is valid: on a fifth of
+        the rows, or, up to a thousand, on all in turn; see `svmosaic.models.intervals.fit_intervals`.
 
     Attributes
     ----------
-    head_ : Regress
-        The mean and the standard deviation of y, `center` and `scale`, by which scores become values.
-    best_estimator_ : estimator
-        The single model, or the one with the largest weight in the blend; like this estimator it takes rows as they are
-        measured.
-    parts_ : list of tuple
-        (weight, estimator) of each model of the blend, the largest weight first.
-    best_score_ : float
-        Held-out score of the model; nan if there were too few rows to hold any out, and the model is linear.
-    leaderboard_ : Leaderboard
-        All that was tried, as for `MosaicClassifier`; `loss` is the mean squared or absolute error of the standardized
-        values.
-    budget_bound_ : bool
-        Whether anything was left out for want of time.
-    stop_reason_ : str
-        Why the search ended.
     mosaic_ : Mosaic
         The fitted form, scaling included; its scores are standardized values.
-    held_out_ : tuple of ndarray, or None
-        Indices of the training rows (those of weight zero not counted) that were held out, and their scores, of shape
-        (n_held_out, n_targets), by models that had not seen them; ``head_.answers(scores)`` are values.
     regions_ : Table
         Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data; of at
-        most 100,000 rows. Up to 64 tiles are described in words, as `summarise_regions` does.
+        most 100,000 rows. Up to 256 tiles are described in words, as `summarise_regions` does.
     intervals_ : Intervals or None
         What `predict_interval` uses.
     coverage_ : float
         Share of held-out rows inside their intervals, with `quantiles` and `conformal`.
-    preparation_ : TablePreparation or None
-        From the columns of a table to the rows that `best_estimator_` takes; None if X was a matrix of numbers.
-    n_features_in_ : int
-    feature_names_in_ : ndarray, if X had names
 
     See Also
     --------
@@ -108,38 +64,9 @@ class MosaicRegressor(IntervalMixin, SearchMixin, TableInputMixin, CallbackSuppo
     True
     """
 
-    def __init__(
-        self,
-        time_budget=30.0,
-        *,
-        max_tiles=100_000,
-        metric="r2",
-        blend=True,
-        families=None,
-        quantiles=None,
-        conformal=True,
-        validation_fraction=0.2,
-        categorical=None,
-        ordered=None,
-        drop=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        self.time_budget = time_budget
-        self.max_tiles = max_tiles
-        self.metric = metric
-        self.blend = blend
-        self.families = families
-        self.quantiles = quantiles
-        self.conformal = conformal
-        self.validation_fraction = validation_fraction
-        self.categorical = categorical
-        self.ordered = ordered
-        self.drop = drop
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    metric: Any = "r2"
+    quantiles: Any = None
+    conformal: bool = True
 
     @all_or_nothing
     @with_callbacks

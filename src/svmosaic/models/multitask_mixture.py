@@ -4,19 +4,21 @@ import warnings
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
-from svmosaic._validation import check_choice, check_real, warn_if_far
+from svmosaic._validation import warn_if_far
 from svmosaic.couplings import ClusteredTasks
-from svmosaic.couplings.clustered import GROUPS
+from svmosaic.couplings.clustered import Groups
 from svmosaic.gates import GaussianGate
-from svmosaic.gates.gaussian import COVARIANCES
+from svmosaic.gates.gaussian import Covariance
 from svmosaic.gates.placement import one_thread
 from svmosaic.models._composed_fit import MemoryRows
 from svmosaic.models._em_fit import fit_em
-from svmosaic.models._mixture_classifier import EM_ATTRIBUTES, EM_PARAMETERS, BaseMixtureClassifier
+from svmosaic.models._mixture_classifier import BaseMixtureClassifier
+from svmosaic.models._parameters import Count, Positive, estimator, positional
 
 # The floors that are tried on a hold-out, as shares of the mean variance of the features.
 FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -26,24 +28,25 @@ SEARCH_ROWS, SEARCH_ITER, SEARCH_SPLITS = 10_000, 10, 2
 MOST_DISTANCE = 1e6
 
 
+@estimator
 class MultiTaskMixtureSVC(BaseMixtureClassifier):
-    __doc__ = rf"""LSVM-MTL: a Gaussian mixture with a linear SVM each, and SVMs that form groups.
+    r"""LSVM-MTL: a Gaussian mixture with a linear SVM each, and SVMs that form groups.
 
     Maximises over mixing coefficients :math:`\pi`, Gaussians and experts w (biases included)
 
-    .. math:: \sum_i s_i \log \sum_j \pi_j N(x_i; \mu_j, \Sigma_j) \, e^{{-\frac{{\rho}}{{m}} \sum_c \max(0,
-              1 - y_{{ic}} \langle w_{{jc}}, (x_i, \beta_0) \rangle)}} - \frac{{1}}{{m}} \sum_c \Omega(W_c) , \qquad
-              \Omega(W) = \alpha \sum_g \sum_{{j \in g}} \lVert w_j - \bar w_g \rVert^2 + \beta \lVert W \rVert^2
+    .. math:: \sum_i s_i \log \sum_j \pi_j N(x_i; \mu_j, \Sigma_j) \, e^{-\frac{\rho}{m} \sum_c \max(0,
+              1 - y_{ic} \langle w_{jc}, (x_i, \beta_0) \rangle)} - \frac{1}{m} \sum_c \Omega(W_c) , \qquad
+              \Omega(W) = \alpha \sum_g \sum_{j \in g} \lVert w_j - \bar w_g \rVert^2 + \beta \lVert W \rVert^2
 
     or the convex relaxation of :math:`\Omega` (see `ClusteredTasks`), and predicts by the vote
-    :math:`\sum_j p(j \mid x) (e^{{-h(s_j)}} - e^{{-h(-s_j)}})` of the experts' scores s, with the hinge h. There is
+    :math:`\sum_j p(j \mid x) (e^{-h(s_j)} - e^{-h(-s_j)})` of the experts' scores s, with the hinge h. There is
     m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under one gate, each
     output with groups of its own.
 
     Parameters
     ----------
     n_experts : int, default=14
-    groups : {{"relaxed", "hard"}} or None, default="relaxed"
+    groups : {"relaxed", "hard"} or None, default="relaxed"
         How the experts are tied. "relaxed": the convex relaxation of Zhou, Chen and Ye. "hard": k-means on the
         experts' weights, alternated. None: not at all, the penalty is :math:`\beta \lVert W \rVert^2`.
     n_groups : "auto" or int, default="auto"
@@ -53,15 +56,15 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         Weight of the variance within groups.
     beta : float, default=0.1
         Weight of the squared norm; :math:`\beta = \rho / (2C)` for the C of a linear SVM.
-    covariance : {{"full", "diag", "isotropic"}}, default="full"
+    covariance : {"full", "diag", "isotropic"}, default="full"
     covariance_floor : "auto" or float, default="auto"
         Smallest eigenvalue of a covariance, as a share of the mean variance of the features; the most sensitive
-        setting. "auto": the largest of {FLOORS} within one standard error of the best on two hold-outs of a
-        quarter of the rows, from short runs on at most {SEARCH_ROWS} rows without groups.
-    {EM_PARAMETERS.format(label_weight=5.0, max_iter=20, tol="1e-4", rows_per_expert=None)}
+        setting. "auto": the largest of 1e-5, 1e-4, 1e-3, 0.01 and 0.1 within one standard error of the best on two
+        hold-outs of a quarter of the rows, from short runs on at most 10,000 rows without groups.
+
     Attributes
     ----------
-    {EM_ATTRIBUTES}means_ : ndarray of shape (n_experts, n_features)
+    means_ : ndarray of shape (n_experts, n_features)
     covariances_ : ndarray of shape (n_experts, n_features, n_features), (.., n_features) or (.., 1)
     mixing_ : ndarray of shape (n_experts,)
     covariance_floor_ : float
@@ -93,64 +96,16 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     True
     """
 
-    def __init__(
-        self,
-        n_experts=14,
-        *,
-        groups="relaxed",
-        n_groups="auto",
-        alpha=0.1,
-        beta=0.1,
-        covariance="full",
-        covariance_floor="auto",
-        label_weight=5.0,
-        max_iter=20,
-        tol=1e-4,
-        max_time=None,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        solver="auto",
-        inner_tol=1e-3,
-        inner_max_iter=1000,
-        rows_per_expert=None,
-        kmeans_iter=10,
-        fit_intercept=True,
-        intercept_scaling="scale",
-        class_weight=None,
-        calibration=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        pieces=None,
-    ):
-        self.n_experts = n_experts
-        self.groups = groups
-        self.n_groups = n_groups
-        self.alpha = alpha
-        self.beta = beta
-        self.covariance = covariance
-        self.covariance_floor = covariance_floor
-        self.label_weight = label_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.solver = solver
-        self.inner_tol = inner_tol
-        self.inner_max_iter = inner_max_iter
-        self.rows_per_expert = rows_per_expert
-        self.kmeans_iter = kmeans_iter
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.pieces = pieces
+    n_experts: Count = positional(14)
+    groups: Groups | None = "relaxed"
+    n_groups: Count | Literal["auto"] = "auto"
+    alpha: Positive = 0.1
+    beta: Positive = 0.1
+    covariance: Covariance = "full"
+    covariance_floor: Positive | Literal["auto"] = "auto"
+    label_weight: Positive = 5.0
+    max_iter: Count = 20
+    rows_per_expert: Count | None = None
 
     @property
     def means_(self):
@@ -163,19 +118,6 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     @property
     def mixing_(self):
         return self.mosaic_.gate.prior
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("n_experts", self.n_experts, at_least=1, integer=True)
-        if self.n_groups != "auto":
-            check_real("n_groups", self.n_groups, at_least=1, integer=True)
-        check_real("alpha", self.alpha, above=0)
-        check_real("beta", self.beta, above=0)
-        check_choice("covariance", self.covariance, COVARIANCES)
-        if self.groups is not None:
-            check_choice("groups", self.groups, GROUPS)
-        if self.covariance_floor != "auto":
-            check_real("covariance_floor", self.covariance_floor, above=0)
 
     def _check_rows(self, X):
         if not sparse.issparse(X):
@@ -223,6 +165,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
         """The largest floor, hence the smoothest gate, within one standard error of the best on hold-outs."""
         scores: dict[float, list[float]] = {floor: [] for floor in FLOORS}
         for _ in range(SEARCH_SPLITS):
+            # Drawn before the labels are known, which may be in other processes, so not by `hold_out`.
             chosen = rng.permutation(rows.n_rows)[: SEARCH_ROWS + SEARCH_ROWS // 3]
             n_test = len(chosen) // 4
             test, train = np.arange(n_test), np.arange(n_test, len(chosen))

@@ -2,6 +2,7 @@
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -13,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from svmosaic import _core
-from svmosaic._validation import check_choice, check_real, validate_rows, validate_training
+from svmosaic._validation import check_choice, validate_rows, validate_training
 from svmosaic.calibration import cross_fit
 from svmosaic.heads import head_of, in_columns
 from svmosaic.losses import LOSSES, PLAIN_LOSSES
 from svmosaic.models._all_or_nothing import all_or_nothing
 from svmosaic.models._export import ExportMixin
+from svmosaic.models._parameters import Count, Positive, check_parameters, estimator, positional
 from svmosaic.models._probabilities import ProbabilityMixin
 from svmosaic.rows import Rows, bias_of
 
@@ -26,6 +28,7 @@ from svmosaic.rows import Rows, bias_of
 QUERIES_AT_ONCE, QUERIES_PER_SEARCH = 4096, 512
 
 
+@estimator
 class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     r"""SVM-KNN: for each query, a linear SVM on its nearest training rows.
 
@@ -60,7 +63,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         The constant :math:`\beta` appended to each row for the bias, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class; "balanced" by the classes of the training set, not of the neighbors.
-    calibration : {"temperature", "sigmoid", "isotonic"} or None, default=None
+    calibration : {"temperature", "odds", "sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns scores into probabilities. Fitted to the scores of the training rows, each by
         neighbors in the other four of five folds, which makes `fit` cost what predicting all training rows does. None:
         no `predict_proba`.
@@ -74,7 +77,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    calibration_ : Temperature, Sigmoid, Isotonic or None
+    calibration_ : Temperature, Odds, Sigmoid, Isotonic or None
     neighbors_ : NearestNeighbors
         The fitted search, with the training rows.
     n_features_in_ : int
@@ -105,38 +108,19 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
     True
     """
 
-    def __init__(
-        self,
-        n_neighbors=50,
-        *,
-        C=1.0,
-        loss="hinge",
-        tol=1e-3,
-        max_iter=10_000,
-        metric="euclidean",
-        algorithm="auto",
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        class_weight=None,
-        calibration=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        self.n_neighbors = n_neighbors
-        self.C = C
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
-        self.metric = metric
-        self.algorithm = algorithm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_neighbors: Count = positional(50)
+    C: Positive = 1.0
+    loss: str = "hinge"
+    tol: Positive = 1e-3
+    max_iter: Count = 10_000
+    metric: Any = "euclidean"
+    algorithm: str = "auto"
+    fit_intercept: bool = True
+    intercept_scaling: Positive = 1.0
+    class_weight: dict | str | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     @all_or_nothing
     def fit(self, X, y, sample_weight=None):
@@ -153,11 +137,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         -------
         self
         """
-        check_real("n_neighbors", self.n_neighbors, at_least=1, integer=True)
-        check_real("C", self.C, above=0)
-        check_real("tol", self.tol, above=0)
-        check_real("max_iter", self.max_iter, at_least=1, integer=True)
-        check_real("intercept_scaling", self.intercept_scaling, above=0)
+        check_parameters(self)
         check_choice("loss", self.loss, PLAIN_LOSSES)
         self._check_calibration()
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)

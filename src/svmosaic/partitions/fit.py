@@ -5,27 +5,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.base import is_regressor
 
+from svmosaic import models
 from svmosaic._validation import NO_WEIGHT, Target, ValueTarget, _class_weights, repeated, require_two_classes
 from svmosaic.calibration import N_FOLDS, fit_calibration, require_rows
 from svmosaic.heads import Classify, Regress
 from svmosaic.maps.pieces import SAMPLE, Pieces
-from svmosaic.models import (
-    ClusteredSVC,
-    ClusteredSVR,
-    KMeansSVC,
-    KMeansSVR,
-    LearnedGateSVC,
-    LearnedGateSVR,
-    LinearSVC,
-    LinearSVR,
-    LocallyLinearSVC,
-    LocallyLinearSVR,
-    MultiTaskMixtureSVC,
-    TreeSVC,
-    TreeSVR,
-)
 from svmosaic.models._composed_fit import Solved
 from svmosaic.models._progress import Progress
+from svmosaic.models._region_words import sample_regions
 from svmosaic.partitions.learning import PartitionedLearningRows
 from svmosaic.partitions.mixture import PartitionedEMRows
 from svmosaic.partitions.part import (
@@ -46,19 +33,19 @@ from svmosaic.partitions.solve import solve_partitions
 
 # The estimators that can be fitted, and the values that their parameters must have for it.
 NEEDS: dict[type, dict] = {
-    LinearSVC: {},
-    KMeansSVC: {"coupling": None},
-    ClusteredSVC: {},
-    LocallyLinearSVC: {"feature_map": None, "multi_class": "ovr", "penalize_intercept": True},
-    LinearSVR: {},
-    KMeansSVR: {"coupling": None},
-    ClusteredSVR: {},
-    LocallyLinearSVR: {"feature_map": None, "penalize_intercept": True},
-    TreeSVC: {},
-    TreeSVR: {},
-    LearnedGateSVC: {"polish": False, "warm_start": False},
-    LearnedGateSVR: {"polish": False, "warm_start": False},
-    MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
+    models.LinearSVC: {},
+    models.KMeansSVC: {"coupling": None},
+    models.ClusteredSVC: {},
+    models.LocallyLinearSVC: {"feature_map": None, "multi_class": "ovr", "penalize_intercept": True},
+    models.LinearSVR: {},
+    models.KMeansSVR: {"coupling": None},
+    models.ClusteredSVR: {},
+    models.LocallyLinearSVR: {"feature_map": None, "penalize_intercept": True},
+    models.TreeSVC: {},
+    models.TreeSVR: {},
+    models.LearnedGateSVC: {"polish": False, "warm_start": False},
+    models.LearnedGateSVR: {"polish": False, "warm_start": False},
+    models.MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
 }
 SUPPORTED = tuple(NEEDS)
 # Held-out scores that calibration is fitted to, at most about so many.
@@ -284,6 +271,13 @@ class PartitionedRows:
 
     def region_counts(self, mosaic, head, n_jobs):
         return self.partitions.total(regions, mosaic, head, self.partitions.n_threads)
+
+    def region_sample(self, mosaic, counts):
+        def at(places):
+            rows = take(self.partitions, places)[0]
+            return mosaic.gate.code(rows), rows
+
+        return sample_regions(mosaic, counts, self.n_rows, at)
 
     @property
     def is_sparse(self) -> bool:

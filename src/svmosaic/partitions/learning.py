@@ -4,17 +4,21 @@ from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
+from sklearn.utils.random import sample_without_replacement
 
 from svmosaic.learner.devices import engine_of, find_device
 from svmosaic.learner.gate_learner import MOVING
 from svmosaic.learner.loop import mosaic_of
 from svmosaic.learner.stream import StreamEngine
 from svmosaic.models._learning_rows import single_precision
+from svmosaic.models._region_words import sample_regions
 from svmosaic.partitions.part import regions, with_codes
 from svmosaic.partitions.placement import take
 
 # Rows that are fetched, at most: those held out to stop early by, and those by which the gate is placed.
 HELD_OUT_ROWS, START_ROWS = 50_000, 100_000
+# Rows per row drawn, up to which all of them are permuted to draw some.
+PERMUTED = 10
 
 
 class PartitionedLearningRows:
@@ -42,16 +46,14 @@ class PartitionedLearningRows:
 
     def start(self, rng):
         """A sample of the rows and their target, by which the gate is placed."""
-        rank = np.arange(self.n_rows)
-        if self.n_rows > START_ROWS:
-            rank = np.sort(rng.choice(self.n_rows, START_ROWS, replace=False))
+        rank = draw_places(self.n_rows, START_ROWS, rng) if self.n_rows > START_ROWS else np.arange(self.n_rows)
         # The place of the row of this rank among those that are not held out.
         return self._take(rank + np.searchsorted(self.held - np.arange(len(self.held)), rank, side="right"))
 
     def hold_out(self, n_held_out, split, rng):
         """The rows to train on, and those held out, a sample, with their target."""
         n_held = min(n_held_out, HELD_OUT_ROWS)
-        held = np.sort(rng.choice(self.rows.n_rows, n_held, replace=False))
+        held = draw_places(self.rows.n_rows, n_held, rng)
         return PartitionedLearningRows(self.rows, held), self._take(held)
 
     def _take(self, places):
@@ -71,6 +73,22 @@ class PartitionedLearningRows:
     def region_counts(self, mosaic, head, n_jobs):
         """Sums for `regions_`: one pass of scoring."""
         return self.partitions.total(learned_regions, mosaic, head, self.partitions.n_threads)
+
+    def region_sample(self, mosaic, counts):
+        """Rows by which regions can be said in words."""
+
+        def at(places):
+            rows = single_precision(take(self.partitions, places)[0])
+            return mosaic.gate.code(rows), rows
+
+        return sample_regions(mosaic, counts, self.rows.n_rows, at)
+
+
+def draw_places(n_rows, n_places, rng):
+    """Sorted places of some rows among all; of many, without a number for each row in memory."""
+    if n_rows <= PERMUTED * n_places:
+        return np.sort(rng.choice(n_rows, n_places, replace=False))
+    return np.sort(sample_without_replacement(n_rows, n_places, random_state=rng))
 
 
 def kept_rows(part, held):

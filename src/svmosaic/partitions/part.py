@@ -209,13 +209,7 @@ def prepare(raw, before, classes, class_factor, dtype):
     X, y, weight, _ = check_raw(raw)
     label = np.searchsorted(classes, y).astype(np.int32)
     weight = weight * class_factor[label]
-    kept = None
-    if not (weight > 0).all():
-        kept = np.flatnonzero(weight > 0)
-        X, label, weight = X[kept], label[kept], weight[kept]
-    X = X.astype(dtype, copy=False)
-    X = X if sparse.issparse(X) else np.ascontiguousarray(X)
-    return Part(X, label, weight, int(before.sum()), before, 1.0, kept)
+    return _weighed(X, label, weight, dtype, int(before.sum()), before)
 
 
 def describe_values(raw):
@@ -238,13 +232,18 @@ def prepare_values(raw, before, head, copies, dtype):
     """The part of raw rows with values, without those of no weight; `before` tells how many rows came earlier."""
     X, y, weight, _ = check_raw(raw, values=True)
     y = np.repeat(y[:, None], copies, axis=1) if copies > 1 else y
+    return _weighed(X, y, weight, dtype, int(before), np.zeros(0, dtype=np.int64), head)
+
+
+def _weighed(X, truth, weight, dtype, first, class_first, head=None) -> Part:
+    """The part of the rows that have weight."""
     kept = None
     if not (weight > 0).all():
         kept = np.flatnonzero(weight > 0)
-        X, y, weight = X[kept], y[kept], weight[kept]
+        X, truth, weight = X[kept], truth[kept], weight[kept]
     X = X.astype(dtype, copy=False)
     X = X if sparse.issparse(X) else np.ascontiguousarray(X)
-    return Part(X, y, weight, int(before), np.zeros(0, dtype=np.int64), 1.0, kept, head=head)
+    return Part(X, truth, weight, first, class_first, 1.0, kept, head=head)
 
 
 def with_map(part, feature_map):

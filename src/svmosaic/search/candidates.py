@@ -20,6 +20,8 @@ BOOSTED_TREES, BOOSTED_LEAVES = 50, 64
 LEAST_C, MOST_C = 1e-4, 1e3
 MOST_EFFORT = 3.0
 MANY_ROWS = 50_000
+# Above so many, a learned gate with little decay is among the first.
+SEVERAL_ROWS = 4000
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,16 @@ class Candidate:
         """Tiles of the fitted model at most."""
         return 1 if self.family == "linear" else self.tiles * self.gates + (self.family == "trees")
 
+    @property
+    def knots(self) -> int:
+        """Knots per column of the tiles, once they take rows as they are measured; 0 if they are straight."""
+        from svmosaic.maps.ranks import KNOTS  # here, since it takes a while to import
+
+        return self.pieces or (KNOTS if self.scaling == "rank" else 0)
+
     def n_weights(self, n_features, n_outputs) -> int:
         """Numbers that the tiles of the fitted model hold, at most."""
-        width = n_features * (1 if self.pieces is None else self.pieces + 2)
+        width = n_features * (self.knots + 2 if self.knots else 1)
         if self.family != "trees":
             return self.n_tiles * width * n_outputs
         sloped = (not self.only_leaves) + self.linear_leaves * self.tiles * self.gates
@@ -191,6 +200,7 @@ def seeds(scalings, n_rows) -> list[Candidate]:
         Of the last fit.
     """
     usual, root = scalings[0], n_rows**0.5
+    affine = [way for way in scalings if way != "rank"]  # ranks come late: they are seldom the best
     anchors, leaves, cells = power_of_two(root / 2.2, 8, 512), power_of_two(root / 4, 8, 128), 8
     gate = Candidate("learned", usual, anchors)
     few = replace(gate, tiles=max(8, anchors // 2), decay=0.1)
@@ -205,7 +215,9 @@ def seeds(scalings, n_rows) -> list[Candidate]:
     if n_rows > MANY_ROWS:  # learned gates live on many rows
         first = [gate, trees, bent, local, leafy, deep, replace(gate, gates=2), additive, few, boosted, extra]
     else:
-        first = [leafy, additive, deep, boosted, few, extra, *(replace(local, scaling=way) for way in scalings), trees]
+        first = [leafy, additive, deep, boosted, few, extra, *(replace(local, scaling=way) for way in affine), trees]
+        if n_rows > SEVERAL_ROWS:
+            first.insert(1, gate)
     pool = [
         Candidate("linear", usual, C=0.1),
         *first,

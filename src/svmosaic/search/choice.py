@@ -1,6 +1,7 @@
 """The end of a search: one model or a blend of a few, fitted to all rows, as one mosaic."""
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,30 +10,32 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from svmosaic.blending import blend
-from svmosaic.maps import scaled_first
+from svmosaic.maps import over_measured_rows
 from svmosaic.search.blend import greedy_weights
 from svmosaic.search.candidates import MOST_WEIGHTS, Candidate
 from svmosaic.search.climb import Search
-from svmosaic.search.trials import Trial, rank
+from svmosaic.search.rungs import TWICE, kind_of
+from svmosaic.search.trials import END, SAFETY, Trial, rank
 
 # Models that a blend is made of: chosen among so many, by score and by loss each.
 AMONG = 10
-# If all rows were held out in turn, there are few: so many of least loss get equal parts, because their differences are
-# mostly chance (benchmarks/study_choice.py); greedy weights only if that has more loss than the best one alone.
-EQUALS = 8
+# If all rows were held out in turn, there are few, and small differences of loss are mostly chance: half of the weight
+# is shared by so many models of least loss, at most so many of a kind, and of very few rows all of it
+# (benchmarks/study_choice.py).
+EQUALS, OF_A_KIND = 8, 2
 # Standard errors of the difference by which a blend may be behind the best single model.
 ERRORS = 2.0
-# The last fit may take this factor of what is expected before it counts as too long for the time that is left.
-SAFETY = 1.3
 
 
 @dataclass
 class Part:
-    """A model of the blend: its weight, the candidate, and the fitted estimator, which takes rows as measured."""
+    """A model of the blend: its weight, the candidate, the fitted estimator, which takes rows as measured, and how it
+    scales them."""
 
     weight: float
     candidate: Candidate
     estimator: Any
+    scaling: Any
 
 
 @dataclass
@@ -70,8 +73,7 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     if not done:
         reasons = "; ".join(sorted({t.failure for t in search.trials}))
         raise ValueError(f"no candidate could be fitted: {reasons}")
-    parts = max(t.n_parts for t in done)
-    done = [t for t in done if t.n_parts == parts]
+    done = _judged_by_most(search.judge, done)
     best = min(done, key=rank)
     alone = [(best, 1.0)]
     if not blends or len(done) == 1:
@@ -81,11 +83,12 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     pool = sorted(best_few.values(), key=lambda t: t.loss)
     weights = [greedy_weights(judge, [t.scores for t in pool], best.rows)]
     if len(search.folds) > 1:
-        weights.insert(0, np.where(np.arange(len(pool)) < EQUALS, 1.0 / min(EQUALS, len(pool)), 0.0))
+        share = 1.0 if search.X.shape[0] <= TWICE else 0.5
+        weights.insert(0, share * equal_weights(pool) + (1.0 - share) * weights[0])
     for blend_weights in weights:
         pairs = zip(pool, blend_weights, strict=True)
         chosen = _small_enough(search, [(t, float(weight)) for t, weight in pairs if weight > 0])
-        scores = tempered(judge, blended(chosen), best.rows)
+        scores = judge.tempered(blended(chosen), best.rows)
         if judge.loss(scores, best.rows) <= best.loss:
             break
     else:
@@ -99,20 +102,43 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     return chosen
 
 
+def equal_weights(pool, n=EQUALS, of_a_kind=OF_A_KIND) -> np.ndarray:
+    """Equal weights of the first `n` trials, with no more than `of_a_kind` of one kind."""
+    counts: Counter = Counter()
+    weights = np.zeros(len(pool))
+    for k, trial in enumerate(pool):
+        kind = kind_of(trial.candidate)
+        if counts[kind] < of_a_kind and counts.total() < n:
+            counts[kind] += 1
+            weights[k] = 1.0
+    return weights / weights.sum()
+
+
+def _judged_by_most(judge, done) -> list[Trial]:
+    """Trials with the most parts held out; with fewer if one that had no time for more is clearly better by those."""
+    most, *levels = sorted({t.n_parts for t in done}, reverse=True)
+    for fewer in levels:
+        went_on = {t.candidate for t in done if t.n_parts == most}
+        below = sorted((t for t in done if t.n_parts == fewer), key=rank)
+        reached = [t for t in below if t.candidate in went_on]
+        ahead = below[0]
+        if not reached or ahead.loss >= min(t.loss for t in reached):
+            continue
+        error = judge.error_of_difference(reached[0].scores, ahead.scores, ahead.rows)
+        if ahead.score - reached[0].score > ERRORS * error:
+            most = fewer
+    return [t for t in done if t.n_parts == most]
+
+
 def blended(chosen) -> np.ndarray:
     """Held-out scores of a weighted sum of trials."""
     return sum(weight * trial.scores for trial, weight in chosen)
 
 
-def tempered(judge, scores, rows) -> np.ndarray:
-    """Scores times the factor that makes them comparable."""
-    return judge.temper(scores, rows) * scores
-
-
 def _small_enough(search, chosen):
     """The largest weights that fit into one model, scaled to sum to one."""
     n_features, n_outputs = search.X.shape[1], search.judge.target.n_outputs
-    most_pieces = max((t.candidate.pieces or 0 for t, _ in chosen), default=0)
+    most_pieces = max((t.candidate.knots for t, _ in chosen), default=0)
     kept, tiles, weights = [], 0, 0
     for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
         # All parts see the knots of all others.
@@ -150,7 +176,7 @@ def _fitted(search: Search, chosen) -> Found:
         warnings.simplefilter("ignore", ConvergenceWarning)
         for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
             candidate, model = trial.candidate, trial.model
-            left = clock.left(0.98) - search.closing
+            left = clock.left(END) - search.closing
             in_time = SAFETY * clock.expected(candidate, len(everything)) < left
             if model is None and not in_time and parts:
                 search.out_of_time = True
@@ -166,20 +192,22 @@ def _fitted(search: Search, chosen) -> Found:
             elif search.refits:
                 search.out_of_time = True
             if model is not None:
-                parts.append(Part(weight, candidate, _over_measured_rows(search, candidate, model)))
+                parts.append(_part(search, weight, candidate, model))
                 kept.append((trial, weight))
     total = sum(weight for _, weight in kept)
     for part, (trial, weight) in zip(parts, kept, strict=True):
         part.weight = trial.weight = weight / total
     if len(parts) == 1:
         trial = kept[0][0]
-        return Found(parts, parts[0].estimator.mosaic_, trial.score, trial.rows, trial.scores / trial.factor)
+        scores = (trial.scores - trial.shift) / trial.factor
+        return Found(parts, parts[0].estimator.mosaic_, trial.score, trial.rows, scores)
     kept = [(trial, trial.weight) for trial, _ in kept]
     mosaic = blend(
         [part.estimator.mosaic_ for part in parts], [trial.factor * weight for trial, weight in kept]
     )  # fmt: skip
-    rows, scores = kept[0][0].rows, blended(kept)
-    score = search.judge.score(tempered(search.judge, scores, rows), rows)
+    # What was added to the scores of all classes is not in the mosaic.
+    rows, scores = kept[0][0].rows, blended(kept) - sum(weight * trial.shift for trial, weight in kept)
+    score = search.judge.score(search.judge.tempered(scores, rows), rows)
     return Found(parts, mosaic, score, rows, scores)
 
 
@@ -187,14 +215,11 @@ def finish_linear(search: Search, C=1.0) -> Found:
     """A linear model of all rows, for want of rows to choose by."""
     candidate = Candidate("linear", search.usual[0], C=C)
     model = search.fit(candidate, np.arange(search.X.shape[0]), n_jobs=search.n_jobs)
-    part = Part(1.0, candidate, _over_measured_rows(search, candidate, model))
+    part = _part(search, 1.0, candidate, model)
     return Found([part], part.estimator.mosaic_, np.nan, None, None)
 
 
-def _over_measured_rows(search, candidate, model):
-    """The estimator with the scaling in its mosaic."""
+def _part(search, weight, candidate, model) -> Part:
     scaling = search.scalings[candidate.scaling]
-    if scaling is not None:
-        feature_map = scaled_first(scaling, model.mosaic_.feature_map)
-        model.mosaic_ = replace(model.mosaic_, feature_map=feature_map)
-    return model
+    model.mosaic_ = over_measured_rows(scaling, model.mosaic_)
+    return Part(weight, candidate, model, scaling)

@@ -38,7 +38,9 @@ DEAR = 0.08
 # Candidates that take more than this factor of an equal part of a rung's time come after the others.
 FAIR = 2.0
 # Usual slope of the loss against the rows, both as logarithms (benchmarks/study_search.py --slopes).
-LEARNING = {"linear": 0.04, "clustered": 0.11, "local": 0.24, "trees": 0.3, "learned": 0.41}
+LEARNING = {"linear": 0.03, "clustered": 0.07, "local": 0.19, "trees": 0.27, "leaves": 0.35, "learned": 0.4}
+# The last is that of one learned gate of 128 tiles; what a doubling of the tiles, one of the gates, and curves add.
+OF_TILES, OF_GATES, OF_CURVES = 0.023, -0.024, 0.065
 # Share of the budget that must be left for a leader to learn on.
 WORTH_LEARNING = 0.15
 # Share of the budget that the linear baseline may take to be tried before others on higher rungs.
@@ -81,6 +83,8 @@ class Search(Trials):
         first = seeds(self.usual, self.X.shape[0])
         if self.judge.smooth is not None:
             first = [replace(candidate, smooth=self.judge.smooth) for candidate in first]
+        if self.judge.leaf_cost is not None:
+            first = [replace(c, C=self.judge.leaf_cost) if c.only_leaves else c for c in first]
         pool = list(dict.fromkeys(filter(None, (self._fitting(candidate, smallest) for candidate in first))))
         if self.clock.budget is None:
             return pool
@@ -123,31 +127,60 @@ class Search(Trials):
             if self.trials and not self._affords(candidate, rung, until):
                 self.out_of_time = True
                 here = self._fewer_rows(candidate, rung, until) if last and place == 0 else None
+            if here is None and place == 0 and self._is_baseline(candidate):
+                return  # nothing goes on without it: the choice compares models by the same rows
             if here is None:
                 continue
             self._attempt(candidate, level, here)
             if self.stopped:
                 return
 
+    def _is_baseline(self, candidate) -> bool:
+        """Whether this is the linear model that others are compared with, rows being held out in turn."""
+        return candidate.family == "linear" and len(self.folds) > 1
+
     def _dear_ones_last(self, pool, rung, share) -> list[Candidate]:
-        """The first of each family, then the others; those that take much more than their part of the time last."""
+        """The first of each sort, then the others; those that take much more than their part of the time last.
+
+        Of many rows, held out once, the leaders come first whatever they take.
+        """
         fair = FAIR * self._left(share) / len(pool)
-        firsts = {candidate.family: candidate for candidate in reversed(pool)}.values()
-        return sorted(pool, key=lambda c: (c not in firsts, self.clock.expected(c, rung.n_rows) > fair))
+        firsts = self._first_of_each_sort(pool)
+        leaders = firsts[:LEADERS] if len(self.folds) == 1 else []
+
+        def place(candidate):
+            dear = self.clock.expected(candidate, rung.n_rows) > fair
+            return candidate not in firsts, dear and candidate not in leaders and not self._is_baseline(candidate)
+
+        return sorted(pool, key=place)
+
+    def _first_of_each_sort(self, pool) -> list[Candidate]:
+        """The first of each family; of many rows, the first learned gate with curves and the first without."""
+        firsts: dict[tuple, Candidate] = {}
+        for candidate in pool:
+            curves = len(self.folds) == 1 and candidate.family == "learned" and candidate.pieces is not None
+            firsts.setdefault((candidate.family, curves), candidate)
+        return list(firsts.values())
 
     def _is_behind(self, candidate, level) -> bool:
         """Whether time is short and a candidate will not come near what others have reached, by the rung before."""
         if self.clock.budget is None or candidate.family == "linear":
             return False
-        same, best = same_but_effort(candidate), self._best(level)[1]
-        before = [t for t in self.trials if t.rung == level - 1 and same_but_effort(t.candidate) == same]
-        return any(self._at_most_rows(t) > FAMILY_MARGIN * best for t in before)
+        expected = {same_but_effort(t.candidate): self._at_most_rows(t) for t in self.trials if t.rung == level - 1}
+        here = [t for t in self.trials if t.rung == level and not t.failure]
+        reached = {same_but_effort(t.candidate): self._at_most_rows(t) for t in here}
+        # A loss may be zero, where a model is perfect.
+        both = [loss / expected[same] for same, loss in reached.items() if expected.get(same, 0.0) > 0.0]
+        if not both or same_but_effort(candidate) not in expected:
+            return False
+        # Rows may teach more or less here than usual: those that were tried on both rungs say by how much.
+        return bool(expected[same_but_effort(candidate)] * np.median(both) > FAMILY_MARGIN * min(reached.values()))
 
     def _share_of(self, candidate, level, place, share, last) -> float:
         """The share of the search's time by which a trial must end: later for the first of a family and for leaders."""
         new = not any(t.candidate.family == candidate.family for t in self.trials)
-        if last and place < LEADERS:
-            return 1.0
+        if (last or (level and len(self.folds) > 1)) and place < LEADERS:
+            return 1.0  # what does not go on from rows held out in turn is not judged by all of them
         return max(share, 0.5) if (new if level == 0 else place < LEADERS) else share
 
     def _affords(self, candidate, rung, share) -> bool:
@@ -186,7 +219,9 @@ class Search(Trials):
         few = last and candidate.epochs(rung.n_rows) <= 2 * EPOCHS[0]
         for effort in (MOST_EFFORT, 2.0, 1.5, 1.25, 1.0, 0.75) if few else (1.0,):
             larger = replace(candidate, effort=effort)
-            within = self.clock.expected(larger, rung.n_rows) < 0.8 * self._left(until)
+            # Of not so many rows, others are tried in the time that more epochs would take.
+            share = 0.8 if effort <= 1 or rung.n_rows > MANY_ROWS else 0.3
+            within = self.clock.expected(larger, rung.n_rows) < share * self._left(until)
             if larger.epochs(rung.n_rows) <= MOST_EPOCHS and within:
                 return larger
         return replace(candidate, effort=0.5)
@@ -206,31 +241,41 @@ class Search(Trials):
             able = sorted(here, key=lambda t: ahead[id(t)])[:2]
             leaders = {id(t) for t in here if id(t) in leaders and ahead[id(t)] <= FAMILY_MARGIN * lowest}
             leaders |= {id(t) for t in able}
-        for family in {t.candidate.family for t in here}:
-            best = min((t for t in here if t.candidate.family == family), key=lambda t: t.loss)
-            if level == 0 or ahead[id(best)] <= FAMILY_MARGIN * lowest:
-                leaders.add(id(best))
+        promising = sorted(here, key=lambda t: t.loss if len(self.folds) > 1 else ahead[id(t)])
+        firsts = self._first_of_each_sort([t.candidate for t in promising])
+        leaders |= {
+            id(t) for t in here
+            if t.candidate in firsts and (level == 0 or ahead[id(t)] <= FAMILY_MARGIN * lowest)
+        }  # fmt: skip
         linear = next((t for t in by_score if t.candidate.family == "linear"), None)
-        if linear is not None and self.clock.expected(linear.candidate, self.X.shape[0]) > CHEAP * self.clock.left(2.0):
+        if linear is not None and len(self.folds) > 1:
+            leaders.add(id(linear))  # however far behind: the choice compares models with it by the same rows
+        elif linear is not None and self.clock.expected(linear.candidate, self.X.shape[0]) > CHEAP * self.clock.left(
+            2.0
+        ):
             linear = None  # the baseline waits for its turn
         # What counts is how they do on many more rows, if there are.
         place = {id(t): float(i + by_loss.index(t)) for i, t in enumerate(by_score)} if len(self.folds) > 1 else ahead
         order = sorted((t for t in here if id(t) in leaders), key=lambda t: (t is not linear, place[id(t)]))
-        return [t.candidate for t in order]
+        candidates = [t.candidate for t in order]
+        if len(self.folds) > 1:  # if time is short, different models make the better blend
+            firsts = self._first_of_each_sort(candidates)
+            candidates.sort(key=lambda c: c not in firsts)
+        return candidates
 
     def _at_most_rows(self, trial) -> float:
         """The loss to be expected of all rows, or of as many as there is time for, by a power law.
 
-        It goes through the last two rungs, or, after the first, has the usual slope of the family.
+        It goes through the last two rungs, or, after the first, has the usual slope of such candidates.
         """
         same = same_but_effort(trial.candidate)
         before = [t for t in self.trials if t.n_rows < trial.n_rows and same_but_effort(t.candidate) == same]
-        slope = LEARNING[trial.candidate.family]
+        slope = _usual_slope(trial.candidate)
         if before and not before[-1].failure and trial.loss > 0:
             slope = np.log(before[-1].loss / trial.loss) / np.log(trial.n_rows / before[-1].n_rows)
         n_rows = self.X.shape[0]
         n_rows *= min(1.0, self._left() / self.clock.expected(trial.candidate, n_rows))
-        return trial.loss * min(1.0, trial.n_rows / max(n_rows, 1.0)) ** np.clip(slope, 0.0, 0.5)
+        return trial.loss * min(1.0, trial.n_rows / max(n_rows, 1.0)) ** np.clip(slope, 0.0, 0.6)
 
     def _vary(self, rungs):
         """Try small changes of the leaders."""
@@ -243,7 +288,7 @@ class Search(Trials):
             if change is None:
                 break
             tried.add(change)
-            if not self._affords(change, rung, 1.0):
+            if not self._affords(change, rung, 1.0) or not self._leaves_time(change, rung):
                 self.out_of_time = True
                 if self._left() <= 0:
                     break
@@ -262,6 +307,13 @@ class Search(Trials):
             return
         if self.out_of_time:
             self.stop_reason = "time budget"
+
+    def _leaves_time(self, change, rung) -> bool:
+        """Whether there is time to fit the best model so far to all rows after a change was tried, if there is now."""
+        if self.clock.budget is None or len(self.folds) > 1 or not self.refits:
+            return True
+        left = self.clock.left(self._until_last_fit()) - self.closing
+        return left < 0 or self.clock.expected(change, rung.n_rows) < left
 
     def _best(self, level):
         here = [t for t in self.trials if t.rung == level]
@@ -287,3 +339,11 @@ class Search(Trials):
         self._attempt(candidate, 0, rungs[0])
         trial = self.trials[-1]
         return not self.stopped and not trial.failure and trial.loss < (1 + CLEARLY_WORSE) * self._best(0)[1]
+
+
+def _usual_slope(candidate) -> float:
+    slope = LEARNING["leaves" if candidate.only_leaves else candidate.family]
+    if candidate.family == "learned":
+        slope += OF_TILES * np.log2(candidate.tiles / 128) + OF_GATES * np.log2(candidate.gates)
+        slope += OF_CURVES if candidate.pieces else 0.0
+    return slope

@@ -8,11 +8,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
-from svmosaic.calibration import Temperature, fit_calibration
-from svmosaic.heads import Classify, Regress, flattened, in_columns
+from svmosaic.calibration import Odds, Temperature, fit_calibration, fit_odds, odds_losses
+from svmosaic.heads import Classify, Regress, flattened, in_columns, signs_of
+from svmosaic.losses import log_loss
 
 # Groups of rows that are left out in turn for the standard error of a difference.
 GROUPS = 20
+# Rows that scores of several classes are calibrated on, in a search.
+MOST_ROWS = 8000
 # Probabilities are kept this far from zero in the log-loss.
 SMALLEST = 1e-12
 
@@ -58,6 +61,7 @@ class Judge(ABC):
     stand_in: Any
     default: str
     smooth: bool | None = None  # which losses candidates begin with; None: as they are listed
+    leaf_cost: float | None = None  # the C that forests of nothing but leaves begin with; None: as it is listed
 
     def __init__(self, X, target, metric):
         self.X, self.target, self.metric = X, target, metric
@@ -110,8 +114,13 @@ class Judge(ABC):
         """The head that turns scores into answers for the metric."""
 
     @abstractmethod
-    def temper(self, scores, rows) -> float:
-        """The factor that makes scores comparable with those of other models."""
+    def temper(self, scores, rows) -> tuple[float, float]:
+        """The factor, and what is added afterwards, that make scores comparable with those of other models."""
+
+    def tempered(self, scores, rows) -> np.ndarray:
+        """Scores that are comparable with those of other models."""
+        factor, shift = self.temper(scores, rows)
+        return factor * scores + shift
 
     @abstractmethod
     def losses(self, scores, rows) -> np.ndarray:
@@ -123,7 +132,7 @@ class Judge(ABC):
 
 
 class ClassJudge(Judge):
-    """For classifiers: the loss is the log-loss after a temperature.
+    """For classifiers: the loss is the log-loss of calibrated scores.
 
     Metrics given by name see classes as 0, 1, ... in the order of the sorted labels, so that those about one class ask
     for the second, or for `pos_label`.
@@ -161,27 +170,26 @@ class ClassJudge(Judge):
         return super().score(-scores if self.flipped else scores, rows)
 
     def head_for(self, scores):
-        return Classify(self.names, self._calibration(1.0))
-
-    def _calibration(self, beta):
-        # Tempered scores are half the log-odds for two classes, log-odds for more: the softmax has temperature 1.
-        return Temperature(beta)
+        # Tempered scores are half the log-odds for two classes, log-odds against the rest for more.
+        return Classify(self.names, Temperature(1.0) if scores.shape[1] == 1 else Odds(1.0, 0.0))
 
     def temper(self, scores, rows):
         label, weight = self.target.label[rows], self.target.weight[rows]
         if len(np.unique(label)) < 2 or not np.ptp(scores):
-            return 1.0
+            return 1.0, 0.0
+        if scores.shape[1] > 1:
+            some = slice(None, None, -(-len(rows) // MOST_ROWS))  # two numbers need no more
+            return fit_odds(scores[some], label[some], weight[some])
         beta = fit_calibration("temperature", scores, label, weight).beta
-        return float(beta) if np.isfinite(beta) and beta > 0 else 1.0
+        return float(beta) if np.isfinite(beta) and beta > 0 else 1.0, 0.0
 
     def losses(self, scores, rows):
         label = self.target.label[rows]
         if scores.shape[1] == 1:
-            margin = np.where(label == 1, 2.0, -2.0) * scores[:, 0]
-            return np.minimum(np.logaddexp(0.0, -margin), -np.log(SMALLEST))
-        top = scores.max(axis=1)
-        total = np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top
-        return np.minimum(total - scores[np.arange(len(label)), label], -np.log(SMALLEST))
+            each = log_loss(2.0 * signs_of(label, 0, 1) * scores[:, 0])
+        else:
+            each, _, _ = odds_losses(scores, label)
+        return np.minimum(each, -np.log(SMALLEST))
 
 
 class ValueJudge(Judge):
@@ -189,6 +197,7 @@ class ValueJudge(Judge):
 
     stand_in = _Values
     default = "r2"
+    leaf_cost = 3.0  # less shrinks values toward their mean
 
     def __init__(self, X, target, metric):
         super().__init__(X, target, metric)
@@ -206,7 +215,7 @@ class ValueJudge(Judge):
         return self.head
 
     def temper(self, scores, rows):
-        return 1.0
+        return 1.0, 0.0
 
     def losses(self, scores, rows):
         errors = np.abs(scores - self.wanted[rows])

@@ -142,18 +142,19 @@ class Clock:
 
     def measure(self, candidate, n_rows, seconds):
         """Remember what a fit took."""
-        known = self.measured.setdefault(_kind(candidate), [])
+        known = self.measured.setdefault(kind_of(candidate), [])
         known.append((self.work(candidate, n_rows), seconds))
 
     def expected(self, candidate, n_rows) -> float:
         """Seconds that a fit will take: by the measured fits of its kind that are nearest in work."""
         work = self.work(candidate, n_rows)
-        known = self.measured.get(_kind(candidate))
+        known = self.measured.get(kind_of(candidate))
         if not known:
             return work / USUAL_SPEED[candidate.family]
         near = sorted(known, key=lambda pair: abs(np.log(pair[0] / work)))[:3]
         return work * float(np.median([seconds / done for done, seconds in near]))
 
 
-def _kind(candidate) -> tuple:
+def kind_of(candidate) -> tuple:
+    """What candidates that are fitted by the same methods have in common."""
     return candidate.family, candidate.pieces is None, candidate.linear_leaves, candidate.only_leaves, candidate.growth

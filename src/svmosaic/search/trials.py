@@ -17,6 +17,12 @@ from svmosaic.search.scalings import scalings_of
 
 # Share of the budget that the search may use, if the last fit is small, if it is large, and if there is none.
 SEARCH_SHARE = {"small": 0.85, "large": 0.7, "none": 0.95}
+# If the last fit turns out to be short, the search may use up to this share.
+MOST_SHARE = 0.9
+# The last fit may take this factor of what is expected before it counts as too long for the time that is left.
+SAFETY = 1.3
+# Share of the budget by which the last fit ends.
+END = 0.98
 # Of all models that are kept until the end.
 MOST_BYTES = 1 << 29
 # Rows that regions are counted on.
@@ -35,7 +41,7 @@ class Trial:
     rows : ndarray of int
         The rows that were held out.
     scores : ndarray of shape (n_held_out, n_outputs)
-        Theirs, times `factor`, which makes them comparable with those of other candidates.
+        Theirs, times `factor`, plus `shift`, which makes them comparable with those of other candidates.
     score, std : float
         The metric, and its standard deviation over the parts.
     loss : float
@@ -55,6 +61,7 @@ class Trial:
     rows: Any = None
     scores: Any = None
     factor: float = 1.0
+    shift: float = 0.0
     score: float = -np.inf
     std: float = np.nan
     loss: float = np.inf
@@ -93,7 +100,7 @@ class Trials:
     def __init__(self, X, y, judge, build, folds, *, most_tiles, budget, seed, n_jobs, say, watch, families=None):
         self.X, self.y, self.judge, self.build, self.folds = X, y, judge, build, folds
         self.weight = judge.target.weight
-        self.scalings = {**scalings_of(X, judge.target.sample_weight), "none": None}
+        self.scalings = {**scalings_of(X, judge.target.sample_weight, seed, n_jobs), "none": None}
         self.usual = [way for way in self.scalings if way != "none"] or ["none"]
         self.most_tiles, self.seed, self.n_jobs, self.say, self.watch = most_tiles, seed, n_jobs, say, watch
         self.families = families
@@ -119,7 +126,18 @@ class Trials:
         """Share of the budget that may be spent before the last fit."""
         if not self.refits:
             return SEARCH_SHARE["none"]
-        return SEARCH_SHARE["small" if len(self.folds) > 1 else "large"]
+        if len(self.folds) > 1:
+            return SEARCH_SHARE["small"]
+        share = SEARCH_SHARE["large"]
+        return share if self.clock.budget is None else float(np.clip(self._until_last_fit(), share, MOST_SHARE))
+
+    def _until_last_fit(self) -> float:
+        """Share of the budget after which there is no time to fit the best model so far to all rows; 0 if unknown."""
+        most = max((len(train) for train, _ in self.folds), default=0)
+        best = min((t for t in self.trials if t.n_rows == most and not t.failure), key=rank, default=None)
+        if best is None:
+            return 0.0
+        return END - SAFETY * self.clock.expected(best.candidate, self.X.shape[0]) / self.clock.budget
 
     @property
     def closing(self) -> float:
@@ -169,8 +187,8 @@ class Trials:
         if not np.isfinite(scores).all():
             trial.failure = "scores are not finite"
             return
-        trial.factor = self.judge.temper(scores, trial.rows)
-        trial.scores = trial.factor * scores
+        trial.factor, trial.shift = self.judge.temper(scores, trial.rows)
+        trial.scores = trial.factor * scores + trial.shift
         trial.score = self.judge.score(trial.scores, trial.rows)
         self.judge.check(trial.score)
         trial.loss = self.judge.loss(trial.scores, trial.rows)

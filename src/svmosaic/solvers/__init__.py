@@ -6,16 +6,16 @@ from svmosaic.solvers.crammer_singer import solve_crammer_singer
 from svmosaic.solvers.problem import Problem, Sight, problems_of
 from svmosaic.solvers.sgd import SgdOptions, StochasticDescent
 from svmosaic.solvers.solution import Solution
-from svmosaic.solvers.solve import SOLVERS, solve, warn_if_unconverged
+from svmosaic.solvers.solve import Solver, solve, warn_if_unconverged
 
 __all__ = [
-    "SOLVERS",
     "Control",
     "Problem",
     "Rows",
     "SgdOptions",
     "Sight",
     "Solution",
+    "Solver",
     "StochasticDescent",
     "problems_of",
     "solve",

@@ -46,8 +46,9 @@ def tile_hessians(problem, curvature, n_threads):
 def _by_tile(problem):
     """(design, order, bounds, row, square); the last two are of sorted pairs of row and tile, if rows have several."""
     rows, tile, n_tiles = problem.rows, problem.tile, problem.coupling.n_tiles
-    bounds = np.zeros(n_tiles + 1, dtype=np.int64)
-    np.cumsum(np.bincount(tile.ravel(), minlength=n_tiles), out=bounds[1:])
+    bounds = np.array([0, tile.size], dtype=np.int64)
+    if n_tiles > 1:
+        bounds = np.concatenate([bounds[:1], np.cumsum(np.bincount(tile.ravel(), minlength=n_tiles))])
     order = None if n_tiles == 1 else stable_order(tile.ravel(), n_tiles)
     if problem.one_tile_a_row:
         return None, order, bounds, None, None
@@ -125,6 +126,13 @@ def _whole(hessians, coupling, shape):
     return whole
 
 
+def one_in(share, n_rows):
+    """One row out of `share` consecutive ones, as int32. It is drawn: rows may have a period, as those of ijcnn1."""
+    n_groups = n_rows // share
+    pick = np.random.default_rng(0).integers(share, size=n_groups, dtype=np.int32)
+    return pick + np.arange(0, share * n_groups, share, dtype=np.int32)
+
+
 def typical_solver(problem, n_threads, check=None):
     """Solves with the Hessian of a loss with p = 2 if a typical share of the rows were active; a function of a vector.
 
@@ -134,7 +142,7 @@ def typical_solver(problem, n_threads, check=None):
     """
     step = max(1, problem.n_rows // (ROWS_PER_UNKNOWN * problem.n_weights))
     curvature = np.zeros(problem.n_rows)
-    curvature[::step] = step * TYPICALLY_ACTIVE * problem.loss.smooth_step * problem.typical_cost
+    curvature[one_in(step, problem.n_rows)] = step * TYPICALLY_ACTIVE * problem.loss.smooth_step * problem.typical_cost
     whole = _whole(crossed_hessians(problem, curvature, n_threads, check), problem.coupling, problem.shape)
     whole[np.diag_indices(len(whole))] += 1.0
     factor, info = lapack.dpotrf(whole, lower=1, overwrite_a=1)
@@ -163,11 +171,13 @@ def arrow_solve(hessians, coupling, residual):
     n_tiles, n_shared, own = coupling.n_tiles, coupling.n_shared, coupling.own
     size = residual.shape[1]
     direction = np.empty_like(residual)
-    eye = np.eye(size)
     if n_shared == 0:
         for k in range(n_tiles):
-            direction[k] = -_solve_positive(eye + own**2 * hessians[k], residual[k])
+            matrix = own**2 * hessians[k]
+            matrix.flat[:: size + 1] += 1.0
+            direction[k] = -_solve_positive(matrix, residual[k])
         return direction
+    eye = np.eye(size)
     inverse = tile_inverses(hessians, own**2)
     curvature = (eye - inverse) / own**2
     shared = coupling.shared

@@ -18,9 +18,10 @@ products instead, preconditioned by a Hessian that all targets share, or by the 
 
 The method is written once, as a generator that yields questions and is sent sums over rows (`svmosaic.solvers.share`).
 Rows in memory are one partition, whose share answers at once; `solve_partitions` carries the questions to partitions
-elsewhere. Both run the same steps. What differs is what a question costs, so there are three fast paths for rows in
+elsewhere. Both run the same steps. What differs is what a question costs, so there are four fast paths for rows in
 memory, behind the same questions: margins follow the weights by addition, line searches ask for one length after
-another instead of many at once, and the start is the answer for a sample of the rows.
+another instead of many at once (if p = 2, the end of the step is evaluated first, where most steps end), and the start
+is the answer for a sample of the rows.
 """
 
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from svmosaic.losses import Loss, unit_of
 from svmosaic.solvers.certificates import Certificate, half_square, margins, weights_of
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import start_duals
-from svmosaic.solvers.hessians import arrow_solve, crossed_solve, n_pairs_of, tile_inverses
+from svmosaic.solvers.hessians import arrow_solve, crossed_solve, n_pairs_of, one_in, tile_inverses
 from svmosaic.solvers.problem import Problem, Sight
 from svmosaic.solvers.share import Evaluate, Matrices, Move, Product, Share, Slopes, Unit, threshold_sums
 from svmosaic.solvers.sighted import sighted_form, sighted_solve
@@ -47,11 +48,13 @@ from svmosaic.solvers.solution import Solution
 FIRST_STEPS = {False: 0.5, True: 4.0}
 # Growth of the proximal step: larger means fewer but harder inner problems; 4 to 10 measured alike.
 STEP_GROWTH = 8.0
-# From so many rows on, the start is the answer for one row in eight, to a coarse tolerance: it saves half of the steps.
-SAMPLED_FROM, SAMPLED_SHARE, SAMPLE_TOL = 32_768, 8, 1e-3
-# There the duals are guessed by a proximal step of the first size around c/2, and the first step has the second,
-# measured best for one tile and for several.
-SAMPLE_STEPS_ALONE, SAMPLE_STEPS_COUPLED = (4.0, 32.0), (1.0, 4.0)
+# From so many rows on, by the power of the loss, the start is the answer for one row in eight, to a coarse tolerance:
+# it saves half of the steps.
+SAMPLED_FROM, SAMPLED_SHARE, SAMPLE_TOL = {1: 32_768, 2: 16_384}, 8, 1e-3
+# The first proximal step from there, measured best for one tile and for several.
+SAMPLE_STEP_ALONE, SAMPLE_STEP_COUPLED = 32.0, 4.0
+# If fewer rows than this per weight are then active, the Hessian counts those within this reach of their kinks.
+ACTIVE_PER_WEIGHT, FIRST_REACH = 25, 0.1
 # Inner problems are solved to this share of the proximal term (Rockafellar's criterion).
 INNER_TOL = 0.1
 # A line search ends where the slope has shrunk to this share, by the power of the loss. Newton's own step is best where
@@ -137,71 +140,102 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=Non
         raise ValueError("solver='newton' needs rows of one tile each, or tiles that share nothing; use solver='dual'")
     control = control or alone()
     with np.errstate(over="ignore", invalid="ignore"):  # reported below, if X is to blame
-        solution = _solve_in_memory(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control)
+        solution, _ = _solve_in_memory(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control)
     if not solution.converged:
         _ = problem.curvature  # ValueError where it overflows
     return solution
 
 
-def _solve_in_memory(problem, alpha, *, tol, max_iter, n_threads, control) -> Solution:
-    """One share answers every question."""
+def _solve_in_memory(problem, alpha, *, tol, max_iter, n_threads, control):
+    """One share answers every question; the solution, and the moves of the duals from zero, or from `alpha`, to it."""
     options = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads, "control": control}
-    weights, margin, center, step = _start(problem, alpha, **options)
-    share = Share(problem, center, n_threads, known=(weights, margin), check=control.check)
+    start = _start(problem, alpha, **options)
+    center, moves = start.center, start.moves
+    share = Share(problem, center, n_threads, known=(start.weights, start.margin), check=control.check)
     setting = Setting(
         None, problem.coupling, problem.loss, problem.rows.n_features, problem.one_tile_a_row, False, problem.sight
     )
-    kept = np.empty(problem.n_rows)
+    kept: tuple = ()
+
+    def keep(move):
+        nonlocal kept
+        kept = share.keep(), [*moves, move]
+
     steps = newton_steps(
-        setting, weights, step, tol=tol, max_iter=max_iter, control=control,
-        keep=lambda move: np.copyto(kept, share.response),
-    )  # fmt: skip
+        setting, start.weights, start.step, start.reach, tol=tol, max_iter=max_iter, control=control, keep=keep
+    )
     question = next(steps)
     while True:
         if question.move is not None:  # to the response of the last question
             np.copyto(center, share.response)
+            moves.append(question.move)
         try:
             question = steps.send(question.of(share))
         except StopIteration as stop:
             best, n_iter, target = stop.value
-            return Solution(best, kept, n_iter, target, "newton")
+            return Solution(best, kept[0], n_iter, target, "newton"), kept[1]
 
 
-def _start(problem, alpha, **options):
-    """Weights, margins, duals and proximal step to begin with.
+@dataclass(frozen=True)
+class Start:
+    """What to begin with: weights, their margins if known, duals, proximal step, reach, and the moves of the duals."""
 
-    From given duals; else, if rows are many, from the answer for a part of them; else from zero. Losses with p = 2 need
-    no duals.
+    weights: np.ndarray
+    margin: np.ndarray | None
+    center: np.ndarray | None
+    step: float
+    reach: float
+    moves: list[Move]
+
+
+def _start(problem, alpha, **options) -> Start:
+    """From given duals; else, if rows are many, from the answer for a part of them; else from zero.
+
+    Losses with p = 2 need no duals.
     """
-    n_threads, cost, smooth = options["n_threads"], problem.cost, problem.loss.smooth_step is not None
-    if alpha is None and problem.n_rows >= SAMPLED_FROM and problem.n_rows >= 10 * SAMPLED_SHARE * problem.n_weights:
+    n_threads, smooth = options["n_threads"], problem.loss.smooth_step is not None
+    least = max(SAMPLED_FROM[problem.loss.power], 10 * SAMPLED_SHARE * problem.n_weights)
+    if alpha is None and problem.n_rows >= least:
         options |= {"tol": max(options["tol"], SAMPLE_TOL), "control": options["control"].unwatched()}
-        weights = solve_newton(_sampled(problem), **options).weights
-        margin = margins(problem, weights, n_threads)
-        guess, step = SAMPLE_STEPS_ALONE if problem.coupling.n_tiles == 1 else SAMPLE_STEPS_COUPLED
-        if smooth:
-            return weights, margin, None, step
-        center, unused, guess = 0.5 * cost, np.empty(problem.n_rows), guess / unit_of(threshold_sums(problem))
-        _core.respond(center, cost, problem.threshold, margin, 0.0, center, unused, n_threads, guess)
-        return weights, margin, center, step
+        sampled, moves = _solve_in_memory(_sampled(problem), None, **options)
+        return _from_sample(problem, sampled.weights, [] if smooth else moves, n_threads)
     alpha = start_duals(problem, alpha)
     warm = bool(alpha.any())
     weights = weights_of(problem, alpha, n_threads) if warm else np.zeros(problem.shape)
-    margin = margins(problem, weights, n_threads) if warm else np.zeros(problem.n_rows)
-    return weights, margin, None if smooth else alpha, FIRST_STEPS[warm]
+    margin = None if warm else np.zeros(problem.n_rows)
+    return Start(weights, margin, None if smooth else alpha, FIRST_STEPS[warm], 0.0, [])
+
+
+def _from_sample(problem, weights, moves, n_threads) -> Start:
+    """From the answer for a part of the rows: all rows make the moves that led to its duals.
+
+    So they begin with the duals that they would have there, close to the right ones even if nearly all rows of a sign
+    are where the loss has its kink, as with a class so rare that all scores are alike.
+    """
+    step = SAMPLE_STEP_ALONE if problem.coupling.n_tiles == 1 else SAMPLE_STEP_COUPLED
+    if not moves:
+        return Start(weights, None, None, step, 0.0, moves)
+    margin = np.empty(problem.n_rows)
+    center, response, curvature = np.zeros(problem.n_rows), np.empty(problem.n_rows), np.empty(problem.n_rows)
+
+    def respond(out, step):
+        _core.respond(center, problem.cost, problem.threshold, margin, 0.0, out, curvature, n_threads, step)
+
+    for move in moves:  # the last one is at `weights`
+        margins(problem, move.weights, n_threads, margin)
+        respond(center, move.step)
+    unit = unit_of(threshold_sums(problem))
+    respond(response, step / unit)
+    few = np.count_nonzero(curvature) < ACTIVE_PER_WEIGHT * problem.n_weights
+    return Start(weights, margin, center, step, FIRST_REACH * unit if few else 0.0, moves)
 
 
 def _sampled(problem) -> Problem:
     """The problem of one row out of SAMPLED_SHARE consecutive ones, each with that many times its cost."""
-    n_groups = problem.n_rows // SAMPLED_SHARE
-    pick = np.random.default_rng(0).integers(
-        SAMPLED_SHARE, size=n_groups, dtype=np.int32
-    )  # only the start depends on it
-    pick += np.arange(0, SAMPLED_SHARE * n_groups, SAMPLED_SHARE, dtype=np.int32)
-    return problem.part(pick, SAMPLED_SHARE)
+    return problem.part(one_in(SAMPLED_SHARE, problem.n_rows), SAMPLED_SHARE)
 
 
-def newton_steps(setting, weights, step, *, tol, max_iter, control, keep):
+def newton_steps(setting, weights, step, reach=0.0, *, tol, max_iter, control, keep):
     """The steps of one problem: yields questions, is sent sums over rows.
 
     Parameters
@@ -212,6 +246,8 @@ def newton_steps(setting, weights, step, *, tol, max_iter, control, keep):
     step : float
         The first proximal step, in units of the costs and of the typical threshold. Losses with p = 2 do without: their
         steps are 2 * cost around zero, once and for all.
+    reach : float
+        How near to its kink a row counts as curved at first.
     tol : float
     max_iter : int
     control : TaskControl
@@ -227,10 +263,13 @@ def newton_steps(setting, weights, step, *, tol, max_iter, control, keep):
     smooth = setting.loss.smooth_step is not None
     unit = 1.0 if setting.loss.plain else unit_of((yield Unit(job)))
     step = setting.loss.smooth_step if smooth else step / unit
-    best = move = along = None
-    n_iter, reach, anew, summed = 0, 0.0, False, False
+    best = move = along = answer = None
+    n_iter, anew, summed = 0, False, False
+    # With rows in memory, a whole step is tried by going there: if it will do, what it takes to go on is known.
+    whole = smooth and not setting.travels
     while True:
-        sums, implied, matrices = yield Evaluate(job, weights, step, reach, form, along, anew, move)
+        answer = answer or (yield Evaluate(job, weights, step, reach, form, along, anew, move))
+        (sums, implied, matrices), answer = answer, None
         move, anew = None, False
         _, at_zero, loss, dual_value, proximal = sums
         target = tol * float(at_zero)
@@ -262,17 +301,26 @@ def newton_steps(setting, weights, step, *, tol, max_iter, control, keep):
             direction = yield from _conjugate(setting, weights, step, reach, residual, matrices if form else None)
         if not np.isfinite(direction).all():  # the Hessian overflows float64
             return best
-        length = yield from line_search(
-            float(np.vdot(weights, direction)), float(np.vdot(direction, direction)),
-            partial(Slopes, job, weights, step, direction), SLOPE_TOL[setting.loss.power], setting.travels,
-        )  # fmt: skip
+        tol_slope, end = SLOPE_TOL[setting.loss.power], weights + direction
+        if whole:
+            answer = yield Evaluate(job, end, step, adapt_reach(reach, 1.0, unit), form)
+            whole = abs(np.vdot(end - answer[1], direction)) <= -tol_slope * np.vdot(residual, direction)
+        if whole:
+            length = 1.0
+        else:
+            answer = None
+            length = yield from line_search(
+                float(np.vdot(weights, direction)), float(np.vdot(direction, direction)),
+                partial(Slopes, job, weights, step, direction), tol_slope, setting.travels,
+            )  # fmt: skip
         n_iter += 1
         control.check()
         reach = adapt_reach(reach, length, unit)
         if length > 0.0:
-            summed = not setting.travels and n_iter % MARGINS_ANEW != 0
+            summed = answer is None and not setting.travels and n_iter % MARGINS_ANEW != 0
             along = (weights, direction, length) if summed else None
-            weights = weights + length * direction
+            weights = end if length == 1.0 else weights + length * direction
+            whole = smooth and not setting.travels and length == 1.0
         elif not grows:  # no progress left in float64
             return best
         else:

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -171,7 +172,7 @@ class Problem:
         n_blocks, size = self.shape
         return n_blocks * size
 
-    @property
+    @cached_property
     def primal_at_zero(self) -> float:
         """The objective at V = 0, the yardstick of `tol`."""
         return self.loss.at_zero(self.cost, self.threshold)

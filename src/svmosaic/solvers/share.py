@@ -21,7 +21,7 @@ def threshold_sums(problem):
     """The total of the positive thresholds, and their number, weighted by cost."""
     if problem.threshold is None:
         return np.ones(2)
-    counted = np.where(problem.threshold > 0, problem.cost, 0.0)
+    counted = problem.cost * (problem.threshold > 0)
     return np.array([np.dot(counted, problem.threshold), counted.sum()])
 
 
@@ -76,12 +76,11 @@ class Evaluate:
 
     def of(self, share):
         """(rows, loss at zero, loss, dual value but for the weights, proximal term), V(response), matrices."""
-        share.respond(self.weights, self.step, self.reach, self.along, self.anew)
-        problem, response = share.problem, share.response
-        sums = [problem.rows.n_rows, share.at_zero, *share.sums]
+        implied = share.evaluate(self.weights, self.step, self.reach, self.along, self.anew)
+        sums = [share.problem.rows.n_rows, share.at_zero, *share.sums]
         # Matrices are formed at once if asking again would mean another journey.
         matrices = None if share.remembers else share.matrices(self.form)
-        return np.array(sums), weights_of(problem, response, share.n_threads), matrices
+        return np.array(sums), implied, matrices
 
 
 @dataclass(frozen=True)
@@ -145,8 +144,9 @@ class Share:
     center : ndarray or None
         The duals around which proximal steps are taken; None if the loss needs none.
     n_threads : int
-    known : (ndarray, ndarray), optional
-        Weights, and their margins, which are changed in place: the share is to answer all questions of a solve.
+    known : (ndarray, ndarray or None), optional
+        Weights, and their margins if they are known, which are changed in place: the share is to answer all questions
+        of a solve.
     check : callable, optional
         Called now and then; may raise.
     """
@@ -156,14 +156,14 @@ class Share:
         self.remembers, self.check = known is not None, check
         self.at_zero = problem.primal_at_zero
         self.margin, self.change, self.response, self.curvature = (np.empty(problem.n_rows) for _ in range(4))
-        self._at = self._along = None
+        self._at = self._along = self._implied = self._kept = self._spare = self._curved = None
         self.sums = (0.0, 0.0, 0.0)  # losses, dual value but for the weights, proximal term
-        if known is not None:
+        if known is not None and known[1] is not None:
             self._at, self.margin = known
 
-    def margins(self, weights, anew=False):
+    def margins(self, weights):
         """The margins at these weights."""
-        if weights is not self._at or anew:
+        if weights is not self._at:
             margins(self.problem, weights, self.n_threads, self.margin)
             self._at, self._along = weights, None
         return self.margin
@@ -175,18 +175,67 @@ class Share:
             self._along = direction
         return self.change
 
-    def respond(self, weights, step, reach=0.0, along=None, anew=False):
+    def evaluate(self, weights, step, reach=0.0, along=None, anew=False):
+        """V of the duals that answer the margins, and what `respond` fills; one pass if the margins are not known."""
+        if not anew and (weights is self._at or self._reached(along)):
+            self.respond(weights, step, reach, along)
+            return self._implied_weights(along is None)
+        self._make_room()
+        problem, implied = self.problem, np.empty(self.problem.shape)
+        self.sums = _core.evaluate(
+            problem.rows.core, problem.design, problem.sign, weights, self.center, problem.cost, problem.threshold,
+            reach, self.margin, self.response, self.curvature, implied, self.n_threads, step,
+        )  # fmt: skip
+        self._at, self._along = weights, None
+        return self._remember(implied)
+
+    def keep(self):
+        """The responses; they stay as they are until others are kept."""
+        if self.response is not self._kept:
+            self._kept, self._spare = self.response, self._kept
+        return self._kept
+
+    def _make_room(self):
+        """A place for other responses than those that are kept."""
+        if self.response is self._kept:
+            self.response = np.empty(self.problem.n_rows) if self._spare is None else self._spare
+
+    def _reached(self, along) -> bool:
+        """Whether margins can follow by addition."""
+        return along is not None and along[0] is self._at and along[1] is self._along
+
+    def respond(self, weights, step, reach=0.0, along=None):
         """The duals that answer the margins; fills their sums, and the curvature of rows whose duals may move."""
         problem, change, length = self.problem, None, 0.0
-        if along is not None and not anew and along[0] is self._at and along[1] is self._along:
+        if self._reached(along):
             change, length = self.change, along[2]
             self._at, self._along = weights, None
-        margin = self.margins(weights, anew)
+        margin = self.margins(weights)
+        self._make_room()
         self.sums = _core.respond(
             self.center, problem.cost, problem.threshold, margin, reach, self.response, self.curvature, self.n_threads,
             step, change, length,
         )  # fmt: skip
         return self.response
+
+    def _implied_weights(self, anew):
+        """V of the responses: from that of the last ones, if few have changed since, or from the rows."""
+        problem, response, few = self.problem, self.response, False
+        if self._implied is not None and not anew:
+            weights, change = self._implied
+            np.subtract(response, change, out=change)
+            few = 2 * np.count_nonzero(change) < np.count_nonzero(response)
+        if few:
+            weights = weights + weights_of(problem, change, self.n_threads)
+        else:
+            weights = weights_of(problem, response, self.n_threads)
+        return self._remember(weights)
+
+    def _remember(self, implied):
+        """V of the responses, from which that of others can follow; they do only in proximal steps."""
+        if self.remembers and self.center is not None:
+            self._implied = implied, self.response.copy()
+        return implied
 
     def matrices(self, form):
         """The curvature as one matrix per tile, or per pair of tiles; something to add up if there is none.
@@ -202,5 +251,28 @@ class Share:
             if solve is not None:
                 return solve
         if form in ("tiles", "typical"):
-            return tile_hessians(self.problem, self.curvature, self.n_threads)
+            return self._tile_matrices()
         return crossed_hessians(self.problem, self.curvature, self.n_threads, self.check)
+
+    def _tile_matrices(self):
+        """One matrix per tile: from the last one, if few rows have changed since, or from all that are curved.
+
+        Steps of a loss with p = 2 soon agree on which rows are curved. Only of a single tile, so that no more matrices
+        are kept than are needed anyway.
+        """
+        problem, n_threads = self.problem, self.n_threads
+        if not self.remembers or self.center is not None or problem.coupling.n_tiles > 1:
+            return tile_hessians(problem, self.curvature, n_threads)
+        few = False
+        if self._curved is not None:
+            (matrices, change), self._curved = self._curved, None
+            np.subtract(self.curvature, change, out=change)
+            few = 2 * np.count_nonzero(change) < np.count_nonzero(self.curvature)
+        if few:
+            matrices += tile_hessians(problem, np.maximum(change, 0.0), n_threads)
+            matrices -= tile_hessians(problem, np.maximum(np.negative(change, out=change), 0.0), n_threads)
+        else:
+            matrices = None  # makes room for the next
+            matrices = tile_hessians(problem, self.curvature, n_threads)
+        self._curved = matrices, self.curvature.copy()
+        return matrices

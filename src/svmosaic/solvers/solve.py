@@ -1,8 +1,10 @@
 """The front door of the solvers: picks one for each problem, runs independent problems side by side."""
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
+from typing import Literal
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,12 +19,14 @@ from svmosaic.solvers.newton import LARGEST_DENSE, LARGEST_TYPICAL, solve_newton
 from svmosaic.solvers.sgd import solve_sgd
 from svmosaic.solvers.solution import Solution
 
-SOLVERS = ("auto", "dual", "newton")  # those with a certificate
+Solver = Literal["auto", "dual", "newton"]  # those with a certificate
 
 # A rough cost model, in nanoseconds on one core of a 2023 server; only ratios matter. An epoch of descent reads
 # each row's features once a block, and pays for jumping to the row; a Newton step reads all rows about three
 # times and forms the Hessian from the third of the rows that is typically active.
 _READ, _JUMP, _HESSIAN, _CHOLESKY, _CALL = 0.4, 70.0, 0.035, 0.1, 3e5
+# Rows with curves of which few features are not zero add these to the Hessian pair by pair, at so much per square.
+_SCATTERED = 1.2
 # What a pair of tiles of a row adds to that: it is sorted by pair, and the row unpacked once more. A product with the
 # Hessian reads the rows that are active once a block.
 _PAIR, _PRODUCT = 400.0, 0.15
@@ -97,7 +101,7 @@ def solve(
         return solution
 
     # Our threads go over problems and rows; BLAS's own, on matrices this small, would only get in their way.
-    with _libraries().limit(limits=1, user_api="blas"):
+    with _one_blas_thread():
         solved = control.run_all(run, len(tasks), n_workers)
     solutions = []
     for k, problem in enumerate(problems):
@@ -112,8 +116,15 @@ def _pieces(problem) -> int:
 
 
 @cache
-def _libraries():
-    return ThreadpoolController()
+def _blas():
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _one_blas_thread():
+    """A context in which BLAS has one thread; their number is only set if it is another, as that takes a while."""
+    if all(library.num_threads == 1 for library in _blas().lib_controllers):
+        return nullcontext()
+    return _blas().limit(limits=1)
 
 
 def _merge(problem, parts) -> Solution:
@@ -178,7 +189,8 @@ def _stored_per_row(problem) -> float:
 
 def _epoch_cost(problem) -> float:
     width = problem.tile.shape[1] + problem.coupling.n_shared
-    return problem.n_rows * (_JUMP + _READ * width * _stored_per_row(problem))
+    jump = 2 * _JUMP if problem.rows.is_encoded else _JUMP  # to the numbers of a row, and to its bins
+    return problem.n_rows * (jump + _READ * width * _stored_per_row(problem))
 
 
 def _newton_cost(problem) -> float:
@@ -187,7 +199,7 @@ def _newton_cost(problem) -> float:
     n_tiles, n_shared = problem.coupling.n_tiles, problem.coupling.n_shared
     if problem.one_tile_a_row:
         possible = 8.0 * size**2 * (3 * n_tiles + n_shared**2) <= _LARGEST_HESSIAN
-        width, hessian = 1 + n_shared, _HESSIAN * size**2
+        width, hessian = 1 + n_shared, _hessian_cost(problem, size)
         cholesky = _CHOLESKY * size**3 * (n_tiles / 3 + n_shared**3)
     else:
         possible = n_shared == 0 and _own_bytes(problem) <= _LARGEST_OWN
@@ -200,6 +212,12 @@ def _newton_cost(problem) -> float:
         return np.inf
     step = problem.n_rows * (3 * _READ * width * _stored_per_row(problem) + hessian / 3 + _JUMP)
     return _TYPICAL_STEPS[problem.loss.power] * (step + cholesky + _CALL)
+
+
+def _hessian_cost(problem, size) -> float:
+    """What a row costs that is added to the matrix of a tile."""
+    scattered = _SCATTERED * (1 + _stored_per_row(problem)) ** 2 if problem.rows.is_encoded else np.inf
+    return min(_HESSIAN * size**2, scattered)
 
 
 def _products_cost(problem) -> float:

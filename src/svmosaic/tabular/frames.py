@@ -18,10 +18,12 @@ from svmosaic.tabular.formats._dialect import MISSING_TEXTS
 
 NUMBER, TEXT, DATE = "number", "text", "date"
 LARGEST = 1e150  # the sum of the squares of 10^8 such numbers is still finite
+CONTAINERS = (list, tuple, dict, set, bytes, np.ndarray)  # no values of a column
 _DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1)
 _SEVERAL = "X has several columns called {!r}, so none of them can be named: rename them"
-_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?")
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +174,10 @@ def _read_series(series, name, nw) -> Values:
 
 
 def _floats(series, nw) -> np.ndarray:
-    values = series.cast(nw.Float64).to_numpy()
+    try:
+        values = series.cast(nw.Float64).to_numpy()
+    except ValueError:  # PyArrow refuses whole numbers that would be rounded
+        values = [np.nan if value is None else float(value) for value in series.to_list()]
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
@@ -180,8 +185,8 @@ def read_objects(name, values) -> Values:
     """A column of Python objects: numbers, truth values, dates, or text if nothing else fits."""
     missing = np.array([is_missing(v) for v in values], dtype=bool)
     known = [v for v, gone in zip(values, missing.tolist(), strict=True) if not gone]
-    if any(isinstance(v, (list, tuple, dict, set, bytes, np.ndarray)) for v in known):
-        odd = next(v for v in known if isinstance(v, (list, tuple, dict, set, bytes, np.ndarray)))
+    odd = next((v for v in known if isinstance(v, CONTAINERS)), None)
+    if odd is not None:
         raise TableError(f"column {name!r} holds a {type(odd).__name__}, which is no number, text or date: drop it")
     for kinds, kind, convert in _CONVERSIONS:
         if known and all(isinstance(v, kinds) for v in known):
@@ -211,9 +216,19 @@ def number_of(value) -> float:
         return np.nan if is_missing(value) else value / _DAY
     if isinstance(value, time):
         return value.hour + value.minute / 60 + (value.second + value.microsecond / 1e6) / 3600
-    if is_missing(value) or (isinstance(value, str) and value.strip() in MISSING_TEXTS):
+    if is_missing(value):
         return np.nan
-    return float(value)
+    if isinstance(value, str):
+        text = value.strip()
+        if text == "" or text in MISSING_TEXTS:
+            return np.nan
+        # Python would take 1_000, inf and the digits of other scripts too.
+        if not _DECIMAL.fullmatch(text) or np.isinf(float(text)):
+            raise ValueError(value)
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        raise ValueError(value) from None
 
 
 def looks_like_numbers(texts) -> bool:
@@ -231,7 +246,7 @@ def looks_like_numbers(texts) -> bool:
 
 def days_of(value) -> float:
     """A date, time stamp or text such as 2026-01-31T12:00 as days since 1970-01-01, NaN for missing."""
-    if is_missing(value):
+    if is_missing(value) or (isinstance(value, str) and value.strip() == ""):
         return np.nan
     if isinstance(value, str):
         if not _ISO.fullmatch(value.strip()):

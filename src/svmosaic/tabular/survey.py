@@ -137,12 +137,8 @@ def _text_column(name, counts, most, is_categorical) -> Column:
     return column_of_categories(name, counts.to_dict(), most)
 
 
-def _number_columns(X, kinds):
-    return X.iloc[:, [p for p, kind in enumerate(kinds) if kind == NUMBER]]
-
-
 def _numbers(X, kinds):
-    return np.asarray(_number_columns(X, kinds), dtype=np.float64)
+    return np.asarray(X.iloc[:, [place for place, kind in enumerate(kinds) if kind == NUMBER]], dtype=np.float64)
 
 
 def _texts(X, kinds):
@@ -212,18 +208,17 @@ def _medians(chunks, sample, known, memory):
 
 
 class _Range:
-    """Where the median of a column is looked for: values in between are kept, those at the ends counted."""
+    """Where the median of a column is looked for: values in between are kept, those up to the lower end counted."""
 
     def __init__(self, feature, n_known, low, high):
         self.feature, self.n_known, self.low, self.high = feature, int(n_known), low, high
-        self.below = self.at_low = self.at_high = 0
+        self.below = self.at_low = 0
         self.between = []
 
     def look(self, values):
         self.below += int((values < self.low).sum())
         self.at_low += int((values == self.low).sum())
         if self.high > self.low:
-            self.at_high += int((values == self.high).sum())
             self.between.append(values[(values > self.low) & (values < self.high)])
 
     def median(self) -> float:

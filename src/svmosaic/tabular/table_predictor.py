@@ -4,7 +4,9 @@ import numpy as np
 
 from svmosaic.export.calendar import part_of_date
 from svmosaic.tabular.columns import GONE, MISSING, VALUE
-from svmosaic.tabular.frames import NUMBER, TEXT, days_of, is_missing, number_of, text_of
+from svmosaic.tabular.frames import CONTAINERS, NUMBER, TEXT, days_of, is_missing, number_of, text_of
+
+NOTHING = "column {!r} is missing, and the model has nothing to put in its place"
 
 
 class RowPreparation:
@@ -54,6 +56,8 @@ class RowPreparation:
                 value = _number(value, name)
             if value != value:
                 value = fill
+                if fill != fill:
+                    raise ValueError(NOTHING.format(name))
                 if gone is not None:
                     x[gone] = 1.0
             if at is not None:
@@ -61,7 +65,7 @@ class RowPreparation:
         for name, place, lines, unknown in self.texts:
             value = row[name]
             if type(value) is not str or not value:
-                value = MISSING if is_missing(value) else text_of(value)
+                value = _text(value, name)
             x[place] = lines.get(value, unknown)
         for name, place, column in self.dates:
             x[place] = _date(row[name], name, column)
@@ -76,6 +80,12 @@ def _number(value, name) -> float:
     return value
 
 
+def _text(value, name) -> str:
+    if isinstance(value, CONTAINERS):
+        raise ValueError(f"column {name!r} must be text, or None for a missing value, got {value!r}")
+    return MISSING if is_missing(value) else text_of(value)
+
+
 def _date(value, name, column):
     try:
         days = days_of(value)
@@ -88,9 +98,67 @@ def _date(value, name, column):
     return [0.0 if form == GONE else part_of_date(form, days, np.floor) for form, _ in column.features]
 
 
-class TablePredictor:
+class PreparedPredictor:
+    """A predictor behind a preparation of its rows, which may be given one at a time.
+
+    A subclass has `_predictor` and `_asked(what, X, n_threads)`, the answer of that method of it.
+    """
+
+    @property
+    def classes(self):
+        """The classes, or None if `predict` answers with numbers."""
+        return self._predictor.classes
+
+    def __call__(self, X):
+        """The same as `predict`."""
+        return self.predict(X)
+
+    def predict(self, X, n_threads=1):
+        """The answer for one row, or for each of several.
+
+        Parameters
+        ----------
+        X : one row or several, as the class says
+        n_threads : int, default=1
+            For several rows.
+        """
+        return self._asked("predict", X, n_threads)
+
+    def decision_function(self, X, n_threads=1):
+        """Scores of one row, or of each of several.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        return self._asked("decision_function", X, n_threads)
+
+    def predict_proba(self, X, n_threads=1):
+        """Probabilities of the classes, for one row or for each of several.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        return self._asked("predict_proba", X, n_threads)
+
+    def predict_interval(self, X, n_threads=1):
+        """Lower and upper ends in units of y, for one row or for each of several.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        return self._asked("predict_interval", X, n_threads)
+
+
+class TablePredictor(PreparedPredictor):
     """A predictor that takes a row as a dict by column, or several as a list of dicts or as a frame.
 
+    An array has one value for each of `columns`. None, NaN and "" are missing values.
     Columns that the model does not know are ignored, categories that it did not see count as documented for
     `TablePreparation`. Nothing but numpy and the core is needed for dicts. Obtain one from `estimator.predictor()`.
 
@@ -112,56 +180,31 @@ class TablePredictor:
         self._prepare = RowPreparation(*prepared)
 
     @property
-    def classes(self):
-        """The classes, or None if `predict` answers with numbers."""
-        return self._predictor.classes
-
-    @property
     def columns(self) -> list[str]:
         """The columns that a row needs."""
-        return [column.name for column in self._prepare.columns]
+        return list(dict.fromkeys(column.name for column in self._prepare.columns))
 
-    def __call__(self, X):
-        """The same as `predict`."""
-        return self.predict(X)
+    def _asked(self, what, X, n_threads):
+        return getattr(self._predictor, what)(self._rows(X), n_threads)
 
-    def predict(self, X, n_threads=1):
-        """The answer for one row, or for each of several.
-
-        Parameters
-        ----------
-        X : dict by column, list of dicts, or frame
-            None, NaN and "" are missing values.
-        n_threads : int, default=1
-            For several rows.
-        """
-        return self._predictor.predict(self._rows(X), n_threads)
-
-    def decision_function(self, X, n_threads=1):
-        """Scores of one row, or of each of several.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
-        return self._predictor.decision_function(self._rows(X), n_threads)
-
-    def predict_proba(self, X, n_threads=1):
-        """Probabilities of the classes, for one row or for each of several.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
-        return self._predictor.predict_proba(self._rows(X), n_threads)
+    def _by_name(self, row) -> dict:
+        if len(row) != len(self.columns):
+            raise ValueError(f"a row has {len(self.columns)} values ({', '.join(self.columns)}), got {len(row)}")
+        return dict(zip(self.columns, row, strict=True))
 
     def _rows(self, X):
         if isinstance(X, dict):
             return self._prepare(X)
+        if isinstance(X, np.ndarray) and X.ndim == 1:
+            return self._prepare(self._by_name(X.tolist()))
         if isinstance(X, (list, tuple)):
             return np.array([self._prepare(row) for row in X]).reshape(len(X), self._prepare.n_features)
         from svmosaic.tabular.table_preparation import transform_columns
 
-        return transform_columns(X, self._prepare.columns, self._prepare.center, self._prepare.factor)
+        names = self.columns if isinstance(X, np.ndarray) else None
+        rows = transform_columns(X, self._prepare.columns, self._prepare.center, self._prepare.factor, names)
+        if np.isnan(rows).any():
+            at = int(np.isnan(rows).any(axis=0).argmax())
+            ends = np.cumsum([len(column.features) for column in self._prepare.columns])
+            raise ValueError(NOTHING.format(self._prepare.columns[np.searchsorted(ends, at, side="right")].name))
+        return rows

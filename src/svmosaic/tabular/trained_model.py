@@ -203,6 +203,7 @@ class TrainedModel:
 
         subject = Subject(self, self.sample_rows()[0])
         regions, counts = find_regions(subject, max_regions), self._region_counts()
+        counts = {name: part for name, part in counts.items() if name != "spread"}  # only of tiles with weights
         group = {name: np.stack([part[tiles].sum(axis=0) for tiles in regions.tiles]) for name, part in counts.items()}
         tiles = np.array([", ".join(map(str, tiles)) for tiles in regions.tiles], dtype=object)
         known = subject.head.region_columns(group)

@@ -20,7 +20,8 @@ def to_c(estimator, path, *, name=None):
     With a pipeline of imputers, scalers and one-hot encoders, a trained model, or a model that was fitted to a table,
     they take the columns as they stand in the table, NaN for a missing value. In place of text a row has the number
     that `NAME_text` gives for it, in place of a date its days since 1970-01-01. `NAME_predict` of a regressor returns
-    the value (of several targets, it writes the values), and there are no classes. There is `NAME_explain` for models
+    the value (of several targets, it writes the values), and there are no classes; `NAME_predict_interval` writes the
+    lower and the upper end for a `MosaicRegressor` with `quantiles`. There is `NAME_explain` for models
     whose scores are sums over features; the header says why there is none for others.
 
     Parameters

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from svmosaic.calibration import TIE_BREAK
+from svmosaic.calibration import TIE_BREAK, TOP_ODDS
 from svmosaic.export.c.tables import array, number
 
 _PROBABILITIES = """
@@ -48,7 +48,7 @@ _EACH = (
     + """
 static void probabilities_of(const float *x, double *p) {
   double scores[OUTPUTS], total = 0;
-  scores_of(x, scores);
+  scores_of(x, scores);@FIRST@
   for (int c = 0; c < OUTPUTS; ++c) {
     p[c] = @EXPRESSION@;
     total += p[c];
@@ -76,6 +76,15 @@ _SOFTMAX = (
     + _PROBABILITIES
 )
 
+# The largest log-odds of a row are kept within bounds, so that sigmoids do not tie.
+_TOP = """
+  double top, moved;
+  for (int c = 0; c < OUTPUTS; ++c) scores[c] = @SLOPE@ * scores[c] + @OFFSET@;
+  top = scores[0];
+  for (int c = 1; c < OUTPUTS; ++c)
+    if (scores[c] > top) top = scores[c];
+  moved = (top < @LOW@ ? @LOW@ : top > @HIGH@ ? @HIGH@ : top) - top;"""
+
 _INTERPOLATE = """
 /* The steps of class c at s: linear between, constant beyond. */
 static double interpolate(int c, double s) {
@@ -92,6 +101,10 @@ static double interpolate(int c, double s) {
 """
 
 
+def _each(expression, first=""):
+    return _EACH.replace("@FIRST@", first).replace("@EXPRESSION@", expression)
+
+
 def _temperature(target, calibration, scores):
     beta = number(repr(float(calibration.beta)))
     if target.n_outputs == 1:
@@ -99,11 +112,19 @@ def _temperature(target, calibration, scores):
     return _SOFTMAX.replace("@BETA@", beta)
 
 
+def _odds(target, calibration, scores):
+    numbers = (calibration.slope, calibration.offset, *TOP_ODDS)
+    first = _TOP
+    for name, value in zip(("SLOPE", "OFFSET", "LOW", "HIGH"), numbers, strict=True):
+        first = first.replace(f"@{name}@", number(repr(float(value))))
+    return _each("sigmoid(scores[c] + moved)", first)
+
+
 def _sigmoid(target, calibration, scores):
     tables = array("slope", calibration.slope, "double") + array("offset", calibration.offset, "double")
     if target.n_outputs == 1:
         return tables + _BINARY.replace("@EXPRESSION@", "sigmoid(-(slope[0] * scores[0] + offset[0]))")
-    return tables + _EACH.replace("@EXPRESSION@", "sigmoid(-(slope[c] * scores[c] + offset[c]))")
+    return tables + _each("sigmoid(-(slope[c] * scores[c] + offset[c]))")
 
 
 def _isotonic(target, calibration, scores):
@@ -116,13 +137,15 @@ def _isotonic(target, calibration, scores):
     )
     if target.n_outputs == 1:
         return tables + _BINARY.replace("@EXPRESSION@", "interpolate(0, scores[0])")
-    return tables + _EACH.replace("@EXPRESSION@", f"interpolate(c, scores[c]) + {TIE_BREAK!r} * sigmoid(scores[c])")
+    return tables + _each(f"interpolate(c, scores[c]) + {TIE_BREAK!r} * sigmoid(scores[c])")
 
 
 def _posterior(target, calibration, scores):
     if target.n_outputs == 1:
         return _BINARY.replace("@EXPRESSION@", "0.5 * (1.0 + scores[0])")
-    return _EACH.replace("@EXPRESSION@", "((void)sigmoid, 0.5 * (1.0 + scores[c]))")
+    return _each("((void)sigmoid, 0.5 * (1.0 + scores[c]))")
 
 
-CALIBRATIONS = {"Temperature": _temperature, "Sigmoid": _sigmoid, "Isotonic": _isotonic, "Posterior": _posterior}
+CALIBRATIONS = {
+    "Temperature": _temperature, "Odds": _odds, "Sigmoid": _sigmoid, "Isotonic": _isotonic, "Posterior": _posterior,
+}  # fmt: skip

@@ -3,13 +3,11 @@
 The rows of a gate are the macro that holds their number of features.
 """
 
-import re
-
 import numpy as np
 
 from svmosaic.export.c.curves import curves
 from svmosaic.export.c.densities import log_joint
-from svmosaic.export.c.tables import array, number
+from svmosaic.export.c.tables import array, inside, number
 from svmosaic.gates.trees import rounded_down
 
 
@@ -41,7 +39,7 @@ def _distance(target, arguments, rows):
 
 def _projected(target, arguments, rows):
     projection, inner = arguments
-    text = _inside(target.core_form(inner, "COMPONENTS"), "inner")
+    text = inside(target.core_form(inner, "COMPONENTS"), "inner")
     table = array("projection", projection)
     wrapped = _PROJECT.replace("FEATURES", rows)
     return f"#define COMPONENTS {len(projection)}\n#define WIDTH WIDTH_inner\n\n{table}\n{text}{wrapped}"
@@ -49,8 +47,8 @@ def _projected(target, arguments, rows):
 
 def _curved(target, arguments, rows):
     center, scale, column, start, knot, _, projection, inner = arguments
-    bend = _inside(curves(center, scale, column, start, knot), "gate")
-    text = _inside(target.core_form(inner, "COMPONENTS"), "inner")
+    bend = inside(curves(center, scale, column, start, knot), "gate")
+    text = inside(target.core_form(inner, "COMPONENTS"), "inner")
     table = array("projection", projection[:, :-1])  # without the values of a row of zeros
     sizes = f"#define COMPONENTS {len(projection)}\n#define WIDTH WIDTH_inner\n"
     return "\n".join([sizes, bend, table, text + _PROJECT_CURVES])
@@ -58,7 +56,7 @@ def _curved(target, arguments, rows):
 
 def _scaled(target, arguments, rows):
     center, factor, inner = arguments
-    text = _inside(target.core_form(inner, rows), "inner")
+    text = inside(target.core_form(inner, rows), "inner")
     tables = array("origin", np.zeros_like(factor) if center is None else center) + "\n" + array("unit", factor)
     return f"#define WIDTH WIDTH_inner\n\n{tables}\n{text}{_SCALE.replace('FEATURES', rows)}"
 
@@ -68,23 +66,13 @@ def _several(target, arguments, rows):
     parts, calls, widths, first = [], [], [], 0
     for k, (form, factor) in enumerate(zip(forms, factors, strict=True)):
         n_tiles = _n_tiles(form)
-        parts.append(f"#define TILES_{k} {n_tiles}\n{_inside(target.core_form(form, rows), k, 'TILES')}")
+        parts.append(f"#define TILES_{k} {n_tiles}\n{inside(target.core_form(form, rows), k, 'TILES')}")
         part = _PART.replace("@START@", " + ".join(widths) or "0").replace("@FIRST@", str(first))
         calls.append(part.replace("@K@", str(k)).replace("@FACTOR@", number(repr(float(factor)))))
         widths.append(f"WIDTH_{k}")
         first += n_tiles
     together = _TOGETHER.replace("@PARTS@", "".join(calls))
     return "\n".join([*parts, f"#define WIDTH ({' + '.join(widths)})\n", together])
-
-
-# Macros, constants and functions, types.
-_DEFINED = (r"^#define (\w+)", r"^static [\w *]*?(\w+)[\[(]", r"^} (\w+);$")
-
-
-def _inside(text, suffix, *more):
-    """The text of a gate inside another, with a suffix at every name that it defines."""
-    names = [name for kind in _DEFINED for name in re.findall(kind, text, re.M)]
-    return re.sub(rf"\b({'|'.join({*names, *more})})\b", rf"\1_{suffix}", text)
 
 
 def _n_tiles(form) -> int:

@@ -1,4 +1,4 @@
-"""Numbers as C."""
+"""Numbers, text and names as C."""
 
 import re
 
@@ -27,6 +27,16 @@ def c_string(text) -> str:
     # Everything but plain characters as three octal digits: no escape can run into what follows it.
     plain = set(range(32, 127)) - set(b'"\\?@')
     return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in str(text).encode()) + '"'
+
+
+# Macros, constants and functions, types.
+_DEFINED = (r"^#define (\w+)", r"^static [\w *]*?(\w+)[\[(]", r"^} (\w+);$")
+
+
+def inside(text, suffix, *more):
+    """Text inside another, such as a gate inside a gate, with a suffix at every name that it defines."""
+    names = [name for kind in _DEFINED for name in re.findall(kind, text, re.M)]
+    return re.sub(rf"\b({'|'.join({*names, *more})})\b", rf"\1_{suffix}", text)
 
 
 def number(text):

@@ -9,7 +9,7 @@ from svmosaic.export.c.curves import curves
 from svmosaic.export.c.densities import FORMS
 from svmosaic.export.c.gates import GATES
 from svmosaic.export.c.preparation import TEXT_HEADER, raw_features, text_function
-from svmosaic.export.c.tables import CExportError, array, c_string
+from svmosaic.export.c.tables import CExportError, array, c_string, inside, number
 from svmosaic.export.preparation import Affine
 from svmosaic.export.visitor import Target, Whole
 
@@ -43,7 +43,7 @@ class CTarget(Target):
         self.columns = ""
         self.raw: tuple[list[str], str] | None = None
         self.n_outputs = self.n_tiles = 1
-        self.explanation = ""
+        self.explanation = self.intervals = ""
         self.curves = False
 
     def begin(self, whole: Whole):
@@ -98,6 +98,15 @@ class CTarget(Target):
         self.sections += [text] if self.raw is None else [self.columns, text]
         self.explanation = _EXPLAIN_HEADER
 
+    def interval(self, whole: Whole, rows, write_tiles, margin):
+        """Tables and functions of the quantiles, all their names with a suffix, and the function that sorts them."""
+        inner = CTarget(self.name, self.header)
+        write_tiles(inner, inner.begin(whole))
+        sizes = f"#define OUTPUTS 2\n#define TILES {inner.n_tiles}\n"
+        self.sections.append(inside("\n".join([sizes, *inner.sections]), "interval"))
+        self.sections.append(_INTERVAL.replace("@MARGIN@", number(repr(float(margin)))))
+        self.intervals = _INTERVAL_HEADER
+
     def _of_tiles(self, text):
         """A template with the products of a row and a tile filled in."""
         margin, size = ("bent(&b, w)", "VALUES") if self.curves else ("dot(x, w, FEATURES)", "FEATURES")
@@ -151,6 +160,7 @@ class CTarget(Target):
         if whole.classes is None:
             parts.append(_PREDICT_VALUE if whole.one_value else _PREDICT_VALUES)
             head = _VALUES_HEADER.replace("@PREDICT@", _VALUE_HEADER if whole.one_value else _SEVERAL_VALUES_HEADER)
+            head = head.replace("@INTERVAL@", self.intervals)
         else:
             labels = ", ".join(c_string(label) for label in whole.classes)
             parts.append(_PREDICT_BY_SCORE if probabilities is None else probabilities)
@@ -224,7 +234,7 @@ enum { @NAME@_n_features = @COLUMNS@, @NAME@_n_outputs = @OUTPUTS@ };
 void @NAME@_scores(const float *x, float *values);
 
 @PREDICT@
-@EXPLAIN@
+@INTERVAL@@EXPLAIN@
 #ifdef __cplusplus
 }
 #endif
@@ -233,6 +243,11 @@ void @NAME@_scores(const float *x, float *values);
 
 _VALUE_HEADER = """/* The value of one row. */
 float @NAME@_predict(const float *x);
+"""
+
+_INTERVAL_HEADER = """/* The lower and the upper end of the interval of one row. */
+void @NAME@_predict_interval(const float *x, float *ends);
+
 """
 
 _SEVERAL_VALUES_HEADER = """/* The same as scores. */
@@ -329,6 +344,17 @@ _PREDICT_VALUE = """float @NAME@_predict(const float *x) {
   double value[OUTPUTS];
   scores_of(x, value);
   return (float)value[0];
+}
+"""
+
+_INTERVAL = """void @NAME@_predict_interval(const float *x, float *ends) {
+  double quantile[2], low, high, middle;
+  scores_of_interval(x, quantile);
+  low = (quantile[0] < quantile[1] ? quantile[0] : quantile[1]) - (@MARGIN@);
+  high = (quantile[0] < quantile[1] ? quantile[1] : quantile[0]) + (@MARGIN@);
+  middle = 0.5 * (low + high);
+  ends[0] = (float)(low < middle ? low : middle);
+  ends[1] = (float)(high > middle ? high : middle);
 }
 """
 

@@ -13,7 +13,7 @@ def to_javascript(estimator, path=None, *, weight_digits=None):
     The module exports `predict(row)`, `scores(row)`, `predictProba(row)` and `explain(row)`, and the constants
     `columns`, `classes` and `outputs`. A row is an object keyed by the columns, or an array in their order; null is a
     missing value. All is computed in double precision. Of a regressor, `classes` is null, and `predict` and `scores`
-    give values.
+    give values; `predictInterval(row)` gives the lower and the upper end for a `MosaicRegressor` with `quantiles`.
 
     `explain` gives contributions of the columns, which add up to the scores with the intercept, and the tiles that the
     row belongs to. Where scores are no sums over columns (the vote links of the mixtures, densities), contributions are

@@ -29,6 +29,16 @@ export function predictProba(row) {
   return calibrated(scoresOf(prepared(row)));
 }
 
+/** The lower and the upper end of the interval of a row, in units of the value. */
+export function predictInterval(row) {
+  if (MODEL.interval === null) throw new Error("this model has no intervals: fit MosaicRegressor with quantiles=(0.05, 0.95), say");
+  const quantiles = sumsOf(MODEL.interval, prepared(row));
+  const low = Math.min(...quantiles) - MODEL.interval.margin;
+  const high = Math.max(...quantiles) + MODEL.interval.margin;
+  const middle = 0.5 * (low + high);
+  return [Math.min(low, middle), Math.max(high, middle)];
+}
+
 /**
  * Why a row gets its scores.
  *
@@ -49,14 +59,10 @@ export function explain(row) {
     tiles: [],
   };
   if (MODEL.form !== null) return answer;
-  const scaled = scaledRow(x);
-  const code = codeOf(scaled);
-  const rows = bent(MODEL.ramps, scaled);
-  for (let a = 0; a < code.tile.length; ++a) {
-    if (code.weight[a] === 0) continue;
-    const margins = marginsOf(code.tile[a], rows);
-    const votes = margins.map((margin) => code.weight[a] * LINKS[MODEL.link](margin));
-    answer.tiles.push({ tile: code.tile[a], weight: code.weight[a], margins, votes });
+  const { rows, tiles } = tilesOf(MODEL, x);
+  for (const [tile, weight, margins] of tiles) {
+    const votes = margins.map((margin) => weight * LINKS[MODEL.link](margin));
+    answer.tiles.push({ tile, weight, margins, votes });
   }
   if (MODEL.unexplained !== null) return answer;
   const nFeatures = rows.length;
@@ -65,8 +71,8 @@ export function explain(row) {
     const sums = columns.map(() => 0);
     for (const { tile, weight } of answer.tiles) {
       answer.intercept[c] += weight * MODEL.intercept[tile * outputs.length + c];
-      if (placeOf(tile) < 0) continue;
-      const start = (placeOf(tile) * outputs.length + c) * nFeatures;
+      if (placeOf(MODEL, tile) < 0) continue;
+      const start = (placeOf(MODEL, tile) * outputs.length + c) * nFeatures;
       for (let f = 0; f < nFeatures; ++f) {
         const feature = MODEL.ramps === null ? f : MODEL.ramps.column[f];
         sums[MODEL.source[feature]] += weight * MODEL.coef[start + f] * rows[f];
@@ -128,9 +134,22 @@ function fromObject(row) {
 
 const named = (at) => `column ${JSON.stringify(columns[at].name)}`;
 
+// Text in a column of numbers that stands for a missing one, unless the file that the model was trained on has its own.
+const MISSING_NUMBERS = [
+  "?", "-", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
+  "NULL", "NaN", "None", "n/a", "nan", "null",
+];
+const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+const isMissingNumber = (text) => text === "" || (MODEL.missingTexts ?? MISSING_NUMBERS).includes(text);
+
 function number(value, at) {
-  if (value === null || value === undefined || value === "" || Number.isNaN(value)) return NaN;
-  const found = typeof value === "string" || typeof value === "boolean" ? Number(value) : value;
+  if (value === null || value === undefined || Number.isNaN(value)) return NaN;
+  let found = typeof value === "boolean" ? Number(value) : value;
+  if (typeof value === "string") {
+    const written = value.trim();
+    if (isMissingNumber(written)) return NaN;
+    found = DECIMAL.test(written) ? Number(written) : null; // Number itself takes hexadecimal digits, and blanks for zero
+  }
   if (typeof found !== "number" || !Number.isFinite(found))
     throw new Error(`${named(at)} must be a finite number or null, got ${JSON.stringify(value) ?? String(value)}`);
   return found;
@@ -139,7 +158,7 @@ function number(value, at) {
 function text(value, at) {
   let found = "";
   if (typeof value === "string") found = MODEL.missingTexts === null ? value : value.replace(/^[ \t]+|[ \t]+$/g, "");
-  else if (typeof value === "number" && !Number.isNaN(value)) found = String(value);
+  else if (typeof value === "number" && !Number.isNaN(value)) found = written(value);
   else if (typeof value === "boolean") found = value ? "True" : "False";
   else if (value !== null && value !== undefined && !Number.isNaN(value))
     throw new Error(`${named(at)} must be text or null, got ${typeof value}`);
@@ -147,47 +166,69 @@ function text(value, at) {
   return isMissing && MODEL.missing[at] !== null ? MODEL.missing[at] : found;
 }
 
+/** A number as Python writes it, which is how categories that were numbers are called. */
+function written(value) {
+  const [digits, power] = value.toExponential().split("e").map((part, k) => (k ? Number(part) : part));
+  if (Number.isInteger(value) || (power >= -4 && power < 16)) return String(value);
+  return `${digits}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
+}
+
 /** Days since 1970-01-01 of a Date (its UTC), of text such as 2026-01-31 or 2026-01-31 12:00, or of the days themselves. */
 function days(value, at) {
   if (value instanceof Date) return value.getTime() / 86400000;
-  if (typeof value !== "string" || value === "") return number(value, at);
-  const iso = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?$/;
-  const time = iso.test(value) ? Date.parse(`${value.replace(" ", "T")}${value.length > 10 ? "Z" : ""}`) : NaN;
-  if (Number.isNaN(time)) throw new Error(`${named(at)} must be a date or null, got ${JSON.stringify(value)}`);
-  return time / 86400000;
+  if (typeof value !== "string" || value.trim() === "") return number(value, at);
+  const parts = ISO.exec(value.trim());
+  const [year, month, day, hour, minute, second] = parts === null ? [] : parts.slice(1, 7).map((part) => Number(part ?? 0));
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day); // Date.parse would take the 31st of February for a day in March
+  if (parts === null || date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day || hour > 23 || minute > 59 || second > 59)
+    throw new Error(`${named(at)} must be a date or null, got ${JSON.stringify(value)}`);
+  const microseconds = Number((parts[7] ?? "").padEnd(6, "0").slice(0, 6));
+  return date.getTime() / 86400000 + ((hour * 60 + minute) * 60 + second + microseconds / 1e6) / 86400;
 }
+
+const ISO = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?$/;
 
 const CELLS = { number, text, date: days };
 
 // ---- scores -------------------------------------------------------------------------------------------------------
 
 function scoresOf(x) {
-  if (MODEL.form !== null) return FORMS[MODEL.form.kind](MODEL.form, x);
-  const scaled = scaledRow(x);
-  const code = codeOf(scaled);
-  const rows = bent(MODEL.ramps, scaled);
-  const sums = Array.from(MODEL.offset);
-  for (let a = 0; a < code.tile.length; ++a) {
-    if (code.weight[a] === 0) continue;
-    marginsOf(code.tile[a], rows).forEach((margin, c) => {
-      sums[c] += code.weight[a] * LINKS[MODEL.link](margin);
+  return MODEL.form !== null ? FORMS[MODEL.form.kind](MODEL.form, x) : sumsOf(MODEL, x);
+}
+
+/** The sums over the tiles of a mosaic: MODEL, or that of the quantiles. */
+function sumsOf(mosaic, x) {
+  const sums = Array.from(mosaic.offset);
+  for (const [, weight, margins] of tilesOf(mosaic, x).tiles)
+    margins.forEach((margin, c) => {
+      sums[c] += weight * LINKS[mosaic.link](margin);
     });
-  }
   return sums;
 }
 
-function marginsOf(tile, x) {
-  return outputs.map((_, c) => {
-    const slope = placeOf(tile) < 0 ? 0 : dot(MODEL.coef, (placeOf(tile) * outputs.length + c) * x.length, x);
-    return slope + MODEL.intercept[tile * outputs.length + c];
+/** The row as the tiles of a mosaic see it, and [tile, weight, margins] of those that it belongs to. */
+function tilesOf(mosaic, x) {
+  const scaled = mosaic.scaling === null ? x : scale(mosaic.scaling, x);
+  const code = GATES[mosaic.gate.kind](mosaic.gate, scaled);
+  const rows = bent(mosaic.ramps, scaled);
+  const tiles = [];
+  for (let a = 0; a < code.tile.length; ++a)
+    if (code.weight[a] !== 0) tiles.push([code.tile[a], code.weight[a], marginsOf(mosaic, code.tile[a], rows)]);
+  return { rows, tiles };
+}
+
+function marginsOf(mosaic, tile, x) {
+  const nOutputs = mosaic.offset.length;
+  const place = placeOf(mosaic, tile);
+  return Array.from({ length: nOutputs }, (_, c) => {
+    const slope = place < 0 ? 0 : dot(mosaic.coef, (place * nOutputs + c) * x.length, x);
+    return slope + mosaic.intercept[tile * nOutputs + c];
   });
 }
 
 /** The index of a tile's weights, or -1 for a tile that is only a number. */
-const placeOf = (tile) => (MODEL.place === null ? tile : MODEL.place[tile]);
-
-const scaledRow = (x) => (MODEL.scaling === null ? x : scale(MODEL.scaling, x));
-const codeOf = (x) => GATES[MODEL.gate.kind](MODEL.gate, x);
+const placeOf = (mosaic, tile) => (mosaic.place === null ? tile : mosaic.place[tile]);
 
 function dot(table, start, x) {
   let total = 0;
@@ -443,6 +484,13 @@ function interpolated(s, x, y) {
 const CALIBRATIONS = {
   Temperature: ({ beta }, found) =>
     found.length === 1 ? normalized([sigmoid(2 * beta * found[0])]) : softmax(found.map((s) => beta * s)),
+  // The largest log-odds of a row are kept within bounds, so that sigmoids do not tie.
+  Odds: ({ slope, offset, bounds }, found) => {
+    const odds = found.map((s) => slope * s + offset);
+    const top = Math.max(...odds);
+    const moved = Math.min(Math.max(top, bounds[0]), bounds[1]);
+    return normalized(odds.map((t) => sigmoid(t - top + moved)));
+  },
   Sigmoid: ({ slope, offset }, found) => normalized(found.map((s, c) => sigmoid(-(slope[c] * s + offset[c])))),
   Isotonic: ({ x, y, tieBreak }, found) =>
     normalized(found.map((s, c) => interpolated(s, x[c], y[c]) + (found.length === 1 ? 0 : tieBreak * sigmoid(s)))),

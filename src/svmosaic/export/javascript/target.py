@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from svmosaic._version import __version__
-from svmosaic.calibration import TIE_BREAK
+from svmosaic.calibration import TIE_BREAK, TOP_ODDS
 from svmosaic.export.visitor import Target, Whole
 from svmosaic.maps.ramps import Ramps
 
@@ -98,6 +98,10 @@ def _calibration(kind, *names):
     return describe
 
 
+def _odds(target, calibration, scores):
+    return {"kind": "Odds", "slope": calibration.slope, "offset": calibration.offset, "bounds": list(TOP_ODDS)}
+
+
 def _isotonic(target, calibration, scores):
     return {"kind": "Isotonic", "x": calibration.x, "y": calibration.y, "tieBreak": TIE_BREAK}
 
@@ -150,6 +154,7 @@ class JavaScriptTarget(Target):
     }
     calibrations = {
         "Temperature": _calibration("Temperature", "beta"),
+        "Odds": _odds,
         "Sigmoid": _calibration("Sigmoid", "slope", "offset"),
         "Isotonic": _isotonic,
         "Posterior": _calibration("Posterior"),
@@ -160,7 +165,7 @@ class JavaScriptTarget(Target):
 
     def __init__(self, weight_digits=None):
         self.weight_digits = weight_digits
-        self.model = {"scaling": None, "ramps": None, "form": None}
+        self.model = {"scaling": None, "ramps": None, "form": None, "interval": None}
 
     def begin(self, whole: Whole):
         """Columns and what is made of them."""
@@ -196,12 +201,24 @@ class JavaScriptTarget(Target):
         """The gate and the tiles."""
         self.model |= {
             "gate": codes,
-            "coef": mosaic.coef,
+            "coef": self._shortened(mosaic.coef),
             "intercept": mosaic.intercept,
+            "offset": self.offset,
             "link": mosaic.link,
             # The index in coef of each tile, -1 for tiles that are only a number; null if all tiles have weights.
             "place": None if mosaic.sloped is None else mosaic.place_of_tile,
         }
+
+    def _shortened(self, coef):
+        if self.weight_digits is None:
+            return coef
+        return np.array([float(f"{v:.{self.weight_digits}g}") for v in np.ravel(coef)])
+
+    def interval(self, whole: Whole, rows, write_tiles, margin):
+        """The quantiles, described as the model is."""
+        inner = JavaScriptTarget(self.weight_digits)
+        write_tiles(inner, rows)
+        self.model["interval"] = {**inner.model, "margin": margin}
 
     def explain(self, whole: Whole, mosaic, rows, codes):
         """Nothing more: `runtime.js` explains whatever it is given."""
@@ -215,20 +232,14 @@ class JavaScriptTarget(Target):
         self.model |= {
             "classes": classes,
             "oneValue": whole.one_value,
-            "offset": whole.offset,
             "outputs": whole.output_names,
             "calibration": probabilities,
             "unexplained": self.unexplained,
         }
-        lines = [f"  {json.dumps(key)}: {self._written(key, value)}" for key, value in self.model.items()]
+        lines = [f"  {json.dumps(key)}: {_json(value, self.error, key)}" for key, value in self.model.items()]
         head = f"// {whole.name} written by svmosaic {__version__}: an ES module without dependencies."
         body = ",\n".join(lines)
         return f"{head}\nconst MODEL = {{\n{body}\n}};\n\n{_RUNTIME.read_text()}"
-
-    def _written(self, key, value):
-        if key != "coef" or self.weight_digits is None:
-            return _json(value, self.error, key)
-        return f"[{','.join(f'{v:.{self.weight_digits}g}' for v in np.ravel(value))}]"
 
 
 _RUNTIME = Path(__file__).with_name("runtime.js")

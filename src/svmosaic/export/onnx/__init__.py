@@ -26,7 +26,8 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
 
     The input is `X`, of shape (n, n_features). Outputs are `label` (int64 or string), with a calibration
     `probabilities` of shape (n, n_classes), and `scores`, of shape (n, 1) for two classes (positive: the second) or
-    (n, n_classes). A regressor has one output, `variable`, of shape (n, n_targets).
+    (n, n_classes). A regressor has the output `variable`, of shape (n, n_targets), and with intervals (the parameter
+    `quantiles` of `MosaicRegressor`) their ends `low` and `high`, each of shape (n, 1).
 
     With a pipeline, a trained model or a model that was fitted to a table the graph takes the columns as they stand in
     the table, NaN for missing numbers. If some are text or dates, there is one input of shape (n, 1) per column, called
@@ -38,7 +39,7 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
     ----------
     estimator : fitted estimator of this library, pipeline that ends in one, or TrainedModel
         Without a feature map. Steps of a pipeline that are no imputers, scalers and one-hot encoders are converted by
-        skl2onnx: see `register`.
+        skl2onnx, without intervals: see `register`.
     path : str or path, optional
         Where to write the model too.
     dtype : {float32, float64}, default=float32
@@ -78,7 +79,9 @@ def _assembled(whole, target, label, probabilities, scores):
     element = helper.np_dtype_to_tensor_dtype(graph.dtype)
     explained = target.contributions is not None
     if whole.classes is None:
+        ends = zip(("low", "high"), target.ends or (), strict=False)
         outputs = [("variable", scores, element, [None, whole.n_outputs])]
+        outputs += [(name, end, element, [None, 1]) for name, end in ends]
     else:
         outputs = _classifier_outputs(whole, target, label, probabilities, scores, element)
     if explained:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from svmosaic.calibration import TIE_BREAK
+from svmosaic.calibration import TIE_BREAK, TOP_ODDS
 
 
 def _entered(target, scores):
@@ -28,6 +28,15 @@ def _temperature(target, calibration, scores):
         logit = graph.add("Mul", scores, graph.constant(2.0 * calibration.beta))
         return _two_columns(graph, graph.add("Sigmoid", logit))
     return graph.add("Softmax", graph.add("Mul", scores, graph.constant(calibration.beta)), axis=1)
+
+
+def _odds(target, calibration, scores):
+    graph, scores, two = _entered(target, scores)
+    odds = graph.add("Mul", scores, graph.constant(calibration.slope))
+    odds = graph.add("Add", odds, graph.constant(calibration.offset))
+    top = graph.reduce("ReduceMax", odds, 1)
+    kept = graph.add("Clip", top, *(graph.constant(bound) for bound in TOP_ODDS))
+    return _normalized(graph, graph.add("Sigmoid", graph.add("Add", graph.add("Sub", odds, top), kept)), two)
 
 
 def _sigmoid(target, calibration, scores):
@@ -65,4 +74,6 @@ def _posterior(target, calibration, scores):
     return _normalized(graph, graph.add("Add", graph.add("Mul", scores, half), half), two)
 
 
-CALIBRATIONS = {"Temperature": _temperature, "Sigmoid": _sigmoid, "Isotonic": _isotonic, "Posterior": _posterior}
+CALIBRATIONS = {
+    "Temperature": _temperature, "Odds": _odds, "Sigmoid": _sigmoid, "Isotonic": _isotonic, "Posterior": _posterior,
+}  # fmt: skip

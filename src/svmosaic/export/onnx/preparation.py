@@ -17,13 +17,13 @@ def input_names(names):
     """Names for the inputs, one per column: the column's own, as far as ONNX allows.
 
     ONNX asks for identifiers, each of them used once: other characters become underscores, and a name that is taken, or
-    an output's, gets one more.
+    an output's, gets one more. The name of a column is never given to another one.
     """
-    taken, found = set(OUTPUTS), []
-    for name in names:
-        name = re.sub(r"\W", "_", str(name), flags=re.ASCII) or "_"
+    taken, found = {*OUTPUTS, *map(str, names)}, []
+    for column in map(str, names):
+        name = re.sub(r"\W", "_", column, flags=re.ASCII) or "_"
         name = f"_{name}" if name[0].isdigit() else name
-        while name in taken:
+        while name in taken and (name != column or name in OUTPUTS):
             name += "_"
         taken.add(name)
         found.append(name)
@@ -116,9 +116,8 @@ def _is_missing(graph, values):
 
 def _looked_up(preparation, column) -> bool:
     """Whether the features of a text column are looked up in a table; regular expressions can strip it of blanks."""
-    if not preparation.part:
-        return False
-    return preparation.missing_texts is None or any(preparation.source[f] == column for f in preparation.tables)
+    has_table = any(preparation.source[f] == column for f in preparation.tables)
+    return has_table or (bool(preparation.part) and preparation.missing_texts is None)
 
 
 def _lookup(graph, preparation, column, name):

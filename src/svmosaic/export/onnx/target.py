@@ -39,6 +39,8 @@ class OnnxTarget(Target):
     inputs : list of ValueInfoProto
     contributions, intercept : str or None
         The tensors of an explanation.
+    ends : tuple of str or None
+        The tensors of the lower and the upper ends of intervals, each of shape (n, 1).
     """
 
     language = "ONNX"
@@ -57,6 +59,7 @@ class OnnxTarget(Target):
         self.inputs: list[Any] = []
         self.contributions: str | None = None
         self.intercept: str | None = None
+        self.ends: tuple[str, str] | None = None
 
     def begin(self, whole: Whole):
         """The inputs and the preparation."""
@@ -143,6 +146,18 @@ class OnnxTarget(Target):
             columns = np.zeros((n_features, preparation.n_columns))
             columns[np.arange(n_features), preparation.source[column]] = 1.0
             self.contributions = graph.add("MatMul", self.contributions, graph.constant(columns, graph.dtype))
+
+    def interval(self, whole: Whole, rows, write_tiles, margin):
+        """The nodes of the quantiles, sorted and moved apart; none inside the graph of others, which has no place."""
+        if self.rows is not None:
+            return
+        graph = self.graph
+        quantiles = graph.cast(write_tiles(OnnxTarget(graph, rows), rows), graph.dtype)
+        wider = graph.constant(margin, graph.dtype)
+        low = graph.add("Sub", graph.reduce("ReduceMin", quantiles, 1), wider)
+        high = graph.add("Add", graph.reduce("ReduceMax", quantiles, 1), wider)
+        middle = graph.add("Mul", graph.add("Add", low, high), graph.constant(0.5, graph.dtype))
+        self.ends = graph.add("Min", low, middle), graph.add("Max", high, middle)
 
     def finish(self, whole: Whole, scores, probabilities):
         """Tensors of the label (None without classes), the probabilities (or None) and the scores."""

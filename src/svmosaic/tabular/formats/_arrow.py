@@ -59,6 +59,7 @@ def _frame_of(table, dialect):
     """An Arrow table as a frame of numbers and text."""
     import pyarrow as pa
 
+    table.validate(full=True)  # pyarrow would follow damaged offsets out of its memory
     frame = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
@@ -73,7 +74,7 @@ def _frame_of(table, dialect):
         elif pa.types.is_integer(kind) and column.null_count == 0:
             frame[name] = column.to_pandas()
         elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-            frame[name] = column.cast(pa.float64()).to_pandas()
+            frame[name] = column.cast(pa.float64(), safe=False).to_pandas()  # whole numbers above 2^53 are rounded
         else:
             frame[name] = _text(column.cast(pa.string()).to_pandas(), dialect.na or ())
     return pd.DataFrame(frame)

@@ -6,7 +6,7 @@ import warnings
 
 import pandas as pd
 
-from svmosaic.tabular.formats._table import TableError, check_names, find_column, is_number, name_of, opened
+from svmosaic.tabular.formats._table import TableError, check_names, find_column, is_number, name_of, opened, read_line
 
 
 class _Lines:
@@ -20,12 +20,12 @@ class _Lines:
 
     def __next__(self):
         try:
-            line = next(self.file)
+            line = read_line(self.file, self.name, self.number + 1)
         except UnicodeDecodeError as error:
             raise TableError(f"{self.name} is not text in UTF-8 (after line {self.number})") from error
+        if not line:
+            raise StopIteration
         self.number += 1
-        if "\0" in line:
-            raise TableError(f"{self.name} is not text: line {self.number} holds a zero byte")
         self.kept.append(line)
         return line
 

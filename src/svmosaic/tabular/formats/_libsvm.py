@@ -2,7 +2,7 @@
 
 import io
 
-from svmosaic.tabular.formats._table import Table, TableError, name_of, opened, to_csr
+from svmosaic.tabular.formats._table import Table, TableError, name_of, opened, read_line, to_csr
 
 # One mistyped index would make a table of two billion columns, each with a name.
 MOST_FEATURES = 5_000_000
@@ -11,8 +11,9 @@ MOST_FEATURES = 5_000_000
 def libsvm_tables(path, rows, n_features, zero_based, progress=None):
     name = name_of(path)
     with opened(path, progress) as (file, report):
-        kept, start = [], 1
-        for number, line in enumerate(file, 1):
+        kept, start, number = [], 1, 0
+        while line := read_line(file, name, number + 1):
+            number += 1
             content = line.split(b"#", 1)[0].strip()
             if not content:
                 continue

@@ -45,4 +45,9 @@ def _opened(path):
         # Never a pickle; and no memory map of a file that could not be one.
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # of the header's parser, the memory map, ...: whatever it is, the file is to blame
-        raise TableError(f"{path} could not be read as NPY: {error or type(error).__name__}") from error
+        raise TableError(f"{path} could not be read as NPY: {fault_of(error)}") from error
+
+
+def fault_of(error) -> str:
+    """Why numpy could not read a file, without its advice to unpickle it."""
+    return "it holds no arrays of numbers or text" if "pickle" in str(error) else str(error) or type(error).__name__

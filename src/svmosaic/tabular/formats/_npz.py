@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
+from svmosaic.tabular.formats._npy import fault_of
 from svmosaic.tabular.formats._table import Table, TableError, to_csr
 
 
@@ -14,7 +15,7 @@ def npz_tables(path, rows, label):
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
     except Exception as error:  # of zipfile, zlib, tokenize, ...: whatever it is, the file is to blame
-        raise TableError(f"{path} could not be read as NPZ: {error or type(error).__name__}") from error
+        raise TableError(f"{path} could not be read as NPZ: {fault_of(error)}") from error
     table = _npz_table(arrays, label, str(path))
     if len(table) == 0:
         return

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 STDIN = "-"
+PIECE = 1 << 20  # of a line that is read at once
+LONGEST_LINE = 1 << 28
 COMPRESSED = (".gz", ".bz2", ".xz", ".zip")
 
 
@@ -64,6 +66,10 @@ def find_column(columns, label, name="the table") -> str:
             f"{name} has no column {str(label)!r}; {'the nearest are' if near else 'its columns are'} {shown}"
         ) from None
     if not -len(columns) <= place < len(columns):
+        if len(columns) == 1:
+            raise TableError(
+                f"{name} has one column, {columns[0]!r}: columns are separated by commas, semicolons or tabs"
+            )
         raise TableError(f"{name} has {len(columns)} columns, so none at place {place}")
     return columns[place]
 
@@ -125,14 +131,43 @@ def opened(path, progress=None):
             else:
                 with reader(file) as content:
                     yield content, report
-    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile) as error:
         raise TableError(f"{path} is damaged: it could not be unzipped ({error})") from error
+    except NotImplementedError as error:  # how zipfile names a method of compression that it lacks, such as Deflate64
+        raise TableError(f"{path} could not be unzipped ({error}): unzip it by another program first") from error
     except RuntimeError as error:  # how zipfile asks for a password
         if "password" not in str(error):
             raise
         raise TableError(f"{path} is encrypted: unzip it first") from error
     except OSError as error:
         raise TableError(f"{path} could not be read: {error.strerror or error}") from error
+
+
+def read_line(file, name, number):
+    """The next line of a file of text or bytes, empty at its end.
+
+    What is no text is noticed early: a file of zeros has a single line, which would not fit into memory.
+
+    Parameters
+    ----------
+    file : file
+    name : str
+        What to call the file in an error.
+    number : int
+        Of the line, for the same purpose.
+    """
+    pieces, size = [], 0
+    while True:
+        piece = file.readline(PIECE)
+        is_bytes = isinstance(piece, bytes)
+        if (b"\0" if is_bytes else "\0") in piece:
+            raise TableError(f"{name} is not text: line {number} holds a zero byte")
+        pieces.append(piece)
+        if len(piece) < PIECE or piece.endswith(b"\n" if is_bytes else "\n"):
+            return piece if size == 0 else type(piece)().join(pieces)
+        size += len(piece)
+        if size >= LONGEST_LINE:
+            raise TableError(f"{name} is no table: line {number} is longer than {LONGEST_LINE} characters")
 
 
 @contextmanager
