@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 import reference
 from numpy.testing import assert_allclose, assert_array_equal
@@ -23,14 +24,17 @@ from svmosaic import (
     FusedSVC,
     GaussianMixtureClassifier,
     KMeansSVC,
+    LearnedGateSVR,
     LinearSVC,
     LocallyLinearSVC,
+    MosaicClassifier,
     NeighborsSVC,
     mixture_to_svm,
     svm_to_mixture,
 )
+from svmosaic.datasets import make_xor
 from svmosaic.export.c import CExportError, to_c
-from svmosaic.export.files import save
+from svmosaic.export.files import save, save_predictor
 from svmosaic.export.onnx import OnnxExportError, to_onnx
 from svmosaic.gates import CODINGS, DistanceGate, SingleCell
 from svmosaic.mosaic import LINKS, Mosaic
@@ -184,6 +188,43 @@ def test_errors_name_shape_and_dtype():
         predictor.predict_proba(X[0])
     with pytest.raises(ValueError, match="2 classes"):
         Mosaic(SingleCell(), np.ones((1, 1, 2)), np.ones((1, 1))).compile([1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "estimator", [LinearSVC(pieces=4), LearnedGateSVR(4, max_iter=2)], ids=lambda e: type(e).__name__
+)
+def test_rows_by_name(estimator, tmp_path):
+    X, y = make_xor(60, random_state=0)
+    frame = pd.DataFrame(X, columns=["height", "width"])
+    model = estimator.fit(frame, y)
+    predictor = model.predictor()
+    rows = frame[["width", "height"]].assign(other="ignored").to_dict("records")
+    assert predictor.predict(rows).tolist() == model.predict(frame).tolist()
+    assert predictor.predict(rows[0]) == model.predict(frame[:1])[0]
+    assert np.ndim(predictor.decision_function(rows[0])) == 0
+    save_predictor(predictor, tmp_path / "predictor")
+    assert svmosaic.load(tmp_path / "predictor").predict(rows).tolist() == model.predict(frame).tolist()
+    with pytest.raises(ValueError, match="the row lacks 'width'"):
+        predictor.predict({"height": 1.0})
+    for value in (None, "1.0"):
+        with pytest.raises(ValueError, match=f"column 'width' must be a number, got {value!r}"):
+            predictor.predict({"height": 1.0, "width": value})
+    with pytest.raises(TypeError, match="without names of columns"):
+        estimator.fit(X, y).predictor().predict(rows[0])
+
+
+def test_a_table_of_numbers_is_answered_by_name_as_one_with_text_is():
+    X, y = make_xor(60, random_state=0)
+    frame = pd.DataFrame(X, columns=["height", "width"])
+    model = MosaicClassifier(0.5, families=("linear",), random_state=0).fit(frame, y)
+    row = frame.iloc[3].to_dict()
+    assert model.predictor().predict(row) == model.predict(frame[3:4])[0]
+
+
+def test_threads_are_counted_from_one():
+    X, y = make_xor(60, random_state=0)
+    with pytest.raises(ValueError, match="n_threads must be at least 1, got 0"):
+        LinearSVC().fit(X, y).predictor().predict(X, n_threads=0)
 
 
 def test_many_threads_may_call_at_once():

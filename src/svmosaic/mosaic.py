@@ -132,7 +132,7 @@ class Mosaic:
         self._scorer(rows.dtype).score_codes(rows.core, tile, weight, out, effective_n_jobs(n_jobs))
         return out
 
-    def compile(self, classes=None, calibration=None, *, head=None):
+    def compile(self, classes=None, calibration=None, *, head=None, feature_names=None):
         """A `Predictor` of these parameters, for many small calls.
 
         Parameters
@@ -143,8 +143,10 @@ class Mosaic:
             For probabilities.
         head : Head, optional
             Turns scores into answers; `Classify(classes, calibration)` if not given.
+        feature_names : sequence of str, optional
+            By which the values of a row are found that is given as a dict.
         """
-        return Predictor(self, classes, calibration, head=head)
+        return Predictor(self, classes, calibration, head=head, feature_names=feature_names)
 
     @property
     def _fused(self) -> bool:

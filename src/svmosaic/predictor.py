@@ -50,7 +50,8 @@ class BasePredictor:
         Parameters
         ----------
         X : ndarray of shape (n_features,) or (n_samples, n_features), or CSR matrix where the model takes it
-            float32 or float64 (other numbers are converted to float64).
+            float32 or float64 (other numbers are converted to float64). If the model was fitted to named columns also
+            a row as a dict by column, or a list of these.
         n_threads : int, default=1
             For a batch.
         """
@@ -150,6 +151,8 @@ class Predictor(BasePredictor):
         Turns scores into probabilities, and decides `predict` where given.
     head : Head, optional
         Turns scores into answers; `Classify(classes, calibration)` if not given.
+    feature_names : sequence of str, optional
+        By which the values of a row are found that is given as a dict.
 
     Attributes
     ----------
@@ -168,7 +171,7 @@ class Predictor(BasePredictor):
     (400,)
     """
 
-    def __init__(self, mosaic, classes=None, calibration=None, *, head=None):
+    def __init__(self, mosaic, classes=None, calibration=None, *, head=None, feature_names=None):
         n_outputs = mosaic.coef.shape[1]
         if head is None:
             n_classes = count_classes(n_outputs)
@@ -192,6 +195,7 @@ class Predictor(BasePredictor):
                 "curves": curves,
                 "mosaic": None if packed else mosaic,
                 "scaling": Scaling(*features.affine) if packed and features.affine is not None else None,
+                "feature_names": None if feature_names is None else [str(name) for name in feature_names],
             }
         )
 
@@ -234,7 +238,9 @@ class Predictor(BasePredictor):
 
     def _scores(self, X, n_threads):
         """Scores of shape (n_rows, n_outputs); one row counts as a batch of one."""
-        X = checked(X, self.n_features if self._mosaic is None else None)
+        if n_threads < 1:
+            raise ValueError(f"n_threads must be at least 1, got {n_threads}")
+        X = checked(X, self.n_features if self._mosaic is None else None, self._state.get("feature_names"))
         if self._mosaic is not None:
             return self._mosaic.decision_function(X, n_threads)
         X = X if self._scaling is None else self._scaling.scale(X)
@@ -265,11 +271,32 @@ class Predictor(BasePredictor):
 
 
 def _is_row(X):
-    return np.ndim(X) == 1 if not hasattr(X, "indptr") else False
+    if isinstance(X, dict):
+        return True
+    return not hasattr(X, "indptr") and not _are_dicts(X) and np.ndim(X) == 1
 
 
-def checked(X, n_features):
+def _are_dicts(X):
+    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], dict)
+
+
+def _by_name(row, names):
+    """The values of a row that is given as a dict by column, in the order of the columns."""
+    if names is None:
+        raise TypeError("rows must be arrays: the model was fitted without names of columns, so that dicts say nothing")
+    values = [row[name] for name in names if name in row]
+    if len(values) < len(names):
+        raise ValueError(f"the row lacks {', '.join(repr(name) for name in names if name not in row)}")
+    for name, value in zip(names, values, strict=True):
+        if not isinstance(value, (int, float, np.number)):
+            raise ValueError(f"column {name!r} must be a number, got {value!r}")
+    return values
+
+
+def checked(X, n_features, names=None):
     """X as a batch that the core can read, or an error that says why not."""
+    if isinstance(X, dict) or _are_dicts(X):
+        X = np.array([_by_name(row, names) for row in ([X] if isinstance(X, dict) else X)], dtype=np.float64)
     given = np.shape(X)
     if hasattr(X, "indptr"):
         if getattr(X, "format", None) != "csr":

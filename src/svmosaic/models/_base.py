@@ -43,7 +43,7 @@ class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
         Predictor
         """
         check_is_fitted(self)
-        return self.mosaic_.compile(head=head_of(self))
+        return self.mosaic_.compile(head=head_of(self), feature_names=self._row_names)
 
     def explain(self, X):
         """Take the scores of rows apart into tiles and features, exactly; of a regressor, predictions in units of y.
