@@ -9,7 +9,8 @@
 // when the tiles are so small that looking them up costs more than multiplying. The choice is made for each row by
 // the number of its tiles alone, so that its bits do not depend on the rows beside it.
 //
-// Tiles with curves see rows with their bins found, a block at a time; gates see the rows themselves.
+// Tiles with curves see rows with their bins found, a block at a time; gates see the rows themselves. What straight
+// tiles next to them give is added afterwards.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 
 #include "curve_lines.hpp"
 #include "curves.hpp"
+#include "flat_tiles.hpp"
 #include "gate.hpp"
 #include "panels.hpp"
 #include "parallel.hpp"
@@ -35,7 +37,8 @@ namespace svmosaic {
 template <class T>
 inline int64_t score_block_rows(const Tiles<T>& tiles, int64_t width) {
   // Where most tiles are numbers, what counts is that the codes stay in the first-level cache.
-  if (tiles.n_seeing < tiles.n_tiles / 2) return kGateBlock;
+  const int64_t n_seeing = tiles.n_seeing + (tiles.flat ? tiles.flat->tiles.n_seeing : 0);
+  if (n_seeing < tiles.n_tiles / 2) return kGateBlock;
   return std::clamp<int64_t>(32 * tiles.n_tiles / std::max<int64_t>(width, 1), 8 * kGateBlock, 64 * kGateBlock);
 }
 // Rows scored on all tiles at a time.
@@ -62,14 +65,22 @@ struct ScoreScratch {
   std::vector<double> margins, exponentials;  // of the pairs of a row, or of the rows of a tile
   CurveScratch<T> curves;
   std::vector<T> lines;
+  std::unique_ptr<ScoreScratch<T>> flat;  // for the straight tiles, if they stand apart
 
   ScoreScratch(const Tiles<T>& tiles, int64_t n_rows, int64_t width)
       : tile(n_rows * width), listed(n_rows * width), pair(tiles.few > 0 ? n_rows * width : 0), pair_row(n_rows), many(n_rows), weight(n_rows * width),
         start(tiles.n_seeing + 1), row(n_rows), by_tile(tiles.few > 0 ? n_rows : 0, tiles.padded()),
         on_all(tiles.few < width ? std::min(n_rows, kAllBlock) : 0, tiles.all.padded()),
         margins(std::max(n_rows, width) * tiles.n_outputs),
-        exponentials(tiles.link == Link::identity ? 0 : 2 * padded_width(margins.size())) {}
+        exponentials(tiles.link == Link::identity ? 0 : 2 * padded_width(margins.size())),
+        flat(tiles.flat ? std::make_unique<ScoreScratch<T>>(tiles.flat->tiles, n_rows, width) : nullptr) {}
 };
+
+// Multiply-adds of a row that gives weight to `width` tiles, about.
+template <class T>
+inline int64_t score_cost(const Tiles<T>& tiles, int64_t width) {
+  return tiles.cost(width) + (tiles.flat ? tiles.flat->tiles.cost(width) : 0);
+}
 
 // margin = scores + intercept on the k-th seeing tile
 template <class T>
@@ -274,13 +285,19 @@ inline void score_lines(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t be
 template <class T, class Rows>
 SVMOSAIC_CLONES void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
                                  const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+  bool done = false;
   if constexpr (std::is_same_v<Rows, DenseRows<T>>)
-    if (tiles.lines && (tiles.n_seeing == 1 || width == 1))
-      return score_lines(tiles, x, begin, n, tile, weight, width, scratch, out);
-  if (tiles.curves && tiles.n_seeing > 0)
+    if (tiles.lines && (tiles.n_seeing == 1 || width == 1)) {
+      score_lines(tiles, x, begin, n, tile, weight, width, scratch, out);
+      done = true;
+    }
+  if (!done && tiles.curves && tiles.n_seeing > 0)
     score_seen(tiles, seen_by(*tiles.curves, x, begin, n, scratch.curves), 0, n, tile, weight, width, scratch, out);
-  else
+  else if (!done)
     score_seen(tiles, x, begin, n, tile, weight, width, scratch, out);
+  if (tiles.flat)
+    score_seen(tiles.flat->tiles, tiles.flat->seen(x, begin, n, scratch.flat->curves), 0, n, tile, weight, width,
+               *scratch.flat, out);
 }
 
 // ---- one row ------------------------------------------------------------------------------------------
@@ -297,22 +314,21 @@ struct RowScratch {
       : gate(split.scratch(1)), score(tiles, 1, split.width), x(tiles.n_inputs()), out(tiles.n_outputs) {}
 };
 
+// Add to out the scores of a row, as the tiles see it, given its codes.
 template <class T, class Rows>
-inline void score_seen_row(const Tiles<T>& tiles, const Rows& x, int64_t width, RowScratch<T>& scratch) {
-  const int32_t* tile = scratch.score.tile.data();
-  const double* weight = scratch.score.weight.data();
+inline void score_seen_row(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const double* weight,
+                           int64_t width, ScoreScratch<T>& scratch, double* out) {
   const int32_t first = 0;
-  int32_t* listed = scratch.score.listed.data();
-  const int64_t needed = list_seeing(tiles, tile, weight, 0, width, listed, scratch.out.data());
-  if (needed > tiles.few)
-    return score_on_all(tiles, x, 0, &first, 1, tile, weight, width, scratch.score, scratch.out.data());
+  int32_t* listed = scratch.listed.data();
+  const int64_t needed = list_seeing(tiles, tile, weight, 0, width, listed, out);
+  if (needed > tiles.few) return score_on_all(tiles, x, 0, &first, 1, tile, weight, width, scratch, out);
   for (int64_t q = 0; q < needed; ++q) {
     const int64_t a = listed[q], k = tiles.place[tile[a]];
-    double* margin = scratch.score.margins.data();
-    tile_scores(tiles, k, x, 0, &first, 1, 1, scratch.score);
-    margins_of(tiles, k, scratch.score.by_tile.row[0], margin);
-    link_all(tiles.link, margin, tiles.n_outputs, scratch.score.exponentials.data());
-    add_weighted(weight[a], margin, tiles.n_outputs, scratch.out.data());
+    double* margin = scratch.margins.data();
+    tile_scores(tiles, k, x, 0, &first, 1, 1, scratch);
+    margins_of(tiles, k, scratch.by_tile.row[0], margin);
+    link_all(tiles.link, margin, tiles.n_outputs, scratch.exponentials.data());
+    add_weighted(weight[a], margin, tiles.n_outputs, out);
   }
 }
 
@@ -320,13 +336,18 @@ template <class T>
 SVMOSAIC_CLONES void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t width,
                                      RowScratch<T>& scratch) {
   ScoreScratch<T>& buffers = scratch.score;
-  if (tiles.lines) {
-    score_lines(tiles, x, 0, 1, buffers.tile.data(), buffers.weight.data(), width, buffers, scratch.out.data());
-  } else if (tiles.curves && tiles.n_seeing > 0) {
-    score_seen_row(tiles, seen_by(*tiles.curves, x, 0, 1, buffers.curves), width, scratch);
-  } else {
-    score_seen_row(tiles, x, width, scratch);
-  }
+  const int32_t* tile = buffers.tile.data();
+  const double* weight = buffers.weight.data();
+  double* out = scratch.out.data();
+  if (tiles.lines)
+    score_lines(tiles, x, 0, 1, tile, weight, width, buffers, out);
+  else if (tiles.curves && tiles.n_seeing > 0)
+    score_seen_row(tiles, seen_by(*tiles.curves, x, 0, 1, buffers.curves), tile, weight, width, buffers, out);
+  else
+    score_seen_row(tiles, x, tile, weight, width, buffers, out);
+  if (tiles.flat)
+    score_seen_row(tiles.flat->tiles, tiles.flat->seen(x, 0, 1, buffers.flat->curves), tile, weight, width,
+                   *buffers.flat, out);
 }
 
 template <class T>
@@ -385,7 +406,7 @@ template <class T, class Rows>
 void score_all(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const double* weight, int64_t width,
                double* out, int n_threads) {
   for_blocks(
-      x.n_rows, tiles.cost(width), score_block_rows(tiles, width), n_threads,
+      x.n_rows, score_cost(tiles, width), score_block_rows(tiles, width), n_threads,
       [&](int64_t n) { return ScoreScratch<T>(tiles, n, width); },
       [&](int64_t begin, int64_t n, ScoreScratch<T>& s) {
         double* scores = out + begin * tiles.n_outputs;

@@ -1,12 +1,14 @@
 // The tiles of a mosaic, packed for scoring.
 //
-// A tile without weights, only a bias, is a number: it is added while codes are read, and is no pair.
+// A tile without weights, only a bias, is a number: it is added while codes are read, and is no pair. In a mosaic with
+// curves, tiles that are straight stand apart: see flat_tiles.hpp.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -37,6 +39,9 @@ inline void link_all(Link link, double* s, int64_t n, double* room) {
 }
 
 template <class T>
+struct FlatTiles;
+
+template <class T>
 struct Tiles {
   int64_t n_tiles, n_outputs, n_features;
   Link link;
@@ -52,6 +57,7 @@ struct Tiles {
   std::vector<T> coef;
   std::optional<Curves<T>> curves;  // if there are none, tiles are linear in the rows
   std::optional<CurveLines<T>> lines;  // the curves of dense rows, if one tile sees each of them and outputs are few
+  std::shared_ptr<const FlatTiles<T>> flat;  // tiles without weights here that have some there
 
   // Weights of several tiles up to which a row looks up its own one's; more are read tile by tile.
   static constexpr int64_t kMostLookedUp = 1 << 22;

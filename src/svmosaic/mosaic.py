@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -31,6 +31,22 @@ def _n_bytes(part) -> int:
     if isinstance(part, tuple):
         return sum(_n_bytes(one) for one in part)
     return sum(_n_bytes(getattr(part, field.name)) for field in fields(part)) if is_dataclass(part) else 0
+
+
+class FlatTiles(NamedTuple):
+    """Tiles that are linear in the straight terms clip((x - center) * scale, -reach, reach) of the columns.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_flat, n_outputs, n_inputs)
+    tiles : ndarray of int32, shape (n_flat,)
+    terms : ndarray of shape (3, n_inputs)
+        Center, scale and reach.
+    """
+
+    coef: np.ndarray
+    tiles: np.ndarray
+    terms: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +119,25 @@ class Mosaic:
 
     @property
     def n_bytes(self) -> int:
-        """Size of the parameters."""
-        return _n_bytes((self.coef, self.intercept, self.sloped, self.gate))
+        """Size of the parameters; those of straight tiles next to curves without the zeros of the hats."""
+        bent, flat = self.split_flat()
+        return _n_bytes((bent.coef, self.intercept, bent.sloped, self.gate, () if flat is None else flat[:2]))
+
+    def split_flat(self) -> "tuple[Mosaic, FlatTiles | None]":
+        """Tiles with curves, and those of a mosaic with curves that are straight: what is packed and exported.
+
+        Straight tiles need one number per column where the others need one per knot. In the first part they are only
+        numbers: their intercepts.
+        """
+        pieces = self.features.pieces
+        if pieces is None or self.link != "identity" or self.n_tiles == 1:
+            return self, None
+        flat = ~self.coef[..., pieces.n_inputs :].any(axis=(1, 2))
+        if not flat.any():
+            return self, None
+        bent = replace(self, coef=self.coef[~flat], sloped=self.sloped_tiles[~flat])
+        terms = np.array([pieces.center, pieces.scale, pieces.reach])
+        return bent, FlatTiles(self.coef[flat, :, : pieces.n_inputs], self.sloped_tiles[flat], terms)
 
     def in_units(self, head) -> "Mosaic":
         """The same for scores in the units of a head, but for its `offset`, which no tile holds."""
@@ -165,10 +198,16 @@ class Mosaic:
         return self._pack(np.float64)
 
     def packed_tiles(self):
-        """What the core's scorer is made of: (coef, intercept, link, sloped) as it holds them, and curves or None."""
-        coef, curves = self.features.pack(self.coef)
+        """What the core's scorer is made of: (coef, intercept, link, sloped, flat) as it holds them; curves or None.
+
+        `flat` has the fields of `FlatTiles`, or is None.
+        """
+        bent, flat = self.split_flat()
+        coef, curves = self.features.pack(bent.coef)
         coef, intercept = (np.ascontiguousarray(part, dtype=np.float64) for part in (coef, self.intercept))
-        return (coef, intercept, self.link, self.sloped), curves
+        if flat is not None:
+            flat = (np.ascontiguousarray(flat.coef, dtype=np.float64), flat.tiles, flat.terms)
+        return (coef, intercept, self.link, bent.sloped, flat), curves
 
     def _pack(self, dtype):
         gate = self.gate.core(dtype) if self._fused else None

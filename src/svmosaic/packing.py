@@ -46,8 +46,8 @@ def pack_scorer(gate, tiles, curves, dtype, width=1):
     Parameters
     ----------
     gate : gate in the core, or None
-    tiles : tuple of (coef, intercept, link, sloped)
-        Files of earlier versions have no `sloped`: weights are of all tiles.
+    tiles : tuple of (coef, intercept, link, sloped, flat)
+        Files of earlier versions have no `sloped`: weights are of all tiles; or no `flat`, the tiles without curves.
     curves : PackedCurves or None
         What a feature map packs with its weights.
     dtype : float32 or float64
@@ -55,9 +55,9 @@ def pack_scorer(gate, tiles, curves, dtype, width=1):
         How many tiles a row names, if there is no gate to ask.
     """
     scorer, pieces = (_core.ScorerF32, _core.PiecesF32) if dtype == np.float32 else (_core.ScorerF64, _core.PiecesF64)
-    coef, intercept, link, *rest = tiles
-    sloped = rest[0] if rest else None
+    coef, intercept, link, sloped, flat = (*tiles, *(None,) * (5 - len(tiles)))
     if curves is None:
         return scorer(gate, coef, intercept, link, width, sloped=sloped)
     arguments, zero_is_zero = curves
-    return scorer(gate, coef, intercept, link, width, pieces(*arguments), zero_is_zero, sloped)
+    flat = (None,) * 3 if flat is None else flat
+    return scorer(gate, coef, intercept, link, width, pieces(*arguments), zero_is_zero, sloped, *flat)

@@ -57,7 +57,7 @@ def device_scores(mosaic, X, device):
     coef, curves = mosaic.coef, None
     if mosaic.features.pieces is not None:
         # As the scorer holds them, straight terms folded into the curves; the last weight is for sparse rows.
-        (coef, *_), ((center, scale, _, reach, column, start, knot, _), _) = mosaic.packed_tiles()
+        coef, ((center, scale, _, reach, column, start, knot, _), _) = mosaic.features.pack(coef)
         plain = np.setdiff1d(np.arange(len(center)), column)
         coef = coef[..., :-1]
         curves = curves_of((plain, center[plain], scale[plain], reach[plain]), column, start, knot, np.float32)

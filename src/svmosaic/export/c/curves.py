@@ -28,6 +28,34 @@ def curves(center, scale, column, start, knot):
     return "\n".join(["".join(f"#define {name} {n}\n" for name, n in sizes.items()), *tables, _BEND])
 
 
+def straight_tiles(flat, n_tiles):
+    """Tables of the tiles without curves, `FlatTiles`, and functions for the terms in which they are linear."""
+    center, scale, reach = flat.terms
+    place = np.full(n_tiles, -1)
+    place[flat.tiles] = np.arange(len(flat.tiles))
+    tables = [
+        array("term_center", center),
+        array("term_factor", scale),
+        array("term_reach", np.minimum(reach, 3e38)),
+        array("flat_place_of", place, "int"),
+        array("flat_coef", flat.coef),
+    ]
+    return "\n".join([*tables, _STRAIGHTEN])
+
+
+_STRAIGHTEN = """/* The straight terms of a row, for tiles that have no curves. */
+static void straighten(const float *x, float *z) {
+  for (int f = 0; f < FEATURES; ++f) {
+    const float value = (x[f] - term_center[f]) * term_factor[f];
+    z[f] = value > term_reach[f] ? term_reach[f] : value < -term_reach[f] ? -term_reach[f] : value;
+  }
+}
+
+static const float *flat_weights_of(int tile, int c) {
+  return flat_place_of[tile] < 0 ? 0 : flat_coef + ((long)flat_place_of[tile] * OUTPUTS + c) * FEATURES;
+}
+"""
+
 _BEND = """/* A row as the tiles see it: the columns without a curve, and where the others are between which knots. */
 typedef struct {
   float straight[STRAIGHT + 1], part[CURVES + 1];

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from svmosaic._version import __version__
 from svmosaic.export.c.calibrations import CALIBRATIONS
-from svmosaic.export.c.curves import curves
+from svmosaic.export.c.curves import curves, straight_tiles
 from svmosaic.export.c.densities import FORMS
 from svmosaic.export.c.gates import GATES
 from svmosaic.export.c.preparation import TEXT_HEADER, raw_features, text_function
@@ -44,7 +44,7 @@ class CTarget(Target):
         self.raw: tuple[list[str], str] | None = None
         self.n_outputs = self.n_tiles = 1
         self.explanation = self.intervals = ""
-        self.curves = False
+        self.curves = self.flat = False
 
     def begin(self, whole: Whole):
         """Nothing but the steps of the preparation: they are written in front of the scores."""
@@ -63,10 +63,14 @@ class CTarget(Target):
         return rows
 
     def bend(self, mosaic, rows):
-        """Tables of the curves: a row is bent once, and then costs a tile two values per curve."""
+        """Tables of the curves: a row is bent once, and then costs a tile two values per curve, or is straight."""
         self.curves = True
+        mosaic, flat = mosaic.split_flat()
         coef, ((center, scale, _, _, column, start, knot, _), _) = mosaic.features.pack(mosaic.coef)
         self.sections += [_DOT, curves(center, scale, column, start, knot)]
+        if flat is not None:
+            self.flat = True
+            self.sections.append(straight_tiles(flat, mosaic.n_tiles))
         return replace(mosaic, coef=coef[..., :-1], feature_map=None), rows  # without the values of a row of zeros
 
     def score(self, mosaic, rows, codes):
@@ -93,7 +97,7 @@ class CTarget(Target):
             add = add.replace("straight_of[f]", "column_of[straight_of[f]]").replace(
                 "curve_of[f]", "column_of[curve_of[f]]"
             )
-        text = self._of_tiles(_EXPLAIN).replace("@ADD@", add)
+        text = self._of_tiles(_EXPLAIN).replace("@ADD@", add + (_ADD_FLAT if self.flat else ""))
         text = text.replace("@PREPARE@", prepare).replace("@GIVEN@", given).replace("@COLUMN@", column)
         self.sections += [text] if self.raw is None else [self.columns, text]
         self.explanation = _EXPLAIN_HEADER
@@ -110,8 +114,15 @@ class CTarget(Target):
     def _of_tiles(self, text):
         """A template with the products of a row and a tile filled in."""
         margin, size = ("bent(&b, w)", "VALUES") if self.curves else ("dot(x, w, FEATURES)", "FEATURES")
+        margin = f"(w ? (double){margin} : 0)"
         bend = "  Bent b;\n  bend(x, &b);\n" if self.curves else ""
-        return text.replace("@MARGIN@", margin).replace("@SIZE@", size).replace("@BEND@", bend)
+        flat = ""
+        if self.flat:
+            margin += " + (v ? (double)dot(z, v, FEATURES) : 0)"
+            bend += "  float z[FEATURES];\n  straighten(x, z);\n"
+            flat = "      const float *v = flat_weights_of(tile[a], c);\n"
+        text = text.replace("@MARGIN@", margin).replace("@SIZE@", size).replace("@BEND@", bend)
+        return text.replace("@FLAT@", flat)
 
     def prepared(self, text):
         """A template of a function that takes rows as they are given, with their preparation."""
@@ -320,7 +331,7 @@ _SCORES = """static void scores_of(const float *@GIVEN@, double *scores) {
     if (weight[a] == 0) continue;
     for (int c = 0; c < OUTPUTS; ++c) {
       const float *w = weights_of(tile[a], c);
-      scores[c] += weight[a] * score_of((w ? (double)@MARGIN@ : 0) + intercept[(long)tile[a] * OUTPUTS + c]);
+@FLAT@      scores[c] += weight[a] * score_of(@MARGIN@ + intercept[(long)tile[a] * OUTPUTS + c]);
     }
   }
 }
@@ -388,7 +399,7 @@ _EXPLAIN = """void @NAME@_explain(const float *@GIVEN@, double *contributions, d
     double total = 0;
     for (int a = 0; a < WIDTH; ++a) {
       const float *w = weights_of(tile[a], c);
-      if (weight[a] == 0 || !w) continue;
+@FLAT@      if (weight[a] == 0) continue;
 @ADD@    }
     for (int f = 0; f < COLUMNS; ++f) total += contributions[c * COLUMNS + f];
     intercept[c] = scores[c] - total;
@@ -396,11 +407,16 @@ _EXPLAIN = """void @NAME@_explain(const float *@GIVEN@, double *contributions, d
 }
 """
 
-_ADD_PRODUCTS = """      for (int f = 0; f < FEATURES; ++f)
+_ADD_PRODUCTS = """      for (int f = 0; w && f < FEATURES; ++f)
         contributions[c * COLUMNS + @COLUMN@] += weight[a] * ((double)w[f] * x[f]);
 """
 
-_ADD_CURVES = """      for (int f = 0; f < STRAIGHT; ++f)
+_ADD_CURVES = """      for (int f = 0; w && f < STRAIGHT; ++f)
         contributions[c * COLUMNS + straight_of[f]] += weight[a] * ((double)w[f] * b.straight[f]);
-      for (int f = 0; f < CURVES; ++f) contributions[c * COLUMNS + curve_of[f]] += weight[a] * (double)curve(&b, w, f);
+      for (int f = 0; w && f < CURVES; ++f)
+        contributions[c * COLUMNS + curve_of[f]] += weight[a] * (double)curve(&b, w, f);
+"""
+
+_ADD_FLAT = """      for (int f = 0; v && f < FEATURES; ++f)
+        contributions[c * COLUMNS + @COLUMN@] += weight[a] * ((double)v[f] * z[f]);
 """

@@ -59,24 +59,25 @@ export function explain(row) {
     tiles: [],
   };
   if (MODEL.form !== null) return answer;
-  const { rows, tiles } = tilesOf(MODEL, x);
+  const { seen, tiles } = tilesOf(MODEL, x);
   for (const [tile, weight, margins] of tiles) {
     const votes = margins.map((margin) => weight * LINKS[MODEL.link](margin));
     answer.tiles.push({ tile, weight, margins, votes });
   }
   if (MODEL.unexplained !== null) return answer;
-  const nFeatures = rows.length;
   answer.intercept = Array.from(MODEL.offset);
   answer.contributions = outputs.map((_, c) => {
     const sums = columns.map(() => 0);
     for (const { tile, weight } of answer.tiles) {
       answer.intercept[c] += weight * MODEL.intercept[tile * outputs.length + c];
-      if (placeOf(MODEL, tile) < 0) continue;
-      const start = (placeOf(MODEL, tile) * outputs.length + c) * nFeatures;
-      for (let f = 0; f < nFeatures; ++f) {
-        const feature = MODEL.ramps === null ? f : MODEL.ramps.column[f];
-        sums[MODEL.source[feature]] += weight * MODEL.coef[start + f] * rows[f];
-      }
+      MODEL.banks.forEach((bank, b) => {
+        if (placeOf(bank, tile) < 0) return;
+        const start = (placeOf(bank, tile) * outputs.length + c) * seen[b].length;
+        seen[b].forEach((value, f) => {
+          const feature = bank.ramps === null ? f : bank.ramps.column[f];
+          sums[MODEL.source[feature]] += weight * bank.coef[start + f] * value;
+        });
+      });
     }
     return Object.fromEntries(columns.map((column, at) => [column.name, sums[at]]));
   });
@@ -207,28 +208,31 @@ function sumsOf(mosaic, x) {
   return sums;
 }
 
-/** The row as the tiles of a mosaic see it, and [tile, weight, margins] of those that it belongs to. */
+/** The row as the tiles of each bank see it, and [tile, weight, margins] of those that it belongs to. */
 function tilesOf(mosaic, x) {
   const scaled = mosaic.scaling === null ? x : scale(mosaic.scaling, x);
   const code = GATES[mosaic.gate.kind](mosaic.gate, scaled);
-  const rows = bent(mosaic.ramps, scaled);
+  const seen = mosaic.banks.map(({ ramps }) => bent(ramps, scaled));
   const tiles = [];
   for (let a = 0; a < code.tile.length; ++a)
-    if (code.weight[a] !== 0) tiles.push([code.tile[a], code.weight[a], marginsOf(mosaic, code.tile[a], rows)]);
-  return { rows, tiles };
+    if (code.weight[a] !== 0) tiles.push([code.tile[a], code.weight[a], marginsOf(mosaic, code.tile[a], seen)]);
+  return { seen, tiles };
 }
 
-function marginsOf(mosaic, tile, x) {
+function marginsOf(mosaic, tile, seen) {
   const nOutputs = mosaic.offset.length;
-  const place = placeOf(mosaic, tile);
   return Array.from({ length: nOutputs }, (_, c) => {
-    const slope = place < 0 ? 0 : dot(mosaic.coef, (place * nOutputs + c) * x.length, x);
-    return slope + mosaic.intercept[tile * nOutputs + c];
+    let margin = 0;
+    mosaic.banks.forEach((bank, b) => {
+      const place = placeOf(bank, tile);
+      if (place >= 0) margin += dot(bank.coef, (place * nOutputs + c) * seen[b].length, seen[b]);
+    });
+    return margin + mosaic.intercept[tile * nOutputs + c];
   });
 }
 
-/** The index of a tile's weights, or -1 for a tile that is only a number. */
-const placeOf = (mosaic, tile) => (mosaic.place === null ? tile : mosaic.place[tile]);
+/** The index of a tile's weights in a bank, or -1 for a tile that has none there. */
+const placeOf = (bank, tile) => (bank.place === null ? tile : bank.place[tile]);
 
 function dot(table, start, x) {
   let total = 0;

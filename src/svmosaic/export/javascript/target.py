@@ -165,7 +165,9 @@ class JavaScriptTarget(Target):
 
     def __init__(self, weight_digits=None):
         self.weight_digits = weight_digits
-        self.model = {"scaling": None, "ramps": None, "form": None, "interval": None}
+        self.model = {"scaling": None, "form": None, "interval": None}
+        self.ramps: dict | None = None
+        self.banks: list[dict] = []
 
     def begin(self, whole: Whole):
         """Columns and what is made of them."""
@@ -192,21 +194,34 @@ class JavaScriptTarget(Target):
         return rows
 
     def bend(self, mosaic, rows):
-        """Curves as sums of ramps, in which the tiles are linear."""
-        ramps = Ramps.of_tiles(mosaic)
-        self.model["ramps"] = _bounded(ramps)
-        return replace(mosaic, coef=ramps.coef, feature_map=None), rows
+        """Curves as sums of ramps, in which the tiles are linear; straight tiles apart."""
+        bent, flat = mosaic.split_flat()
+        ramps = Ramps.of_tiles(bent)
+        self.ramps = _bounded(ramps)
+        if flat is not None:
+            place = np.full(mosaic.n_tiles, -1)
+            place[flat.tiles] = np.arange(len(flat.tiles))
+            straight = Ramps.of_flat(flat)
+            self.banks.append({"ramps": _bounded(straight), "coef": self._shortened(straight.coef), "place": place})
+        return replace(bent, coef=ramps.coef, feature_map=None), rows
 
     def score(self, mosaic, rows, codes):
         """The gate and the tiles."""
         self.model |= {
             "gate": codes,
-            "coef": self._shortened(mosaic.coef),
+            # Weights, what they are weights of (null: of the row itself), and the index of each tile's, -1 for tiles
+            # that have none here; null if all tiles have some.
+            "banks": [
+                {
+                    "ramps": self.ramps,
+                    "coef": self._shortened(mosaic.coef),
+                    "place": None if mosaic.sloped is None else mosaic.place_of_tile,
+                },
+                *self.banks,
+            ],
             "intercept": mosaic.intercept,
             "offset": self.offset,
             "link": mosaic.link,
-            # The index in coef of each tile, -1 for tiles that are only a number; null if all tiles have weights.
-            "place": None if mosaic.sloped is None else mosaic.place_of_tile,
         }
 
     def _shortened(self, coef):

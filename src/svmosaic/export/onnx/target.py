@@ -5,6 +5,7 @@ rows, all of them by one matrix product. Standard operators only.
 """
 
 from dataclasses import replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from svmosaic.export.onnx.preparation import write_affine, write_preparation, wr
 from svmosaic.export.preparation import Affine
 from svmosaic.export.visitor import Target, Whole
 from svmosaic.maps.ramps import Ramps
-from svmosaic.mosaic import linked
+from svmosaic.mosaic import FlatTiles, linked
 
 
 class OnnxExportError(ValueError):
@@ -56,6 +57,7 @@ class OnnxTarget(Target):
         self.graph, self.rows = graph, rows
         self.two_classes = False
         self.column: np.ndarray | None = None
+        self.flat: tuple[FlatTiles, str] | None = None
         self.inputs: list[Any] = []
         self.contributions: str | None = None
         self.intercept: str | None = None
@@ -75,41 +77,54 @@ class OnnxTarget(Target):
         return write_affine(self.graph, rows, step)
 
     def bend(self, mosaic, rows):
-        """Curves as sums of ramps, in which the tiles are linear."""
-        ramps = Ramps.of_tiles(mosaic)
+        """Curves as sums of ramps, in which the tiles are linear; straight tiles apart, in their own rows."""
+        bent, flat = mosaic.split_flat()
+        ramps = Ramps.of_tiles(bent)
         self.column = ramps.column
-        return replace(mosaic, coef=ramps.coef, feature_map=None), write_ramps(self.graph, rows, ramps)
+        if flat is not None:
+            self.flat = flat, write_ramps(self.graph, rows, Ramps.of_flat(flat))
+        return replace(bent, coef=ramps.coef, feature_map=None), write_ramps(self.graph, rows, ramps)
 
     def score(self, mosaic, rows, codes):
         """sum_k weight_k link(<w_k, x> + b_k); no weight for a single tile."""
         graph, place = self.graph, mosaic.place_of_tile
-        n_sloped, n_outputs, n_features = mosaic.coef.shape
+        n_sloped = len(mosaic.coef)
         if codes is not None:
             codes = graph.cast(codes, graph.dtype)
-        numbers = None
+        sums = []
+        if n_sloped:
+            weight = codes if n_sloped == mosaic.n_tiles else self._codes_of(codes, mosaic.sloped_tiles)
+            intercept = mosaic.intercept[mosaic.sloped_tiles]
+            sums.append(self._sum_of_tiles(rows, mosaic.coef, weight, intercept, mosaic.link))
+        if self.flat is not None:
+            flat, flat_rows = self.flat
+            sums.append(self._sum_of_tiles(flat_rows, flat.coef, self._codes_of(codes, flat.tiles)))
         if n_sloped < mosaic.n_tiles:  # tiles that are only a number
             values = linked(mosaic.intercept[place < 0], mosaic.link)
             weight = self._codes_of(codes, np.flatnonzero(place < 0))
-            numbers = graph.add("MatMul", weight, graph.constant(values, graph.dtype))
-            codes = self._codes_of(codes, mosaic.sloped_tiles)
-            if n_sloped == 0:
-                return self._with_offset(numbers)
-        coef = graph.constant(mosaic.coef.reshape(-1, n_features).T, graph.dtype)
-        intercept = graph.constant(mosaic.intercept[mosaic.sloped_tiles].reshape(1, -1), graph.dtype)
-        score = graph.add("Add", graph.add("MatMul", rows, coef), intercept)
-        if mosaic.link != "identity":
+            sums.append(graph.add("MatMul", weight, graph.constant(values, graph.dtype)))
+        return self._with_offset(reduce(partial(graph.add, "Add"), sums))
+
+    def _sum_of_tiles(self, rows, coef, weight, intercept=None, link="identity"):
+        """sum_k weight_k link(<w_k, x> + b_k) of tiles with weights."""
+        graph = self.graph
+        n_tiles, n_outputs, n_features = coef.shape
+        score = graph.add("MatMul", rows, graph.constant(coef.reshape(-1, n_features).T, graph.dtype))
+        if intercept is not None:
+            score = graph.add("Add", score, graph.constant(intercept.reshape(1, -1), graph.dtype))
+        if link != "identity":
             one = graph.constant(1.0, graph.dtype)
             against = graph.relu(graph.add("Sub", one, score))
             in_favor = graph.relu(graph.add("Add", one, score))
             votes = [graph.add("Exp", graph.add("Neg", hinge)) for hinge in (against, in_favor)]
             score = graph.add("Sub", *votes)
-            if mosaic.link == "posterior":
+            if link == "posterior":
                 score = graph.add("Div", score, graph.add("Add", *votes))
-        if codes is not None:
-            each = graph.add("Reshape", score, graph.integers([-1, n_sloped, n_outputs]))
-            weighed = graph.add("Mul", each, graph.unsqueeze(codes, 2))
-            score = graph.add("ReduceSum", weighed, graph.integers([1]), keepdims=0)
-        return self._with_offset(score if numbers is None else graph.add("Add", score, numbers))
+        if weight is None:
+            return score
+        each = graph.add("Reshape", score, graph.integers([-1, n_tiles, n_outputs]))
+        weighed = graph.add("Mul", each, graph.unsqueeze(weight, 2))
+        return graph.add("ReduceSum", weighed, graph.integers([1]), keepdims=0)
 
     def _codes_of(self, codes, tiles):
         """The weights of some tiles."""
@@ -122,30 +137,44 @@ class OnnxTarget(Target):
 
     def explain(self, whole: Whole, mosaic, rows, codes):
         """Contributions of shape (n, n_outputs, n_columns) and intercepts of shape (n, n_outputs)."""
-        graph = self.graph
-        n_sloped, n_outputs, n_features = mosaic.coef.shape
-        # The weights of the row's own linear function: those of its tiles, weighed.
+        graph, preparation = self.graph, whole.preparation
         if codes is None:
             coef = graph.constant(mosaic.coef[:1], graph.dtype)
             zeros = graph.add(
                 "Mul", graph.add("ReduceSum", rows, graph.integers([1]), keepdims=1), graph.constant(0.0, graph.dtype)
             )
             self.intercept = graph.add("Add", zeros, graph.constant(mosaic.intercept[:1], graph.dtype))
+            found = [(graph.add("Mul", coef, graph.unsqueeze(rows, 1)), self.column)]
         else:
             weight = graph.cast(codes, graph.dtype)
             self.intercept = graph.add("MatMul", weight, graph.constant(mosaic.intercept, graph.dtype))
-            weight = weight if mosaic.sloped is None else self._codes_of(weight, mosaic.sloped)
-            table = mosaic.coef.reshape(n_sloped, n_outputs * n_features)
-            coef = graph.add("MatMul", weight, graph.constant(table, graph.dtype))
-            coef = graph.add("Reshape", coef, graph.integers([-1, n_outputs, n_features]))
+            banks = [(mosaic.coef, mosaic.sloped, rows, self.column)]
+            if self.flat is not None:
+                flat, flat_rows = self.flat
+                banks.append((flat.coef, flat.tiles, flat_rows, np.arange(flat.coef.shape[2])))
+            found = [
+                (self._products(coef, weight if tiles is None else self._codes_of(weight, tiles), seen), column)
+                for coef, tiles, seen, column in [bank for bank in banks if len(bank[0])] or banks
+            ]
         self.intercept = self._with_offset(self.intercept)
-        self.contributions = graph.add("Mul", coef, graph.unsqueeze(rows, 1))
-        preparation = whole.preparation
         if self.column is not None or not preparation.takes_columns_as_they_are:
-            column = np.arange(n_features) if self.column is None else self.column
-            columns = np.zeros((n_features, preparation.n_columns))
-            columns[np.arange(n_features), preparation.source[column]] = 1.0
-            self.contributions = graph.add("MatMul", self.contributions, graph.constant(columns, graph.dtype))
+            found = [(self._by_column(products, column, preparation), None) for products, column in found]
+        self.contributions = reduce(partial(graph.add, "Add"), [products for products, _ in found])
+
+    def _products(self, coef, weight, rows):
+        """Weights of each row's own linear function, those of its tiles weighed, times its features."""
+        graph = self.graph
+        n_tiles, n_outputs, n_features = coef.shape
+        own = graph.add("MatMul", weight, graph.constant(coef.reshape(n_tiles, n_outputs * n_features), graph.dtype))
+        own = graph.add("Reshape", own, graph.integers([-1, n_outputs, n_features]))
+        return graph.add("Mul", own, graph.unsqueeze(rows, 1))
+
+    def _by_column(self, products, column, preparation):
+        """Products of features added up for the columns that they are made of."""
+        column = np.arange(len(preparation.source)) if column is None else column
+        columns = np.zeros((len(column), preparation.n_columns))
+        columns[np.arange(len(column)), preparation.source[column]] = 1.0
+        return self.graph.add("MatMul", products, self.graph.constant(columns, self.graph.dtype))
 
     def interval(self, whole: Whole, rows, write_tiles, margin):
         """The nodes of the quantiles, sorted and moved apart; none inside the graph of others, which has no place."""
