@@ -6,8 +6,9 @@ from importlib import resources
 def playground_page() -> str:
     """The page, which a browser opens without a network.
 
-    A small trainer in JavaScript, `playground.js`, fits linear SVMs, k-means cells, clustered SVMs and locally linear
-    SVMs, straight or with pieces, to points in the plane, and the page shows the frames of the fit.
+    A small trainer in JavaScript, `playground.js`, fits linear SVMs, k-means cells, clustered SVMs, locally linear
+    SVMs, learned gates and mixtures, straight or with pieces, to points in the plane, and the page shows the frames of
+    the fit.
 
     Returns
     -------

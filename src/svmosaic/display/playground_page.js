@@ -63,6 +63,13 @@ function play() {
     else showFrame(at);
   }, 90);
 }
+/** What to say of a frame with tiles. */
+const STAGES = {
+  descent: ({ epoch, objective, gap }) => `Epoch ${epoch}: objective ${objective.toPrecision(6)}, duality gap ${gap.toPrecision(3)}`,
+  gradient: ({ step, loss }) => `Learning the gate, step ${step}: mean loss ${loss.toPrecision(3)}`,
+  polish: ({ objective, gap }) => `Tiles solved for: objective ${objective.toPrecision(6)}, duality gap ${gap.toPrecision(3)}`,
+  EM: ({ step, objective }) => `EM, step ${step}: objective ${objective.toPrecision(6)}`,
+};
 function showFrame(at) {
   state.at = at;
   $("frame").value = Math.max(0, at);
@@ -71,7 +78,7 @@ function showFrame(at) {
   if (!frame) { say("Draw points of both classes."); return; }
   if (frame.stage === "k-means") { say(`Placing the tiles: k-means, step ${at + 1}.`); return; }
   const right = state.points.filter((p, i) => (scoreOf(frame.model, p) > 0 ? 1 : -1) === state.labels[i]).length;
-  say(`Epoch ${frame.epoch}: objective ${frame.objective.toPrecision(6)}, duality gap ${frame.gap.toPrecision(3)}, ${(100 * right / state.points.length).toFixed(1)} % of ${state.points.length} points on their side.`);
+  say(`${STAGES[frame.stage](frame)}, ${(100 * right / state.points.length).toFixed(1)} % of ${state.points.length} points on their side.`);
 }
 const say = (text) => { $("status").textContent = text; };
 
@@ -111,13 +118,22 @@ function boundary(scores, side) {
   }
   pen.stroke();
 }
+/** A cross over the points, with a rim in the color of the page. */
+function cross(center) {
+  const [x, y] = toPlace(center), style = getComputedStyle(document.body);
+  for (const [color, long, wide] of [[style.backgroundColor, 8, 6], [style.color, 6.5, 3]]) {
+    pen.fillStyle = color;
+    pen.fillRect(x - long, y - wide / 2, 2 * long, wide);
+    pen.fillRect(x - wide / 2, y - long, wide, 2 * long);
+  }
+}
 function paint() {
   const side = canvas.width / GRID, frame = state.frames[state.at];
   pen.clearRect(0, 0, canvas.width, canvas.height);
   if (frame) {
     const { model } = frame, center = (i, j) => [2 * (i + .5) / GRID - 1, 1 - 2 * (j + .5) / GRID];
-    const scores = [], homes = [];
-    for (let j = 0; j < GRID; ++j) for (let i = 0; i < GRID; ++i) { scores.push(scoreOf(model, center(i, j))); homes.push(homeOf(model, center(i, j))); }
+    const seen = Array.from({ length: GRID * GRID }, (_, k) => lookAt(model, center(k % GRID, Math.floor(k / GRID))));
+    const scores = seen.map(({ score }) => score), homes = seen.map(({ home }) => home);
     for (let j = 0; j < GRID; ++j) for (let i = 0; i < GRID; ++i) {
       const k = j * GRID + i;
       pen.fillStyle = mixed(scores[k]);
@@ -125,8 +141,6 @@ function paint() {
     }
     edges(homes, side);
     boundary(scores, side);
-    pen.fillStyle = getComputedStyle(document.body).color;
-    for (const c of model.centers) { const [x, y] = toPlace(c); pen.fillRect(x - 4, y - 1.2, 8, 2.4); pen.fillRect(x - 1.2, y - 4, 2.4, 8); }
   }
   state.points.forEach((p, i) => {
     const [x, y] = toPlace(p);
@@ -139,6 +153,7 @@ function paint() {
     pen.strokeStyle = "#fff";
     pen.stroke();
   });
+  if (frame) frame.model.centers.forEach(cross);
   if (document.activeElement === canvas) {
     const [x, y] = toPlace(state.cursor);
     pen.strokeStyle = getComputedStyle(document.body).color;
