@@ -11,6 +11,7 @@ all searched rows, once, and every rule is applied to the same scores. No test r
 
 import argparse
 import json
+from unittest import mock
 
 import numpy as np
 from auto_data import SMALL, TABLES, adult, one_hot, paper_split, table_split
@@ -49,9 +50,10 @@ def training_rows(name):
 
 
 def pool_of(trials):
-    """The ten best by score, and by loss, in the order of the loss."""
+    """The ten best by score, and by loss, in the order of the loss, and the best linear model."""
     few = {id(t): t for key in (rank, lambda t: (t.loss,)) for t in sorted(trials, key=key)[: choice.AMONG]}
-    return sorted(few.values(), key=lambda t: t.loss)
+    linear = min((t for t in trials if t.candidate.family == "linear"), key=rank)
+    return sorted(few.values(), key=lambda t: t.loss) + [linear] * (id(linear) not in few)
 
 
 def greedy(judge, pool, **options):
@@ -82,11 +84,22 @@ def unless_behind(judge, pool, weights, errors):
     return weights
 
 
+def as_chosen(search, pool):
+    """The weights by which the search ends, for the trials of the pool."""
+    chosen = {id(t): w for t, w in choice.choose(search)}
+    return np.array([chosen.get(id(t), 0.0) for t in pool])
+
+
 def rules(search, pool):
     judge, rng = search.judge, np.random.RandomState(0)
     found = greedy(judge, pool)
-    chosen = {id(t): w for t, w in choice.choose(search)}
-    yield "as it is", np.array([chosen.get(id(t), 0.0) for t in pool])
+    yield "as it is", as_chosen(search, pool)
+    for share in (-1.0, 0.002, 0.01, 0.02):
+        with mock.patch.object(choice, "LIGHTER", share):
+            title = "of any size" if share < 0 else f"parts given up for {share:.1%} of the loss"
+            yield f"as it is, {title}", as_chosen(search, pool)
+    with mock.patch.object(choice, "_with_linear", return_value=None), mock.patch.object(choice, "LIGHTER", -1):
+        yield "as it is, of any size, no share for a linear model", as_chosen(search, pool)
     yield "best score alone", np.eye(len(pool))[min(range(len(pool)), key=lambda k: rank(pool[k]))]
     yield "least loss alone", np.eye(len(pool))[0]
     yield "greedy", found
@@ -147,6 +160,7 @@ def judged(name, split):
         yield {
             "set": name, "split": split, "rule": rule, "score": round(outer.score(mixed, rows), 5),
             "loss": round(outer.loss(mixed, rows), 5), "parts": int((weights > 0).sum()),
+            "numbers": choice.n_weights(search, [(t, w) for t, w in zip(pool, weights, strict=True) if w > 0]),
         }  # fmt: skip
 
 

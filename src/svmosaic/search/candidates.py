@@ -85,12 +85,12 @@ class Candidate:
         return self.pieces or (KNOTS if self.scaling == "rank" else 0)
 
     def n_weights(self, n_features, n_outputs) -> int:
-        """Numbers that the tiles of the fitted model hold, at most."""
+        """Numbers that the tiles of the fitted model hold, at most; leaves are straight."""
         width = n_features * (self.knots + 2 if self.knots else 1)
         if self.family != "trees":
             return self.n_tiles * width * n_outputs
-        sloped = (not self.only_leaves) + self.linear_leaves * self.tiles * self.gates
-        return (sloped * width + self.n_tiles) * n_outputs
+        leaves = self.tiles * self.gates * n_features if self.linear_leaves else 0
+        return ((0 if self.only_leaves else width) + leaves + self.n_tiles) * n_outputs
 
     def describe(self) -> dict:
         """What identifies it in a leaderboard."""

@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ AMONG = 10
 EQUALS, OF_A_KIND = 8, 2
 # Standard errors of the difference by which a blend may be behind the best single model.
 ERRORS = 2.0
+# A blend of more numbers than `LIGHT` gives up parts, as long as `WORTH` of the numbers at most are left without one,
+# for this share of its loss in all.
+LIGHT, WORTH, LIGHTER = 100_000, 0.75, 0.005
 
 
 @dataclass
@@ -67,7 +71,8 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     """Trials and weights: the best one, or a blend if that is not worse by held-out rows.
 
     The blend is kept if its loss is not above that of the best single one, its score is not behind by more than two
-    standard errors, and not behind that of a linear model.
+    standard errors, and not behind that of a linear model, which may get half of the weight. Parts that cost more
+    numbers than they are worth are left out.
     """
     done = [t for t in search.trials if not t.failure]
     if not done:
@@ -78,27 +83,68 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     alone = [(best, 1.0)]
     if not blends or len(done) == 1:
         return alone
-    judge = search.judge
+    acceptable = partial(_acceptable, search.judge, best, done)
+    for chosen in _blends(search, best, done):
+        chosen = _small_enough(search, chosen)
+        if acceptable(chosen):
+            return _lighter(search, chosen, acceptable)
+    return alone
+
+
+def _blends(search, best, done):
+    """Blends to be tried, the most wanted first, as lists of (trial, weight)."""
     best_few = {id(t): t for key in (rank, lambda t: (t.loss,)) for t in sorted(done, key=key)[:AMONG]}
     pool = sorted(best_few.values(), key=lambda t: t.loss)
-    weights = [greedy_weights(judge, [t.scores for t in pool], best.rows)]
+    weights = [greedy_weights(search.judge, [t.scores for t in pool], best.rows)]
     if len(search.folds) > 1:
         share = 1.0 if search.X.shape[0] <= TWICE else 0.5
         weights.insert(0, share * equal_weights(pool) + (1.0 - share) * weights[0])
-    for blend_weights in weights:
-        pairs = zip(pool, blend_weights, strict=True)
-        chosen = _small_enough(search, [(t, float(weight)) for t, weight in pairs if weight > 0])
-        scores = judge.tempered(blended(chosen), best.rows)
-        if judge.loss(scores, best.rows) <= best.loss:
-            break
-    else:
-        return alone
+    found = [[(t, float(weight)) for t, weight in zip(pool, some, strict=True) if weight > 0] for some in weights]
+    yield from found
+    yield from filter(None, [_with_linear(chosen, done) for chosen in found])
+
+
+def _with_linear(chosen, done):
+    """The same with half of the weight for the best linear model; None if there is none."""
+    linear = min((t for t in done if t.candidate.family == "linear"), key=rank, default=None)
+    if linear is None:
+        return None
+    others = [(t, 0.5 * weight) for t, weight in chosen if t is not linear]
+    return [(linear, 1.0 - sum(weight for _, weight in others)), *others]
+
+
+def _acceptable(judge, best, done, chosen) -> bool:
+    """Whether a blend is worth having: see `choose`."""
+    scores = judge.tempered(blended(chosen), best.rows)
+    if judge.loss(scores, best.rows) > best.loss:
+        return False
     score = judge.score(scores, best.rows)
-    behind = best.score - score
     if score < max((t.score for t in done if t.candidate.family == "linear"), default=-np.inf):
-        return alone
-    if behind > 0 and behind > ERRORS * judge.error_of_difference(best.scores, scores, best.rows):
-        return alone
+        return False
+    behind = best.score - score
+    return behind <= 0 or behind <= ERRORS * judge.error_of_difference(best.scores, scores, best.rows)
+
+
+def _lighter(search, chosen, acceptable):
+    """The blend without parts that cost far more numbers than they are worth, as long as there is one.
+
+    Parts with curves see the knots of each other, so that all of them together are tried too.
+    """
+    judge, rows = search.judge, chosen[0][0].rows
+
+    def loss(parts):
+        return judge.loss(judge.tempered(blended(parts), rows), rows)
+
+    most = (1.0 + LIGHTER) * loss(chosen)
+    while len(chosen) > 1 and n_weights(search, chosen) > LIGHT:
+        fewer = [[pair for pair in chosen if pair is not one] for one in chosen]
+        fewer.append([(t, weight) for t, weight in chosen if not t.candidate.knots])
+        fewer = [_to_one(some) for some in fewer if 0 < len(some) < len(chosen)]
+        fewer = [some for some in fewer if n_weights(search, some) <= WORTH * n_weights(search, chosen)]
+        fewer = [some for some in fewer if loss(some) <= most and acceptable(some)]
+        if not fewer:
+            break
+        chosen = min(fewer, key=lambda some: n_weights(search, some))
     return chosen
 
 
@@ -135,20 +181,30 @@ def blended(chosen) -> np.ndarray:
     return sum(weight * trial.scores for trial, weight in chosen)
 
 
+def n_weights(search, chosen) -> int:
+    """Numbers that a blend holds, about: parts with curves see the knots of each other."""
+    n_features, n_outputs = search.X.shape[1], search.judge.target.n_outputs
+    candidates = [t.candidate for t, _ in chosen]
+    knots = sum({c.knots for c in candidates})
+    bent = (replace(c, pieces=knots) if c.knots else c for c in candidates)
+    return sum(c.n_weights(n_features, n_outputs) for c in bent)
+
+
 def _small_enough(search, chosen):
     """The largest weights that fit into one model, scaled to sum to one."""
-    n_features, n_outputs = search.X.shape[1], search.judge.target.n_outputs
-    most_pieces = max((t.candidate.knots for t, _ in chosen), default=0)
-    kept, tiles, weights = [], 0, 0
-    for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
-        # All parts see the knots of all others.
-        bent = replace(trial.candidate, pieces=2 * most_pieces) if most_pieces else trial.candidate
-        more_tiles, more_weights = bent.n_tiles, bent.n_weights(n_features, n_outputs)
-        if not kept or (tiles + more_tiles <= search.most_tiles and weights + more_weights <= MOST_WEIGHTS):
-            tiles, weights = tiles + more_tiles, weights + more_weights
-            kept.append((trial, weight))
-    total = sum(weight for _, weight in kept)
-    return [(trial, weight / total) for trial, weight in kept]
+    kept: list[tuple[Trial, float]] = []
+    for pair in sorted(chosen, key=lambda pair: -pair[1]):
+        more = [*kept, pair]
+        n_tiles = sum(t.candidate.n_tiles for t, _ in more)
+        if not kept or (n_tiles <= search.most_tiles and n_weights(search, more) <= MOST_WEIGHTS):
+            kept = more
+    return _to_one(kept)
+
+
+def _to_one(chosen):
+    """The same trials with weights that sum to one."""
+    total = sum(weight for _, weight in chosen)
+    return [(trial, weight / total) for trial, weight in chosen]
 
 
 def finish(search: Search, chosen) -> Found:
