@@ -174,9 +174,9 @@ STREAM = """
     from svmosaic import *
     from svmosaic.solvers import Control
     rng = np.random.RandomState(0)
-    X, y = rng.standard_normal((200_000, 50)).astype(np.float32), rng.randint(5, size=200_000)
+    X, y = rng.standard_normal((200_000, 50)).astype(np.float32), rng.randint(20, size=200_000)
     model = LocallyLinearSVC(anchors=rng.standard_normal((8, 50)), code_scale=1.0, n_jobs={n_jobs}, t0=1e6)
-    model.partial_fit(X[:2000], y[:2000], classes=range(5))
+    model.partial_fit(X[:2000], y[:2000], classes=range(20))
     before, seen = model.decision_function(X[:10]), model.n_samples_seen_
     run_all = Control.run_all
     Control.run_all = lambda *arguments: print("start", flush=True) or run_all(*arguments)  # after the coding
@@ -186,7 +186,7 @@ STREAM = """
         print("interrupted", flush=True)
         assert (model.decision_function(X[:10]) == before).all() and model.n_samples_seen_ == seen
         steps = [descent.n_steps for descent in model._stream]
-        assert 5 * 2000 < sum(steps) < 5 * 1_002_000, steps
+        assert 20 * 2000 < sum(steps) < 20 * 1_002_000, steps
         model.partial_fit(X[:2000], y[:2000])
         assert [descent.n_steps for descent in model._stream] == [n + 2000 for n in steps]
 """

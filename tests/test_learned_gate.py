@@ -393,7 +393,7 @@ INTERRUPTED = """
     from svmosaic import LearnedGateSVC
     rng = np.random.RandomState(0)
     X, y = rng.standard_normal((40_000, 10)).astype(np.float32), rng.randint(10, size=40_000)
-    model = LearnedGateSVC(50, max_iter=10**4, n_jobs=2, random_state=0)
+    model = LearnedGateSVC(50, max_iter=10**4, early_stopping=False, n_jobs=2, random_state=0)
     print("start", flush=True)
     try:
         model.fit(X, y)

@@ -55,7 +55,8 @@ def pack_scorer(gate, tiles, curves, dtype, width=1):
         How many tiles a row names, if there is no gate to ask.
     """
     scorer, pieces = (_core.ScorerF32, _core.PiecesF32) if dtype == np.float32 else (_core.ScorerF64, _core.PiecesF64)
-    coef, intercept, link, sloped, flat = (*tiles, *(None,) * (5 - len(tiles)))
+    coef, intercept, link, *rest = tiles
+    sloped, flat = [*rest, None, None][:2]
     if curves is None:
         return scorer(gate, coef, intercept, link, width, sloped=sloped)
     arguments, zero_is_zero = curves
