@@ -28,12 +28,7 @@ def one_part(title, part):
         f"**{title}.** {machine['processor']}, {machine['date']}, {' or '.join(map(str, threads))} threads for every "
         "system; in brackets seconds to fit and microseconds per row to predict; the best in bold."
     )
-    elsewhere = sorted({record["set"] for record in part["records"] if "cores" in record})
-    if elsewhere:
-        yield (
-            f"{', '.join(elsewhere)}: LightGBM and the SVC ran on a machine of 16 such cores, one thread each, "
-            "CatBoost on a busy machine. A field is empty where there is no run."
-        )
+    yield from _elsewhere(part)
     means = means_of(part["records"])
     systems = list(dict.fromkeys(system for _, system in means))
     rows = []
@@ -48,6 +43,19 @@ def one_part(title, part):
     worst = max((r["fit_seconds"] / r["budget"] for r in part["records"] if "budget" in r), default=None)
     if worst is not None:
         yield f"The longest fit of `MosaicClassifier` took {worst:.0%} of its budget."
+
+
+def _elsewhere(part):
+    """A paragraph about the runs that were on other machines than the last ones."""
+    here = part["machine"]["processor"]
+    other: dict = {}
+    for record in part["records"]:
+        if record.get("processor", here) != here:
+            processor = record["processor"] + (", one of 16 cores" if "cores" in record else "")
+            other.setdefault((record["model"], processor), {})[record["set"]] = None
+    if other:
+        runs = (f"{model} on {', '.join(sets)} ({processor})" for (model, processor), sets in other.items())
+        yield f"Run on other machines, so that seconds are not comparable: {'; '.join(runs)}."
 
 
 def _cell(record, best):

@@ -259,13 +259,14 @@ def merge(files):
     runs = {}
     for name in PARTS:
         for record in stored.get(name, []):
-            runs[name, *_key(record)] = record
+            # Which processor a run was on, once those of a part are not all of one machine.
+            runs[name, *_key(record)] = {"processor": machines[name]["processor"], **record}
     for file in files:
         for line in Path(file).read_text().splitlines():
             record = json.loads(line)
             name = record.pop("part")
             machines[name] = record.pop("machine")
-            runs[name, *_key(record)] = record
+            runs[name, *_key(record)] = {"processor": machines[name]["processor"], **record}
     for name, sets in PARTS.items():
         records = [record for key, record in runs.items() if key[0] == name]
         if not records:

@@ -40,7 +40,7 @@ _LARGEST_HESSIAN, _LARGEST_OWN = 1e9, 2e8
 _TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {1: 10, 2: 4}
 # Epochs of descent before it is handed over, as a share of what Newton's method should take: rows that touch several
 # tiles are hard on descent, which then either ends soon or drags on, on one thread.
-_PATIENCE_ALONE, _PATIENCE_CROSSED = 2.0, 0.25
+_PATIENCE_ALONE, _PATIENCE_CROSSED = 2.0, 0.5
 # Values that a thread should have to read in a pass: as many as a piece of rows has in the core (core/passes.hpp).
 _VALUES_PER_THREAD = 2**18
 # Descent that has reached its limit is not handed to a Newton's method that should take longer than it did, unless it
