@@ -139,7 +139,7 @@ def judged(name, split):
     judge = ClassJudge(X, target, metric, classes[counts.argmin()] if metric != "accuracy" else None)
     rng = np.random.RandomState(split)
     search = Search(
-        X, target.classes[target.label], judge, build_classifier, folds_of(target, 0.2, rng), most_tiles=32768,
+        X, target.classes[target.label], judge, build_classifier, folds_of(target, 0.2, rng), most_tiles=100_000,
         budget=BUDGET, seed=0, n_jobs=1, say=lambda line: None, watch=lambda search: False,
     )  # fmt: skip
     search.run()

@@ -18,7 +18,7 @@ N_ROWS, N_FEATURES = 2000, 20
 LINEAR = Candidate("linear", C=1.0)
 CURVES = Candidate("linear", pieces=16, C=1.0)
 CELLS = Candidate("clustered", tiles=4, C=1.0)
-HEAVY = Candidate("learned", tiles=2000, pieces=16)
+HEAVY = Candidate("learned", tiles=4000, pieces=16)
 
 
 class Ended:
@@ -101,13 +101,15 @@ def test_a_linear_model_that_is_ahead_gets_half_of_a_blend():
         assert weights_of(chosen)[id(linear)] >= 0.5
 
 
-def test_the_half_of_a_linear_model_is_not_counted_twice():
-    linear, cells = SimpleNamespace(candidate=LINEAR), SimpleNamespace(candidate=CELLS)
-    for trial in (linear, cells):
-        trial.score, trial.loss, trial.prediction = 1.0, 1.0, 0.0
-    both = choice._with_linear([(linear, 0.2), (cells, 0.8)], [linear, cells])
-    assert both == [(linear, pytest.approx(0.6)), (cells, 0.4)]
-    assert choice._with_linear([(cells, 1.0)], [cells]) is None
+def test_a_linear_model_gets_its_half_only_if_it_is_ahead():
+    search = Ended()
+    linear = search.add(LINEAR, search.signs + search.noise(2.0))
+    cells = search.add(CELLS, search.signs + search.noise(6.0))
+    both = choice._with_linear(search.judge, [(linear, 0.2), (cells, 0.8)], search.trials)
+    assert both == [(linear, pytest.approx(0.6)), (cells, 0.4)]  # what it had before is not counted twice
+    better = search.add(replace(CELLS, tiles=8), search.signs + search.noise(1.0))
+    assert choice._with_linear(search.judge, [(better, 1.0)], search.trials) is None
+    assert choice._with_linear(search.judge, [(cells, 1.0)], [cells, better]) is None
 
 
 def test_numbers_of_a_blend():

@@ -28,7 +28,7 @@ EQUALS, OF_A_KIND = 8, 2
 ERRORS = 2.0
 # A blend of more numbers than `LIGHT` gives up parts, as long as `WORTH` of the numbers at most are left without one,
 # for this share of its loss in all.
-LIGHT, WORTH, LIGHTER = 100_000, 0.75, 0.005
+LIGHT, WORTH, LIGHTER = 1_000_000, 0.75, 0.005
 
 
 @dataclass
@@ -71,7 +71,7 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     """Trials and weights: the best one, or a blend if that is not worse by held-out rows.
 
     The blend is kept if its loss is not above that of the best single one, its score is not behind by more than two
-    standard errors, and not behind that of a linear model, which may get half of the weight. Parts that cost more
+    standard errors, and not behind that of a linear model, which then may get half of the weight. Parts that cost more
     numbers than they are worth are left out.
     """
     done = [t for t in search.trials if not t.failure]
@@ -101,13 +101,13 @@ def _blends(search, best, done):
         weights.insert(0, share * equal_weights(pool) + (1.0 - share) * weights[0])
     found = [[(t, float(weight)) for t, weight in zip(pool, some, strict=True) if weight > 0] for some in weights]
     yield from found
-    yield from filter(None, [_with_linear(chosen, done) for chosen in found])
+    yield from filter(None, [_with_linear(search.judge, chosen, done) for chosen in found])
 
 
-def _with_linear(chosen, done):
-    """The same with half of the weight for the best linear model; None if there is none."""
+def _with_linear(judge, chosen, done):
+    """The same with half of the weight for the best linear model; None unless there is one that is ahead."""
     linear = min((t for t in done if t.candidate.family == "linear"), key=rank, default=None)
-    if linear is None:
+    if linear is None or judge.score(judge.tempered(blended(chosen), linear.rows), linear.rows) >= linear.score:
         return None
     others = [(t, 0.5 * weight) for t, weight in chosen if t is not linear]
     return [(linear, 1.0 - sum(weight for _, weight in others)), *others]
