@@ -149,9 +149,9 @@ def test_weights_that_overshot_are_shortened(loss):
 
 def test_newton_stops_in_time_too():
     rng = np.random.RandomState(0)
-    X, y = rng.standard_normal((4000, 100)), rng.randint(40, size=4000)
-    with pytest.warns(ConvergenceWarning, match=r"max_time=0.5 s"):
-        LinearSVC(10.0, solver="newton", tol=1e-10, max_time=0.5).fit(X, y)
+    X, y = rng.standard_normal((20_000, 100)), rng.randint(40, size=20_000)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.1 s"):
+        LinearSVC(10.0, solver="newton", tol=1e-10, max_time=0.1).fit(X, y)
 
 
 def test_every_output_gets_its_share_of_the_time():
