@@ -25,8 +25,9 @@ def one_part(title, part):
     machine, summary = part["machine"], part["summary"]
     threads = sorted({record["threads"] for record in part["records"]})
     yield (
-        f"**{title}.** {machine['processor']}, {machine['date']}, {' or '.join(map(str, threads))} threads for every "
-        "system; in brackets seconds to fit and microseconds per row to predict; the best in bold."
+        f"**{title}.** {machine['processor']}, {machine['date']}; {_threads(threads)} for every system. In brackets: "
+        "seconds to fit and microseconds per row to predict. The best score of a row is in bold; an empty cell was not "
+        "run."
     )
     yield from _elsewhere(part)
     means = means_of(part["records"])
@@ -34,15 +35,23 @@ def one_part(title, part):
     rows = []
     for name in dict.fromkeys(name for name, _ in means):
         here = {system: means[name, system] for system in systems if (name, system) in means}
-        best = max(record["score"] for record in here.values())
+        best = max(round(record["score"], 2) for record in here.values())
         rows.append([name, next(iter(here.values()))["train_rows"], *(_cell(here.get(s), best) for s in systems)])
     yield table(["set", "rows", *systems], rows)
     if summary.get("sets", 0) > 1:
         ranks = ", ".join(f"{model} {rank:.2f}" for model, rank in summary["mean_rank"].items())
-        yield f"Mean rank over the {summary['sets']} sets, 1 the best: {ranks}."
+        yield f"Mean rank over the {summary['sets']} sets that all of these were run on (1 is best): {ranks}."
+        forest = summary.get("with_random_forest", {})
+        if "RandomForest" in forest.get("mean_rank", {}):
+            ranks = ", ".join(f"{model} {rank:.2f}" for model, rank in forest["mean_rank"].items())
+            yield f"With the random forest, over {forest['sets']} sets: {ranks}."
     worst = max((r["fit_seconds"] / r["budget"] for r in part["records"] if "budget" in r), default=None)
     if worst is not None:
         yield f"The longest fit of `MosaicClassifier` took {worst:.0%} of its budget."
+
+
+def _threads(counts):
+    return "1 thread" if counts == [1] else f"{' or '.join(map(str, counts))} threads"
 
 
 def _elsewhere(part):
@@ -55,13 +64,13 @@ def _elsewhere(part):
             other.setdefault((record["model"], processor), {})[record["set"]] = None
     if other:
         runs = (f"{model} on {', '.join(sets)} ({processor})" for (model, processor), sets in other.items())
-        yield f"Run on other machines, so that seconds are not comparable: {'; '.join(runs)}."
+        yield f"Run on other machines, so times are not comparable: {'; '.join(runs)}."
 
 
 def _cell(record, best):
     if record is None:
         return ""
-    score = f"**{record['score']:.2f}**" if record["score"] == best else f"{record['score']:.2f}"
+    score = f"**{record['score']:.2f}**" if round(record["score"], 2) == best else f"{record['score']:.2f}"
     return f"{score} ({record['fit_seconds']:.1f} s, {record['predict_microseconds']:.0f} µs)"
 
 

@@ -6,6 +6,7 @@ Parts, each of which replaces its own records in benchmarks/results/pieces.json:
     splines   the same problem through SplineTransformer and scikit-learn's LinearSVC: time and memory
     tables    mammography (average precision) and wine_white (accuracy), five folds
     sets      the sets of the papers, every model with and without
+    large     the same of mnist and covertype, with 10,000 and 50,000 rows
     predict   one row and batches of ijcnn1 through predictor()
 
 LearnedGateSVC on covertype is in bench_devices.py. Settings are chosen on training rows; seconds are processor seconds
@@ -23,6 +24,7 @@ from time import process_time
 from common import print_table, read_results, run_child, write_results  # isort: skip; first: it sets the number of threads
 
 import numpy as np
+from auto_data import paper_split
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import average_precision_score
@@ -36,11 +38,15 @@ from svmosaic import KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, Mix
 from svmosaic.datasets import load
 
 KNOTS = 16
-CHOICE_ROWS = 16_000  # by which settings are chosen, if there are more
+# By which settings are chosen, if there are more: rows, and numbers in them.
+CHOICE_ROWS, CHOICE_NUMBERS = 16_000, 2_000_000
 COSTS = (0.03, 0.1, 0.3, 1.0)
 SETS = (
     "diabetes", "german", "heart", "vehicle", "svmguide1", "pendigits", "satimage", "letter", "ijcnn1", "usps", "skin",
 )  # fmt: skip
+LARGE_SETS = ("covtype", "mnist")
+# Full covariances of hundreds of columns take hours to cross-validate.
+WITHOUT_MIXTURE = ("LinearSVC", "KMeansSVC", "LocallyLinearSVC", "LearnedGateSVC", "TreeSVC")
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------
@@ -87,7 +93,8 @@ def precision(model, X, y):
 
 def chosen(candidates, X, y, score, n_folds=3):
     """The candidate with the best mean score over folds of the training rows, or of a sample of them."""
-    X, y = X[:: -(-len(y) // CHOICE_ROWS)], y[:: -(-len(y) // CHOICE_ROWS)]
+    stride = -(-len(y) // min(CHOICE_ROWS, CHOICE_NUMBERS // X.shape[1]))
+    X, y = X[::stride], y[::stride]
     folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(X, y))
 
     def mean(candidate):
@@ -132,7 +139,6 @@ def run_adult(quick):
          "settings": {"C": best.C}}
     ]  # fmt: skip
     print(f"  LinearSVC(pieces={KNOTS}): {run.value:.4f}, fitted in {fit.seconds:.2f} s")
-    # No mixture: full covariances of a hundred one-hot columns take hours to cross-validate.
     only = ("LinearSVC", "KMeansSVC") if quick else ("LinearSVC", "KMeansSVC", "LearnedGateSVC", "TreeSVC")
     records += compare("adult", X, y, Z, z, accuracy, only=only)
     write("adult", records, quick)  # before what takes long
@@ -275,20 +281,23 @@ def run_tables(quick, resume=False):
             write("tables", records, quick)
 
 
-def run_sets(quick, resume=False, sets=SETS, out=None):
-    records = kept("sets", resume)
+def run_sets(quick, resume=False, sets=SETS, out=None, part="sets"):
+    records = kept(part, resume)
     for name in ("svmguide1",) if quick else sets:
         if quick:
             X, y = skewed_rows(400)
             train = X[:200], y[:200], X[200:], y[200:]
         else:
-            data = load(name)
-            train = [part.astype(np.float64) if part.ndim == 2 else part
-                     for part in (data.X_train, data.y_train, data.X_test, data.y_test)]  # fmt: skip
+            train = [part.astype(np.float64) if part.ndim == 2 else part for part in paper_split(name, 0)]
         done = {(r["model"], r["pieces"]) for r in records if r["set"] == name}
-        for record in compare(name, *train, accuracy, only=("LinearSVC",) if quick else None, done=done):
+        only = ("LinearSVC",) if quick else WITHOUT_MIXTURE if name == "mnist" else None
+        for record in compare(name, *train, accuracy, only=only, done=done):
             records.append(record)
-            write("sets", records, quick, out)
+            write(part, records, quick, out)
+
+
+def run_large(quick):
+    run_sets(quick, sets=LARGE_SETS, part="large")
 
 
 def run_predict(quick):
@@ -359,6 +368,7 @@ PARTS = {
     "splines": run_splines,
     "tables": run_tables,
     "sets": run_sets,
+    "large": run_large,
     "predict": run_predict,
 }
 

@@ -23,7 +23,7 @@ import json
 import pickle
 import tempfile
 import warnings
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from time import process_time
@@ -65,10 +65,15 @@ RESULTS = Path(__file__).parent / "results" / "predict.json"
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="synthetic data, less than half a minute")
-    quick = parser.parse_args().quick
+    parser.add_argument("--probabilities", action="store_true", help="only these, into the report that is stored")
+    options = parser.parse_args()
+    quick = options.quick
     if not quick and data_folder() is None:
         raise SystemExit("SVMOSAIC_DATA does not name a folder; --quick needs none")
     warnings.simplefilter("ignore", ConvergenceWarning)
+    if options.probabilities and not quick:
+        report = json.loads(RESULTS.read_text())
+        return finish(report, quick)
     rates = machine_rates(0.05 if quick else 1.0)
     print(f"measured: {rates['macs'] / 1e9:.1f} G multiply-adds/s, {rates['bytes'] / 1e9:.1f} GB/s read, one thread")
     sets = quick_sets() if quick else real_sets()
@@ -77,8 +82,14 @@ def main():
     for name, data in sets.items():
         report["cost"][name] = measure_costs(name, data, rates, quick)
     report["must"] = check_musts(report["cost"], sets)
+    finish(report, quick)
+
+
+def finish(report, quick):
+    """The probabilities, and the file."""
     for name, data in (quick_sets() if quick else calibration_sets()).items():
         report["probabilities"][name] = measure_probabilities(name, data, quick)
+    report["probabilities_machine"] = machine()
     if not quick:
         RESULTS.parent.mkdir(exist_ok=True)
         write_text(RESULTS, json.dumps(report, indent=1) + "\n")
@@ -437,6 +448,11 @@ def measure_probabilities(name, data, quick):
             start = process_time()
             plain.fit(data.X_train, labels)
             record["fit_without_s"] = process_time() - start
+            predictor, row = model.predictor(), np.ascontiguousarray(data.X_test[0])
+            record["row_us"] = [
+                round(1e6 * best_seconds(partial(ask, row), at_least=0.02), 2)
+                for ask in (predictor.predict, predictor.predict_proba)
+            ]
         p = model.predict_proba(data.X_test)
         record["accuracy"] = float((p.argmax(axis=1) == places).mean())
         record["log_loss"] = float(log_loss(places, p, labels=np.arange(p.shape[1])))

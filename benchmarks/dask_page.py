@@ -6,25 +6,25 @@ python benchmarks/dask_page.py
 from measured import Page, table
 
 HEADINGS = {
-    "cluster": "**Clusters against the local model.** The largest over 1, 2 and 4 worker processes and three "
-    "partitionings (even, very uneven, and one with a single class a partition): the relative difference of the "
-    "objective from the local one, and the difference of the test accuracy in points.",
-    "traffic": "**What travels** in a round of the squared hinge's optimizer with four partitions: bytes to and from "
-    "one of them.",
-    "disk": "**From disk**: Parquet files of float32, `ClusteredSVC(16, loss='squared_hinge')` in one thread, in a "
-    "process of its own.",
+    "cluster": "**Clusters versus the local model.** The largest differences over 1, 2 and 4 worker processes and "
+    "three partitionings (even, very uneven, and with a single class per partition): the relative difference of the "
+    "objective from the local one, and the difference of the test accuracy in percentage points.",
+    "traffic": "**Network traffic** per round of the optimizer for the squared hinge with four partitions: bytes to "
+    "and from one of them.",
+    "disk": "**From disk**: Parquet files of float32, `ClusteredSVC(16, loss='squared_hinge')` on one thread, in a "
+    "separate process.",
     "learned": "**Learned gates**, covertype, class 2 against the rest, 200,000 training rows: in memory, from a "
     "Parquet file in chunks, and averaged over two worker processes (`benchmarks/bench_learned_large.py`).",
-    "learned_memory": "**Learned gates from disk**: peak memory of a process for more and more rows in Parquet files.",
+    "learned_memory": "**Learned gates from disk**: peak memory of a process by the number of rows in Parquet files.",
 }
 
 
 def tables(report):
     makers = (cluster, traffic, disk, learned, learned_memory)
-    for part, told in ((maker.__name__, maker) for maker in makers):
+    for part, lines_of in ((maker.__name__, maker) for maker in makers):
         machine = report[part]["machine"]
         yield f"{HEADINGS[part]} ({machine['processor']}, {machine['cores']} cores, {machine['date']}.)"
-        yield from told(report[part]["records"])
+        yield from lines_of(report[part]["records"])
 
 
 def cluster(records):
@@ -35,8 +35,9 @@ def cluster(records):
     yield table(columns, [compared(*key, fits) for key, fits in groups.items()])
     outside = sum(record["difference"] > 1e-3 or points(record) > 0.2 for record in records)
     yield (
-        f"{len(records)} fits, {outside} of them more than 0.001 from the local objective or more than 0.2 points from "
-        "its accuracy. All workers share the cores of one machine: the seconds, which are stored too, tell little."
+        f"{len(records)} fits; {outside} of them differ by more than 0.001 from the local objective or by more than "
+        "0.2 points from its accuracy. All workers shared the cores of one machine, so their times are stored but not "
+        "shown."
     )
 
 
@@ -56,7 +57,7 @@ def points(record):
 def traffic(records):
     numbers = ("largest_sent", "largest_returned", "sample_for_kmeans")
     yield table(
-        ("rows", "tiles", "features", "sent", "returned", "k-means' sample, once"),
+        ("rows", "tiles", "features", "sent", "returned", "sample for k-means, once"),
         [[f"{r['rows']:,}", r["tiles"], r["features"], *(f"{r[key]:,}" for key in numbers)] for r in records],
     )
 

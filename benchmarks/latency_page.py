@@ -10,12 +10,13 @@ def one_row(latency):
     part = latency["adult"]
     summary = part["summary"]
     yield (
-        f"One row of adult, from its columns to its class ({machine_of(part)}; processor time, one thread, the best of "
-        f"several passes over {summary['rows']} rows; `benchmarks/bench_latency.py`). Ours is a `MosaicClassifier`, "
-        f"which chose `{summary['model']}` with {summary['tiles']} tile{'s' if summary['tiles'] > 1 else ''}:"
+        f"Time to classify one row of adult, starting from the columns of the table ({machine_of(part)}; processor "
+        f"time, one thread, the best pass over {summary['rows']} rows; `benchmarks/bench_latency.py`). Ours is "
+        f"a `MosaicClassifier`, which chose `{summary['model']}` with {summary['tiles']} "
+        f"tile{'s' if summary['tiles'] > 1 else ''}:"
     )
     yield table(
-        ["way", "test accuracy, %", "microseconds"],
+        ["interface", "test accuracy, %", "microseconds"],
         [[r["what"], f"{100 * r['accuracy']:.2f}", f"{r['microseconds']:.1f}"] for r in part["records"]],
     )
 

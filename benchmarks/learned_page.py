@@ -31,7 +31,7 @@ def parts(report, *_):
     yield from ratio(report)
     curves = list(curves_of(report))
     if curves:
-        yield "Learned regions compared with fixed ones, by tiles and by cost:"
+        yield "Learned regions compared with fixed regions, by the number of tiles and by cost:"
     for part in curves:
         name = part.removesuffix(" curve")
         rows = report[part]["records"][0]["train_rows"]
@@ -45,8 +45,8 @@ def edition(report):
     old = [part for part, found in report.items() if any(is_old(r) for r in found["records"])]
     if old:
         yield (
-            f"In these parts some learned gates were run before {SECOND_EDITION}, for all 40 epochs and without early "
-            f"stopping, as was the default then: {', '.join(old)}."
+            f"Some learned gates in these parts were run before {SECOND_EDITION} with the default of that time, all 40 "
+            f"epochs without early stopping: {', '.join(old)}."
         )
 
 
@@ -91,9 +91,9 @@ def polishing(report):
     kept = [r["kept_polished"] for part in report.values() for r in part["records"] if "kept_polished" in r]
     if kept:
         yield (
-            "`polish=True` holds a part of the rows out and keeps the polished tiles only if they are better on it: "
-            f"they were kept in {sum(kept)} of {len(kept)} runs. Such a row differs from the one above it by the part "
-            "held out."
+            "`polish=True` holds out a part of the rows and keeps the polished tiles only if they are better on it: "
+            f"they were kept in {sum(kept)} of {len(kept)} runs. In the other runs, such a row differs from the one "
+            "above it only in the rows that were held out."
         )
 
 
@@ -107,14 +107,14 @@ def ratio(report):
             for (model, tiles), records in found.items()
             if model.startswith("learned")
         ]
-        yield f"Fit time on covertype as a multiple of that of {BIG}: {'; '.join(shown)}."
+        yield f"Fit time on covertype relative to {BIG}: {'; '.join(shown)}."
 
 
 def curve_table(name, rows, records):
     found = groups(records)
     models = list(dict.fromkeys(model for model, _ in found))
     lines = [
-        f"{SETS.get(name, name)}, {rows} rows to train: accuracy in %, and microseconds per row",
+        f"{SETS.get(name, name)}, {rows} training rows: accuracy in %, and microseconds per row",
         "",
         "| tiles | " + " | ".join(models) + " |",
         "| ---: |" + " ---: |" * len(models),
@@ -198,9 +198,10 @@ def on_a_gpu(_, report, devices, *__):
     """Seconds on an accelerator, by task; the time to compile apart."""
     machine = devices["machine"]
     yield (
-        f"covertype, `LearnedGateSVC` with 1000 tiles and 40 epochs on one machine, by its {machine['accelerator']} "
-        f"and by its {machine['cores']} cores ({machine['processor']}, {machine['date']}; "
-        "`benchmarks/bench_devices.py`). A fit begins with k-means on one core, most of it on the accelerator:"
+        f"`LearnedGateSVC` with 1000 tiles and 40 epochs on covertype, on the {machine['accelerator']} and on the "
+        f"{machine['cores']} cores of the same machine ({machine['processor']}, {machine['date']}; "
+        "`benchmarks/bench_devices.py`). A fit begins with k-means on one core, which takes most of the time of a fit "
+        "on the accelerator:"
     )
     columns = "task, device, pieces, batch, test accuracy %, epochs s, whole fit s, compiling s"
     yield markdown(
@@ -214,7 +215,7 @@ def on_a_gpu(_, report, devices, *__):
     machine = next(iter(report.values()))["machine"]
     yield (
         f"The learner itself, without the estimator ({machine['device']}, JAX {machine['jax']}; "
-        "`benchmarks/bench_gpu.py`), settings fixed beforehand, one run:"
+        "`benchmarks/bench_gpu.py`), with settings fixed beforehand, one run each:"
     )
     rows = []
     for name, part in report.items():
@@ -229,9 +230,9 @@ def on_a_gpu(_, report, devices, *__):
     yield markdown(columns.split(", "), rows)
     large = report["ten million rows"]["records"][0]
     yield (
-        f"Predicting {large['rows']:,} rows takes {large['predict_from_host_seconds']} s from the host's memory and "
-        f"{large['predict_from_device_seconds']} s if the rows are on the device. One epoch of 256 tiles over 50 "
-        "features, from 100,000 to 50 million rows on the device:"
+        f"Predicting {large['rows']:,} rows takes {large['predict_from_host_seconds']} s from host memory and "
+        f"{large['predict_from_device_seconds']} s if the rows are on the device. Time of one epoch with 256 tiles and "
+        "50 features, for 100,000 to 50 million rows on the device:"
     )
     scaling = report["scaling"]["records"]
     yield f"![Seconds per epoch against rows on an accelerator](images/{picture('gpu')})"
@@ -245,9 +246,10 @@ def seeds(*reports):
     most = max(tried.values())
     earlier = [f"{name} {number}" for name, number in tried.items() if number < most]
     yield (
-        f"Settings chosen among {most}, the same for all sets, by three folds of training rows, then five seeds (one "
-        "thread per fit; `benchmarks/bench_gates.py`). Fits without a time were made on a loaded machine."
-        + (f" Of an earlier, shorter list: {', '.join(earlier)}." if earlier else "")
+        f"**Tuned.** Settings chosen among the same {most} for all data sets by three-fold cross-validation on "
+        "training rows, then fitted with five seeds (one thread per fit; `benchmarks/bench_gates.py`). Fits without a "
+        "time were made on a busy machine."
+        + (f" Chosen from an earlier, shorter list: {', '.join(earlier)} settings." if earlier else "")
     )
     rows = []
     for name, part in report.items():
@@ -257,7 +259,7 @@ def seeds(*reports):
         seconds = f"{mean(timed):.1f}" if timed else "–"
         shown = (f"{one['held_out'][one['setting']]:.2f}", one["accuracy"])
         rows.append((name, one["setting"], *shown, scores, seconds, machine_of(part)))
-    columns = "set, the best, held out %, test accuracy %, each seed, fit s, machine"
+    columns = "set, best setting, held out %, test accuracy %, each seed, fit s, machine"
     yield markdown(columns.split(", "), rows)
 
 
@@ -265,10 +267,10 @@ def defaults(*reports):
     part = reports[-1]["defaults"]
     n_sets = len({r["set"] for r in part["records"]})
     yield (
-        f"**Defaults.** Points of accuracy behind the best of {len(part['summary'])} settings for each set, mean over "
-        f"{n_sets} sets, on a quarter held out of at most 4000 training rows, two seeds "
-        '(`benchmarks/study_learned.py`). Differences below half a point are within chance; the defaults are "one '
-        'gate, early stopping", with 100 tiles.'
+        f"**Defaults.** Percentage points of accuracy behind the best of {len(part['summary'])} settings of each data "
+        f"set, mean over {n_sets} data sets, on a quarter held out of at most 4000 training rows, two seeds "
+        '(`benchmarks/study_learned.py`). Differences below half a point are within chance. The default is "one gate, '
+        'early stopping", with 100 tiles.'
     )
     ordered = sorted(part["summary"].items(), key=lambda item: item[1]["points_behind"])
     yield markdown(

@@ -22,8 +22,8 @@ def study(report, _):
 
     settings = len(records) // len(sets)
     yield (
-        f"Points lost to the best of the {settings} settings of each set, mean over the {len(sets)} sets. Here also "
-        "over anchors and neighbors:"
+        f"Percentage points behind the best of the {settings} settings of each data set, mean over {len(sets)} data "
+        "sets. In this table, also the mean over anchors and neighbors:"
     )
     yield table(
         ["", *(f"C = {C:g}" for C in COSTS)],
@@ -44,7 +44,7 @@ def study(report, _):
         ],
     )
     behind = sum(min(r["error"] for r in records if (r["set"], r["C"]) == (name, 1.0)) > best[name] for name in sets)
-    yield f"On {behind} of the {len(sets)} sets, no setting with C = 1 is as good as the best with a larger C."
+    yield f"On {behind} of the {len(sets)} data sets, no setting with C = 1 is as good as the best with a larger C."
 
 
 def runs(_, report):
@@ -53,9 +53,9 @@ def runs(_, report):
     seeds = sorted({r["repeats"] for r in records})
     yield (
         f"{machine['processor']}, {machine['cores']} cores, {machine['date']}; `n_jobs=2`. Test errors in %, "
-        f"{' or '.join(map(str, seeds))} seed{'s' if seeds != [1] else ''}; seconds on the clock. The linear SVM "
-        "has its default C. Published figures are of 8 neighbors and 100 anchors; that of ijcnn1 is another "
-        "paper's rerun."
+        f"{' or '.join(map(str, seeds))} seed{'s' if seeds != [1] else ''}; wall-clock seconds. The linear SVM "
+        "has its default C. The published figures are for 8 neighbors and 100 anchors; the one for ijcnn1 is from "
+        "another paper that ran the method again."
     )
     yield table(
         ["set", "anchors", "neighbors", "C", "linear SVM", "`LocallyLinearSVC`", "published", "fit, s", "µs per row"],
@@ -81,9 +81,9 @@ def beside_kernel(run):
     kernel, stages = run["kernel"], run["stages"]
     took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in stages.items())
     return (
-        f"On {run['set']}, {kernel['peer']} (RBF, C = 10, gamma = 5, not tuned, threads not set) in the same run has "
-        f"an error of {kernel['error']:.2f} %, fits in {kernel['fit_seconds']:.1f} s and takes "
-        f"{kernel['row_microseconds']:.0f} µs per row. The stages of a fit of `LocallyLinearSVC`: {took}."
+        f"On {run['set']}, {kernel['peer']} (RBF, C = 10, gamma = 5, not tuned, number of threads not set) was run "
+        f"too: its error is {kernel['error']:.2f} %, it fits in {kernel['fit_seconds']:.1f} s and takes "
+        f"{kernel['row_microseconds']:.0f} µs per row. A fit of `LocallyLinearSVC` there spends its time on: {took}."
     )
 
 

@@ -11,8 +11,8 @@ def fits(threads, _):
     summary = part["summary"]
     yield (
         f"Fits to covertype ({summary['features']} features, {summary['classes']} classes, float32; "
-        f"{machine_of(part)}; `benchmarks/bench_threads.py`): seconds on the wall, and in brackets how many times "
-        "faster than one thread. Memory is what the process grew by at most, the rows themselves not counted."
+        f"{machine_of(part)}; `benchmarks/bench_threads.py`): wall-clock seconds and, in brackets, the speedup over "
+        "one thread. Memory is the peak growth of the process, without the rows themselves."
     )
     counts = sorted({r["threads"] for r in part["records"]})
     found = {}
@@ -34,12 +34,12 @@ def fits(threads, _):
     )
     if different:
         yield (
-            "In this run the scores of "
+            "In this run, the scores of "
             + ", ".join(f"`{name}`" for name in different)
-            + " differed in their bits between numbers of threads, which they should not; the others had the same bits."
+            + " were not bit-for-bit the same for all numbers of threads, as they should be; all others were."
         )
     else:
-        yield "The scores of each line have the same bits for every number of threads."
+        yield "The scores of each line are bit-for-bit the same for every number of threads."
 
 
 def seconds(record, alone, summary):
@@ -57,13 +57,14 @@ def before(threads, _):
     part = threads["before"]
     rows = {model: n for model, (_, n) in part["summary"]["covertype"].items()}
     yield (
-        f"Default fits on one thread, in the first edition → now ({machine_of(part)}; `benchmarks/bench_before.py`): "
-        "processor seconds, the best of two to ten, and test accuracy in %. Of covertype, seven classes, "
+        f"Fits with default settings on one thread, in an early version → now ({machine_of(part)}; "
+        "`benchmarks/bench_before.py`): processor seconds, the best of two to ten runs, and test accuracy in %. "
+        "Covertype has seven classes and "
         + ", ".join(f"{n:,} rows for `{model}`" for model, n in rows.items())
-        + ". `LocallyLinearSVC` had 8 neighbors by default in the first edition, and has 16 now."
+        + ". The default number of neighbors of `LocallyLinearSVC` was 8 and is now 16."
     )  # fmt: skip
     yield table(
-        ["set", "fit", "seconds", "times as fast", "test accuracy, %"],
+        ["set", "fit", "seconds", "speedup", "test accuracy, %"],
         [
             [r["set"], f"`{r['model']}`", " → ".join(f"{s:.3g}" for s in r["seconds"]),
              f"{r['seconds'][0] / r['seconds'][1]:.1f}", " → ".join(f"{a:.2f}" for a in r["accuracy"])]
@@ -75,15 +76,15 @@ def before(threads, _):
 def predictions(threads, _):
     part = threads["predictions"]
     yield (
-        f"Batches through a compiled predictor ({machine_of(part)}): millions of rows a second, and in brackets how "
-        "many times those of one thread. A call starts only as many threads as it has work for."
+        f"Batches scored by a compiled predictor ({machine_of(part)}): millions of rows per second and, in brackets, "
+        "the speedup over one thread. A call starts only as many threads as it has work for."
     )
     counts = sorted({r["threads"] for r in part["records"]})
     found = {}
     for r in part["records"]:
         found.setdefault((r["model"], r["batch"]), {})[r["threads"]] = r["rows_a_second"]
     yield table(
-        ["model", "rows at once", *(f"{n} thread{'s' if n > 1 else ''}" for n in counts)],
+        ["model", "batch size", *(f"{n} thread{'s' if n > 1 else ''}" for n in counts)],
         [[model, f"{batch:,}", *(speed(speeds, n) for n in counts)] for (model, batch), speeds in found.items()],
     )
 
@@ -100,10 +101,10 @@ def roofline(threads, _):
     counts = sorted({r["threads"] for r in part["records"]})
     shown = dict.fromkeys((counts[0], counts[-1]))
     yield (
-        "The scorer beside the machine: billions of floating-point operations and of bytes a second. The machine's are "
-        "those of float32 matrix products (one of BLAS's per thread) and of a triad over arrays larger than the "
-        "caches; the scorer's count the gate, the chosen tiles, the row and its scores, once each, in the largest "
-        "batch above."
+        "The scorer compared with the limits of the machine: billions of floating-point operations and of bytes per "
+        "second. The limits are measured with float32 matrix products (one BLAS call per thread) and a triad over "
+        "arrays larger than the caches. The numbers of the scorer count the gate, the chosen tiles, the row and its "
+        "scores once each, in the largest batch above."
     )
     found = {}
     for r in part["records"]:
@@ -120,10 +121,10 @@ def roofline(threads, _):
 def tolerances(_, tol):
     part = next(iter(tol.values()))
     yield (
-        f"Three folds of at most 12,000 training rows of {len(tol)} sets, compared with `tol=1e-4` "
-        f"({machine_of(part)}; `benchmarks/study_tol.py`): the points of accuracy that a looser value loses on the "
-        "set where it loses most, on how many sets it loses 0.05 points or more (one row is more than that on small "
-        "ones), and processor seconds of all fits."
+        f"**`tol`.** Three folds of at most 12,000 training rows of {len(tol)} data sets, compared with `tol=1e-4` "
+        f"({machine_of(part)}; `benchmarks/study_tol.py`): the percentage points of accuracy that a larger `tol` loses "
+        "on the data set where it loses most, the number of data sets on which it loses 0.05 points or more (on small "
+        "data sets, one row is more than that), and the processor seconds of all fits."
     )
     found = {}
     for name, one in tol.items():
@@ -137,7 +138,7 @@ def tolerances(_, tol):
         seconds = sum(r["processor_seconds"] for r in by_set.values())
         rows.append([f"`{model}`", f"{value:g}", f"{lost[worst]:.2f} ({worst})" if lost[worst] > 0 else "0.00",
                      str(behind), f"{seconds:.0f}"])  # fmt: skip
-    yield table(["fit", "`tol`", "points lost at most", "sets that lose 0.05", "processor seconds"], rows)
+    yield table(["fit", "`tol`", "largest loss, points", "data sets that lose 0.05", "processor seconds"], rows)
 
 
 PAGE = Page(

@@ -3,7 +3,7 @@
 python benchmarks/predict_page.py
 """
 
-from measured import Page, table
+from measured import Page, machine_of, table
 
 # Peers that are called without the checks of scikit-learn, as our predictors are.
 COMPILED = ("LightGBM native", "LightGBM by lleaves")
@@ -17,36 +17,38 @@ def tables(report):
     machine, rates = report["machine"], report["rates"]
     yield (
         f"{machine['processor']}, load {machine['load']}, one thread, Python {machine['python']}, processor time, best "
-        "of five. Settings are those of `benchmarks/bench_predict.py`, chosen so that it ends soon, not tuned; "
-        "`FusedSVC` has a fixed weight. All models were trained on the same rows. `predict` validates its rows as "
-        "scikit-learn asks; compiled is our `predictor()`, and LightGBM's own booster. Batches go through the compiled "
-        f"form if there is one. The bound is arithmetic: multiply-adds at {rates['macs'] / 1e9:.0f} G/s or bytes at "
-        f"{rates['bytes'] / 1e9:.0f} GB/s, as measured in the same run."
+        "of five. The settings are those of `benchmarks/bench_predict.py`; they are not tuned but chosen for a short "
+        "run, and `FusedSVC` has a fixed weight. All models were trained on the same rows. `predict` validates its "
+        "rows as scikit-learn requires. “Compiled” is our `predictor()`, or LightGBM's booster. Batches are scored by "
+        "the compiled form if there is one. The bound is a lower limit from the arithmetic: multiply-adds at "
+        f"{rates['macs'] / 1e9:.0f} G/s, or bytes at {rates['bytes'] / 1e9:.0f} GB/s, as measured in the same run."
     )
     for name, records in report["cost"].items():
         yield (
-            f"**{name}**{trained_on(report, name)}: cost in microseconds, size in kB (ours: saved file / ONNX / C; "
-            "peers: pickle)."
+            f"**{name}**{trained_on(report, name)}: cost in microseconds, size in kB (ours, in bold: saved file / ONNX "
+            "/ C; others: pickle)."
         )
         yield table(COLUMNS, [cost_line(record) for record in records])
         yield from like_with_like(name, records)
     for name, records in report["probabilities"].items():
         lines = [
-            f"**Probabilities, {name}**",
+            f"**Probabilities, {name}** ({machine_of({'machine': report['probabilities_machine']})}; one row through "
+            "`predictor()`: label, then probabilities)",
             "",
-            "| model, calibration | accuracy | log-loss | ECE | fit, s | fit without calibration, s |",
-            "|---|---|---|---|---|---|",
+            "| model, calibration | accuracy | log-loss | ECE | fit, s | fit without calibration, s | one row, µs |",
+            "|---|---|---|---|---|---|---|",
         ]
         for r in records:
             without = f"{r['fit_without_s']:.2f}" if "fit_without_s" in r else ""
             quality = f"{r['accuracy']:.2%} | {r['log_loss']:.4f} | {r['ece']:.4f}"
-            lines.append(f"| {r['model']} | {quality} | {r['fit_s']:.2f} | {without} |")
+            row = " / ".join(f"{us:.2f}" for us in r.get("row_us", []))
+            lines.append(f"| {r['model']} | {quality} | {r['fit_s']:.2f} | {without} | {row} |")
         yield "\n".join(lines)
 
 
 def trained_on(report, name):
     rows = report.get("train_rows", {}).get(name)
-    return f", {rows} rows to train" if rows else ""
+    return f", {rows} training rows" if rows else ""
 
 
 def cost_line(r):
@@ -56,7 +58,7 @@ def cost_line(r):
     kinds = ("saved_bytes", "onnx_bytes", "c_bytes") if ours else ("pickle_bytes",)
     return (
         f"**{r['model']}**" if ours else r["model"],
-        f"{r['accuracy']:.2%}" + (" (of 200 rows)" if r["model"] == "NeighborsSVC" else ""),
+        f"{r['accuracy']:.2%}" + (" (on 200 rows)" if r["model"] == "NeighborsSVC" else ""),
         "" if checked is None else f"{checked:.0f}",
         "" if compiled is None else f"{compiled:.2f}",
         f"{r['batch_us']:.3g}",
@@ -72,7 +74,7 @@ def like_with_like(name, records):
     by = {r["model"]: r for r in records}
     compiled = ", ".join(f"{by[peer]['row_us']:.1f} for {peer}" for peer in COMPILED if peer in by)
     yield (
-        f"One row of {name}, in microseconds. Compiled: {_range(tiled, 'row_us', 1)} for our models of tiles, "
+        f"One row of {name}, in microseconds. Compiled: {_range(tiled, 'row_us', 1)} for our models made of tiles, "
         f"{compiled}. `predict`: {_range(tiled, 'estimator_row_us', 0)} for ours, "
         f"{by['scikit-learn LinearSVC']['row_us']:.0f} for scikit-learn's `LinearSVC`, "
         f"{by['scikit-learn SVC']['row_us']:.0f} for its `SVC`."

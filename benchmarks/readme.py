@@ -25,14 +25,14 @@ def tables() -> str:
     systems = [name for name in SYSTEMS if any(name in here for here in runs.values())]
     rows = []
     for name, here in runs.items():
-        best = max(run["score"] for run in here.values())
+        best = max(round(run["score"], 2) for run in here.values())
         cells = [_cell(here.get(system), best) for system in (OURS, *systems)]
         rows.append([_title(name, here[OURS]), f"{here[OURS]['train_rows']:,}", _chosen(here[OURS]), *cells])
     machines = "; ".join(dict.fromkeys(machine_of(part) for part in found))
     return "\n\n".join(
         [
             table(["data set", "rows", "best of ours", "accuracy %", *systems], rows),
-            f"Test scores in %, the best in bold; in brackets {_fields(runs)}. {machines}. {_settings(parts)} "
+            f"Test scores in %, the best in bold; in brackets: {_fields(runs)}. {machines}. {_settings(parts)} "
             "[All systems and settings](docs/choosing.md#how-it-was-measured).",
         ]
     )
@@ -62,7 +62,7 @@ def _chosen(run):
 
 FIELDS = {
     "fit_seconds": ("seconds to fit", lambda value: f"{value:.1f} s"),
-    "predict_microseconds": ("microseconds per row of `predict`", lambda value: f"{value:.3g} µs"),
+    "predict_microseconds": ("microseconds per row of `predict`", lambda value: f"{float(f'{value:.3g}'):g} µs"),
     "n_bytes": ("size", lambda value: f"{value / 1e3:.0f} kB"),
 }
 
@@ -75,15 +75,17 @@ def _fields(runs):
 def _cell(run, best):
     if run is None:
         return "–"
-    score = f"**{run['score']:.2f}**" if run["score"] == best else f"{run['score']:.2f}"
+    score = f"**{run['score']:.2f}**" if round(run["score"], 2) == best else f"{run['score']:.2f}"
     return f"{score} ({', '.join(show(run[key]) for key, (_, show) in FIELDS.items() if key in run)})"
 
 
 def _settings(parts):
     if any(name in parts for name in PARTS):
         return (
-            "`MosaicClassifier` chooses its model on training rows; the SVC is tuned over the same scalings; LightGBM "
-            "and CatBoost as they come."
+            "“–” was not run. All systems of a row have the same training rows and the same number of threads. "
+            "`MosaicClassifier` chooses its model on training rows. The RBF SVC is tuned on at most 5,000 training "
+            "rows and fitted to at most 50,000. LightGBM, CatBoost and scikit-learn's `LinearSVC` have their default "
+            "settings."
         )
     return (
         "One thread for every system. The SVC was tuned on at most 3,000 rows with one scaling and fitted to at most "

@@ -32,7 +32,7 @@ def solver(report):
     if run is None:
         yield missing("solver")
         return
-    yield f"Processor seconds until the objective is within 1e-6 of the least, C = 1. {where(run)}"
+    yield f"Processor seconds until the objective is within 1e-6 of the optimum, C = 1. {where(run)}"
     found = {}
     for r in run["records"]:
         stopped = f"stopped after {r.get('limit', 600):.0f} s"
@@ -46,8 +46,9 @@ def solver(report):
     speedup = run["summary"]["speedup"]
     if speedup["geometric_mean"] is not None:
         yield (
-            f"Geometric mean of liblinear's seconds over ours, of the {speedup['problems']} problems that both solved: "
-            f"{speedup['geometric_mean']}. Those where it was stopped (by the clock on the wall) are not in it."
+            f"On the {speedup['problems']} problems that both solved, the geometric mean of liblinear's time divided "
+            f"by ours is {speedup['geometric_mean']}. Problems on which liblinear was stopped (by wall-clock time) are "
+            "not included."
         )
 
 
@@ -57,7 +58,10 @@ def quantile(report):
     if run is None:
         yield missing("quantile")
         return
-    yield f"Quantiles without a penalty, and with a large C. {where(run)}"
+    yield (
+        "`QuantileRegressor` without a penalty, compared with our model at a large C: seconds, and by how much our "
+        f"pinball loss exceeds the optimum. {where(run)}"
+    )
     rows, program = [], None
     for r in run["records"]:
         if r["solver"] == "QuantileRegressor":
@@ -80,7 +84,7 @@ def ranks(report):
         return
     records = [r for r in run["records"] if "mae" in r]
     models = list(dict.fromkeys(r["model"] for r in run["records"]))
-    yield f"Means over the splits of held-out rows (ten splits, three folds of beijing_pm25). {where(run)}"
+    yield f"Means over test splits (ten random splits; three folds for beijing_pm25). {where(run)}"
     for by, digits in (("mae", 4), ("rmse", 4), ("fit_seconds", 3), ("row_microseconds", 3)):
         title = {"mae": "MAE", "rmse": "RMSE", "fit_seconds": "fit, s", "row_microseconds": "prediction, µs per row"}[
             by
@@ -102,7 +106,7 @@ def intervals(report):
         return
     records = [r for r in run["records"] if "coverage" in r]
     models = list(dict.fromkeys(r["model"] for r in records))
-    yield f"90 % intervals on held-out rows, both with the same correction; means over the splits. {where(run)}"
+    yield f"90 % intervals on test rows, both with the same conformal correction; means over splits. {where(run)}"
     rows = []
     for name in dict.fromkeys(r["set"] for r in records):
         cells = []
@@ -119,8 +123,8 @@ def latency(report):
     if run is None:
         yield missing("latency")
         return
-    yield f"One row of abalone, microseconds. {where(run)}"
-    yield table(("model", "by", "µs"), [(r["model"], f"`{r['by']}`", r["microseconds"]) for r in run["records"]])
+    yield f"Microseconds to predict one row of abalone. {where(run)}"
+    yield table(("model", "interface", "µs"), [(r["model"], f"`{r['by']}`", r["microseconds"]) for r in run["records"]])
 
 
 PARTS = {"solver": solver, "quantile": quantile, "ranks": ranks, "intervals": intervals, "latency": latency}

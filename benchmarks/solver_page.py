@@ -42,8 +42,8 @@ def speed(report):
         rows.append(["" if task == shown else SETS[task][0], spelt(loss), *cells])
         shown = task
     yield table(["data", "loss", *SOLVERS], rows)
-    yield '(">": the rung was ended by its time limit before it came near enough.) ' + ratios(report, last)
-    yield "The clustered SVM compared with the linear one on MNIST odd/even, the whole fit with k-means:"
+    yield '(">": the time limit was reached first.) ' + ratios(report, last)
+    yield "The clustered SVM compared with the linear SVM on MNIST odd/even; fit times include k-means:"
     yield table(
         ["model", "test accuracy", "fit seconds"],
         [
@@ -56,16 +56,16 @@ def speed(report):
 def ratios(report, last):
     found = report["race"]["summary"]["liblinear"]
     text = (
-        f"Against liblinear that is {found['geometric_mean']:.1f} times faster in geometric mean, and "
-        f"{found['smallest']:.1f} times at the least"
+        f"Compared with liblinear, svmosaic is {found['geometric_mean']:.1f} times as fast in the geometric mean, and "
+        f"at least {found['smallest']:.1f} times as fast on every problem"
     )
     limits = {
         SETS[task][0]: report[f"race: {task}"]["summary"]["limit_seconds"]
         for (task, _, solver), end in last.items()
         if solver == "liblinear" and not end["reached"]
     }
-    stopped = " and ".join(f"on {name} after {limit:.0f} s on the wall" for name, limit in limits.items())
-    return text + (f"; where liblinear was stopped, {stopped}, this is a lower bound." if stopped else ".")
+    stopped = " and ".join(f"on {name} after {limit:.0f} s of wall-clock time" for name, limit in limits.items())
+    return text + (f". Where liblinear was stopped ({stopped}), its ratio is a lower bound." if stopped else ".")
 
 
 def model(name):
@@ -75,7 +75,7 @@ def model(name):
 
 
 def cost(report):
-    yield "Time by the number of rows, in fit seconds at the default `tol`:"
+    yield "Fit time in seconds against the number of rows, at the default `tol`:"
     times = {}
     for r in report["growth"]["records"]:
         times.setdefault(r["model"], {})[r["rows"]] = r["fit_seconds"]
@@ -84,7 +84,7 @@ def cost(report):
         ["covertype, rows", *(f"{size:,}" for size in sizes)],
         [[model(name), *(f"{found[size]:.2f}" for size in sizes)] for name, found in times.items()],
     )
-    yield "Memory beyond X, in sizes of X as float32 (the limit we set ourselves is 1.5):"
+    yield "Memory beyond X, as a multiple of the size of X in float32 (our own limit is 1.5):"
     rows = []
     for r in sorted(report["memory"]["records"], key=lambda r: -SETS[r["task"]][1]):
         name, features = SETS[r["task"]]

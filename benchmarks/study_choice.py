@@ -5,19 +5,17 @@ sets a few training rows are searched, and others, up to 8,000, judge. After eac
 all searched rows, once, and every rule is applied to the same scores. No test row is read into it.
 
     python benchmarks/study_choice.py                      # adds to results/choice_study.json set by set
-    python benchmarks/study_choice.py --sets heart,vehicle # some sets
+    python benchmarks/study_choice.py --sets heart,vehicle # some sets; "usps of many rows" is usps with 5,000
     python benchmarks/study_choice.py --show               # means over the sets of what is stored
 """
 
-import argparse
-import json
 from unittest import mock
 
 import numpy as np
 from auto_data import SMALL, TABLES, adult, one_hot, paper_split, table_split
 from common import RESULTS
 from sklearn.model_selection import train_test_split
-from study_search import write
+from study_search import study
 
 from svmosaic._validation import validate_training
 from svmosaic.models._families import build_classifier
@@ -35,10 +33,16 @@ DRAWN = {
     "adult": 700, "mammography": 1500, "wine_white": 1500, "covtype": 2000, "ijcnn1": 1500, "satimage": 400,
     "usps": 1000, "pendigits": 300, "svmguide1": 300, "letter": 1500,
 }  # fmt: skip
-SETS = (*(name for name in TABLES if name not in DRAWN), *SMALL, *DRAWN)
+# The same with so many that one part of them is held out.
+LARGER = {
+    "adult": 8000, "mammography": 5000, "covtype": 8000, "ijcnn1": 8000, "usps": 5000, "pendigits": 5000,
+    "letter": 8000, "skin": 8000, "mnist": 6000,
+}  # fmt: skip
+MANY = " of many rows"
+SETS = (*(name for name in TABLES if name not in DRAWN), *SMALL, *DRAWN, *(name + MANY for name in LARGER))
 N_SPLITS, MOST_JUDGING = 3, 8000
 # Seconds per search, on one thread: as the search of a user, it does not come to try everything.
-BUDGET = 12.0
+BUDGET, BUDGET_OF_MANY = 12.0, 20.0
 
 
 def training_rows(name):
@@ -90,6 +94,15 @@ def as_chosen(search, pool):
     return np.array([chosen.get(id(t), 0.0) for t in pool])
 
 
+def with_linear(weights, pool, share):
+    """The same with at least so much of the weight for the best linear model."""
+    linear = min((k for k, t in enumerate(pool) if t.candidate.family == "linear"), key=lambda k: rank(pool[k]))
+    if weights[linear] >= share:
+        return weights
+    others = np.where(np.arange(len(pool)) == linear, 0.0, weights)
+    return share * np.eye(len(pool))[linear] + (1.0 - share) * others / others.sum()
+
+
 def rules(search, pool):
     judge, rng = search.judge, np.random.RandomState(0)
     found = greedy(judge, pool)
@@ -98,6 +111,11 @@ def rules(search, pool):
         with mock.patch.object(choice, "LIGHTER", share):
             title = "of any size" if share < 0 else f"parts given up for {share:.1%} of the loss"
             yield f"as it is, {title}", as_chosen(search, pool)
+    for errors in (0.0, 1.0, 3.0, 4.0, np.inf):
+        with mock.patch.object(choice, "ERRORS", errors):
+            yield f"as it is, up to {errors:g} errors behind", as_chosen(search, pool)
+    for share in (0.1, 0.25, 0.5):
+        yield f"as it is, and {share:.0%} for the best linear model", with_linear(as_chosen(search, pool), pool, share)
     with mock.patch.object(choice, "_with_linear", return_value=None), mock.patch.object(choice, "LIGHTER", -1):
         yield "as it is, of any size, no share for a linear model", as_chosen(search, pool)
     yield "best score alone", np.eye(len(pool))[min(range(len(pool)), key=lambda k: rank(pool[k]))]
@@ -126,9 +144,10 @@ def rules(search, pool):
         yield f"greedy and 8 of least loss, {n} of a kind", 0.5 * (found + some)
 
 
-def judged(name, split):
+def judged(title, split):
+    name, many = title.removesuffix(MANY), title.endswith(MANY)
     X, y = training_rows(name)
-    n_searched = DRAWN.get(name, round(0.7 * len(y)))
+    n_searched = (LARGER if many else DRAWN).get(name, round(0.7 * len(y)))
     X, Z, y, z = train_test_split(X, y, train_size=n_searched, stratify=y, random_state=split)
     Z, z = Z[:MOST_JUDGING], z[:MOST_JUDGING]
     varied = np.ptp(X, axis=0) > 0
@@ -140,7 +159,7 @@ def judged(name, split):
     rng = np.random.RandomState(split)
     search = Search(
         X, target.classes[target.label], judge, build_classifier, folds_of(target, 0.2, rng), most_tiles=100_000,
-        budget=BUDGET, seed=0, n_jobs=1, say=lambda line: None, watch=lambda search: False,
+        budget=BUDGET_OF_MANY if many else BUDGET, seed=0, n_jobs=1, say=lambda line: None, watch=lambda search: False,
     )  # fmt: skip
     search.run()
     pool = pool_of(choice._judged_by_most(judge, [t for t in search.trials if not t.failure]))
@@ -158,7 +177,7 @@ def judged(name, split):
         )
         mixed = factor * sum(w * s for w, s in zip(weights, scores, strict=True)) + shift
         yield {
-            "set": name, "split": split, "rule": rule, "score": round(outer.score(mixed, rows), 5),
+            "set": title, "split": split, "rule": rule, "score": round(outer.score(mixed, rows), 5),
             "loss": round(outer.loss(mixed, rows), 5), "parts": int((weights > 0).sum()),
             "numbers": choice.n_weights(search, [(t, w) for t, w in zip(pool, weights, strict=True) if w > 0]),
         }  # fmt: skip
@@ -178,21 +197,9 @@ def show(records):
         print(f"{n:45}{cells}  {100 * behind:6.2f}  loss {100 * loss:5.1f} %")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", help="names with commas between")
-    parser.add_argument("--show", action="store_true", help="print what is stored, and end")
-    options = parser.parse_args()
-    records = json.loads(FILE.read_text()) if FILE.exists() else []
-    if not options.show:
-        for name in options.sets.split(",") if options.sets else SETS:
-            records = [r for r in records if r["set"] != name]
-            for split in range(N_SPLITS):
-                records += judged(name, split)
-            write(FILE, records)
-            print(name, flush=True)
-    show(records)
+def judged_by_all(name):
+    return [record for split in range(N_SPLITS) for record in judged(name, split)]
 
 
 if __name__ == "__main__":
-    main()
+    study(__doc__.splitlines()[0], FILE, SETS, judged_by_all, show)

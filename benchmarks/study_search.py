@@ -176,6 +176,21 @@ def write(file, records):
     file.write_text("[\n" + ",\n".join(json.dumps(r) for r in records) + "\n]\n")
 
 
+def study(description, file, sets, judged, show):
+    """The command line of a study: what `judged(name)` gives for each set is kept in a file and shown."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--sets", help="names with commas between")
+    parser.add_argument("--show", action="store_true", help="print what is stored, and end")
+    options = parser.parse_args()
+    records = json.loads(file.read_text()) if file.exists() else []
+    if not options.show:
+        for name in options.sets.split(",") if options.sets else sets:
+            records = [r for r in records if r["set"] != name] + list(judged(name))
+            write(file, records)
+            print(name, flush=True)
+    show(records)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", help="names with commas between")

@@ -18,9 +18,9 @@ def study(report, _):
     summary = report["defaults"]["summary"]
     n_sets = len({r["set"] for r in report["defaults"]["records"]})
     yield (
-        f"**Defaults.** Points of accuracy behind the best of {len(summary)} settings, mean over {n_sets} sets, on "
-        "rows held out from the training parts (`benchmarks/study_trees.py`). The best, and those that differ by one "
-        "change:"
+        f"**Defaults.** Percentage points of accuracy behind the best of {len(summary)} settings, mean over {n_sets} "
+        "data sets, on rows held out from the training parts (`benchmarks/study_trees.py`). The table shows the best "
+        "settings, and those that differ from 32 linear trees of 32 leaves in one parameter:"
     )
     base = "32 trees of 32, linear, C = 0.1"
     shown = [*list(summary)[:6], *(name for name in summary if name.startswith(base) or "bootstrap" in name)]
@@ -34,14 +34,14 @@ def adult(_, report):
     if "adult" not in report:
         return
     part = report["adult"]
-    yield f"**adult**, test part ({machine_of(part)}; processor seconds of one thread):"
+    yield f"**adult**, test part ({machine_of(part)}; processor seconds, one thread):"
     yield table(
         ["model", "settings", "accuracy, %", "ROC AUC", "fit, s"],
         [
             [
                 r["model"], ", ".join(f"{k}={v}" for k, v in r.get("settings", {}).items()) or "defaults",
                 percent(r["accuracy"]), "–" if r.get("auc") is None else f"{r['auc']:.4f}",
-                f"{'not done after ' * (r['accuracy'] is None)}{r['seconds']:.1f}",
+                f"{'not finished after ' * (r['accuracy'] is None)}{r['seconds']:.1f}",
             ]
             for r in part["records"]
         ],
@@ -57,10 +57,10 @@ def tables(_, report):
     records = part["records"]
     models = list(dict.fromkeys(r["model"] for r in records))
     yield (
-        f"**Eight more sets**, accuracy in % ({machine_of(part)}; tables: mean of three folds; the others: their test "
-        "parts; 100,000 training rows of covertype). TreeSVC is set by folds of the training rows, peers have their "
-        "defaults; –: not done when the run was stopped, 500 seconds after its start (the choice of "
-        "settings of TreeSVC included), and counted last:"
+        f"**Eight more data sets**, accuracy in % ({machine_of(part)}; tables: mean of three folds; the others: their "
+        "test parts; 100,000 training rows of covertype). The settings of TreeSVC are chosen by cross-validation on "
+        "training rows; the other models have their default settings. “–” was not finished when the run was stopped "
+        "after 500 seconds (which include the choice of settings of TreeSVC), and is ranked last:"
     )
 
     def score(name, model):
@@ -78,7 +78,7 @@ def speed(_, report):
     part = report["speed"]
     yield f"**Speed on adult**, constant leaves, 32 leaves per tree ({machine_of(part)}; one thread):"
     yield table(
-        ["trees", "fit, s", "one row, µs", "row of 100,000, ns", "LightGBM with as many trees and leaves, ns"],
+        ["trees", "fit, s", "one row, µs", "per row of 100,000, ns", "LightGBM with as many trees and leaves, ns"],
         [
             [r["trees"], r["fit_seconds"], r["row_microseconds"], r["batch_nanoseconds"], r["peer_batch_nanoseconds"]]
             for r in part["records"]

@@ -9,7 +9,7 @@ INPUTS = {
     "models": "model files",
     "tables": "tables",
     "exports": "exports",
-    "frames": "frames of Polars, pandas and PyArrow",
+    "frames": "Polars, pandas and PyArrow tables",
     "rows": "rows in JavaScript and Python",
 }
 
@@ -18,23 +18,23 @@ def threads(report, _):
     part = report["predictions"]
     machine = part["machine"]
     yield (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['date']}. **Predictions** of threads that share "
-        "one model: thousands of rows per second in all, and in brackets how many times those of one thread."
+        f"{machine['processor']}, {machine['cores']} cores, {machine['date']}. **Predictions** by threads that share "
+        "one model: thousands of rows per second in total and, in brackets, relative to one thread."
     )
     found = {}
     for r in part["records"]:
         found.setdefault((r["model"], r["way"]), {})[r["threads"]] = r
     counts = sorted({r["threads"] for r in part["records"]})
     yield table(
-        ["model", "way", *(f"{n} thread{'s' if n > 1 else ''}" for n in counts)],
+        ["model", "interface", *(f"{n} thread{'s' if n > 1 else ''}" for n in counts)],
         [[f"`{model}`", way, *(speed(by_count.get(n)) for n in counts)] for (model, way), by_count in found.items()],
     )
     yield (
-        "**Fits side by side** under joblib: seconds for all of them, processor seconds per second on the wall (which "
-        "should not exceed the cores), and the most threads that a process had more than before."
+        "**Parallel fits** with joblib: seconds for all of them, processor seconds per wall-clock second (which should "
+        "not exceed the number of cores), and the largest number of additional threads in a process."
     )
     yield table(
-        ["joblib", "workers", "fits", "`n_jobs` of a fit", "seconds", "processors", "threads more"],
+        ["joblib", "workers", "fits", "`n_jobs` of a fit", "seconds", "processors", "additional threads"],
         [
             [r["backend"], r["workers"], r["fits"], r["n_jobs_of_a_fit"], f"{r['seconds']:.2f}",
              f"{r['processor_by_wall']:.2f}", r["threads_more"]]
@@ -55,8 +55,8 @@ def fuzz(_, counts):
     inputs = ", ".join(f"{count['inputs']:,} {INPUTS.get(name, name)}" for name, count in kinds.items())
     accepted = sum(count["accepted"] for count in kinds.values())
     yield (
-        f"**Mutated inputs** in rounds of `tools/fuzz` without a failure: {counts['total']:,} ({inputs}), of which "
-        f"{accepted:,} were accepted and {counts['total'] - accepted:,} refused as promised."
+        f"**Mutated inputs** tested by `tools/fuzz` without a failure: {counts['total']:,} ({inputs}). Of these, "
+        f"{accepted:,} were accepted and {counts['total'] - accepted:,} were refused with the documented errors."
     )
 
 

@@ -22,6 +22,7 @@ Coding coding_of(const std::string& name) {
   if (name == "softmax") return Coding::softmax;
   if (name == "llc") return Coding::llc;
   if (name == "lle") return Coding::lle;
+  if (name == "kernel") return Coding::kernel;
   throw std::invalid_argument("unknown coding: " + name);
 }
 

@@ -9,8 +9,9 @@
 //             l_j = exp(|x - c_j| / max_j |x - c_j| - 1)   (Wang et al., 2010)
 //   lle       argmin_w |x - sum_j w_j c_j|^2 + scale * mean_j |x - c_j|^2 |w|^2 with sum w = 1
 //             (Roweis and Saul, 2000, with the usual ridge)
+//   kernel    exp(-scale |x - c_j|^2)
 //
-// normalized to sum to one, then multiplied by factor_j where given. Distances are measured from the
+// normalized to sum to one, but for the kernel, then multiplied by factor_j where given. Distances are measured from the
 // centers' mean, so that data far from the origin lose no digits. Those of the chosen centers are
 // computed anew from the differences in double precision, so that a row on a center is at distance zero
 // exactly; the softmax needs only |x - c_j|^2 - |x - c_1|^2 = <2x - c_1 - c_j, c_1 - c_j>, which keeps its
@@ -25,6 +26,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "exponential.hpp"
 #include "gate.hpp"
 #include "panels.hpp"
 #include "rows.hpp"
@@ -60,7 +62,7 @@ struct WideSum {
 };
 #endif
 
-enum class Coding { nearest, inverse, softmax, llc, lle };
+enum class Coding { nearest, inverse, softmax, llc, lle, kernel };
 
 template <class T>
 struct DistanceScratch;
@@ -150,7 +152,7 @@ struct DistanceScratch : Gate<T>::Scratch {
         row(n_rows),
         product(row.size()),
         listed(gate.n_tiles + 1),
-        distance(gate.width),
+        distance(padded_width(gate.width)),
         differences(gate.reconstructs() ? gate.width * gate.stride : 0),
         system(gate.reconstructs() ? gate.width * gate.width : 0) {
     for (size_t r = 0; r < row.size(); ++r) {
@@ -338,6 +340,10 @@ inline void weigh(const DistanceGate<T>& gate, const T* z, const int32_t* chosen
     // On a center the limit of the formula gives it everything; ties share.
     for (int64_t a = 0; a < width; ++a)
       weight[a] = nearest > 0 ? std::sqrt(nearest / squared[a]) : (squared[a] > 0 ? 0.0 : 1.0);
+  } else if (gate.coding == Coding::kernel) {
+    for (int64_t a = 0; a < width; ++a) squared[a] = -gate.scale * squared_distance(z, centers + chosen[a] * d, d);
+    exp_all(squared, width);
+    std::copy_n(squared, width, weight);
   } else {
     double *differences = scratch.differences.data(), *system = scratch.system.data();
     double mean = 0, farthest = 0;
@@ -362,6 +368,7 @@ inline void weigh(const DistanceGate<T>& gate, const T* z, const int32_t* chosen
   }
   double total = 0;
   for (int64_t a = 0; a < width; ++a) total += weight[a];
+  if (gate.coding == Coding::kernel) total = 1;  // as they are
   for (int64_t a = 0; a < width; ++a) {
     weight[a] /= total;
     if (!gate.factor.empty()) weight[a] *= gate.factor[chosen[a]];

@@ -1,12 +1,19 @@
 """Sphinx: `python -m sphinx -W docs build/docs` (needs the extra `docs`).
 
-It needs no network. With SVMOSAIC_DOCS_ONLINE=1, names of other packages link to their documentation.
+It needs no network: names of scikit-learn's documentation that ours refers to are listed below. If SVMOSAIC_DOCS_ONLINE
+is set, all names of other packages link to their documentation.
 """
 
 import contextlib
 import io
 import os
+import re
+import zlib
 from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
 
 import svmosaic
 from svmosaic.cli import COMMANDS, main
@@ -23,6 +30,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
@@ -33,18 +41,6 @@ exclude_patterns = ["auto_examples/*.ipynb", "auto_examples/*.py", "auto_example
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-
-# Other packages' documentation, if there is a network and someone asks for it.
-if os.environ.get("SVMOSAIC_DOCS_ONLINE"):
-    extensions.append("sphinx.ext.intersphinx")
-    intersphinx_timeout = 10
-    intersphinx_mapping = {
-        "python": ("https://docs.python.org/3", None),
-        "numpy": ("https://numpy.org/doc/stable", None),
-        "scipy": ("https://docs.scipy.org/doc/scipy", None),
-        "sklearn": ("https://scikit-learn.org/stable", None),
-        "pandas": ("https://pandas.pydata.org/docs", None),
-    }
 
 # A page of its own, next to the others.
 _pages = HERE / "_pages"
@@ -71,13 +67,45 @@ _generated = HERE / "generated"
 _generated.mkdir(exist_ok=True)
 (_generated / "cli.txt").write_text(help_pages(), encoding="utf-8")
 
+# What scikit-learn's docstrings, which ours inherit, and our own refer to on its site: name, role, page, title.
+SKLEARN = """\
+accuracy_score std:label modules/model_evaluation.html#accuracy-score Accuracy score
+metadata_routing std:label metadata_routing.html#metadata-routing Metadata Routing
+df_output_transform std:label modules/df_output_transform.html#df-output-transform Pandas/Polars output
+r2_score std:label modules/model_evaluation.html#r2-score R² score
+sphx_glr_auto_examples_miscellaneous_plot_set_output.py std:label auto_examples/miscellaneous/plot_set_output.html -
+meta-estimator std:term glossary.html#term-meta-estimator -
+"""
+
+
+def inventory(project, names):
+    """An inventory that intersphinx reads."""
+    head = f"# Sphinx inventory version 2\n# Project: {project}\n# Version:\n"
+    head += "# The remainder of this file is compressed using zlib.\n"
+    lines = (line.split(" ", 3) for line in names.splitlines())
+    body = "".join(f"{name} {role} -1 {page} {title}\n" for name, role, page, title in lines)
+    return head.encode() + zlib.compress(body.encode())
+
+
+(_generated / "sklearn.inv").write_bytes(inventory("scikit-learn", SKLEARN))
+_sklearn = str(_generated / "sklearn.inv")
+intersphinx_timeout = 10
+intersphinx_mapping = {"sklearn": ("https://scikit-learn.org/stable", _sklearn)}
+if os.environ.get("SVMOSAIC_DOCS_ONLINE"):
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", (None, _sklearn)),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+    }
+
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False
-# Docstrings taken over from scikit-learn refer to terms and sections of its site.
-suppress_warnings = ["config.cache", "ref.term", "ref.ref"]
+suppress_warnings = ["config.cache"]
 
 # Examples called plot_* are run and their pictures shown; the others, which take minutes or real data, are listed.
 sphinx_gallery_conf = {
@@ -88,3 +116,56 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "abort_on_example_error": True,
 }
+
+# Names that mean a method, or something else, as often as the function on the page.
+UNCLEAR = {"fit", "load", "partial_fit", "predict", "run", "save"}
+
+
+def public_names():
+    """What the API page lists: from the names that pages use to full names. Of equal names, the first counts."""
+    found, module = {}, ""
+    for line in (HERE / "api.md").read_text(encoding="utf-8").splitlines():
+        if match := re.fullmatch(r"\.\. currentmodule:: (\S+)", line):
+            module = match[1]
+        elif match := re.fullmatch(r"   ([\w.]+)", line):
+            full = f"{module}.{match[1]}"
+            found[full] = full
+            if (short := full.rpartition(".")[2]) not in UNCLEAR:
+                found.setdefault(short, full)
+    return found
+
+
+class LinkNames(SphinxTransform):
+    """Literals on the pages that are public names, alone or called, link to the API reference."""
+
+    default_priority = 500
+    names = public_names()
+
+    def apply(self, **kwargs):
+        if self.env.docname.startswith(("generated/", "auto_examples/")):
+            return
+        for literal in list(self.document.findall(nodes.literal)):
+            name = re.sub(r"\(.*\)$", "", literal.astext(), flags=re.S)
+            if name in self.names and not self._is_elsewhere(literal, name):
+                options = {"refdomain": "py", "reftype": "obj", "reftarget": self.names[name], "refwarn": False}
+                link = addnodes.pending_xref("", refdoc=self.env.docname, **options)
+                literal.replace_self(link)
+                link += literal
+
+    def _is_elsewhere(self, literal, name):
+        """Whether it stands in a heading or a link, or is scikit-learn's class of the same name."""
+        links = nodes.title | nodes.reference | addnodes.pending_xref
+        block = literal.parent
+        while not isinstance(block, nodes.paragraph | nodes.document | links):
+            block = block.parent
+        if isinstance(block, links):
+            return True
+        if isinstance(block.parent, nodes.entry):
+            entry, block = block.parent, block.parent.parent  # a cell, and its row of a table
+            if self.env.docname == "coming_from" and block[0] is entry:
+                return True  # the first column has what the other library calls so
+        return name in ("LinearSVC", "LinearSVR") and "scikit-learn" in block.astext()
+
+
+def setup(app):
+    app.add_transform(LinkNames)

@@ -1,9 +1,9 @@
 """A table, from the file to the explanation
 =========================================
 
-Census data with text and missing values: a search of a few seconds, the quality on rows that it has not seen, the
-columns that matter, and one prediction taken apart. If the folder named by ``SVMOSAIC_DATA`` has no adult, the breast
-cancer table that scikit-learn brings takes its place.
+Census data with text and missing values: a search of a few seconds, the accuracy on new rows, the most important
+columns, and the explanation of one prediction. If the folder named by ``SVMOSAIC_DATA`` does not contain the adult data
+set, the breast cancer data that comes with scikit-learn is used instead.
 """
 
 # %%
@@ -33,7 +33,7 @@ print(f"accuracy on {len(test)} new rows: {model.score(test, y_test):.3f}")
 TradeoffDisplay.from_leaderboard(model)
 
 # %%
-# What matters, over all rows.
+# The most important columns, over all rows.
 found = importances(model, test)
 shown = slice(0, 8)
 figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")

@@ -1,8 +1,8 @@
 """A curve per feature
 ===================
 
-With ``pieces`` each tile is a sum of piecewise-linear curves, one per feature: an additive model that can be drawn, and
-still one convex problem.
+With ``pieces``, each tile is a sum of piecewise-linear curves, one per feature. The model is additive and can be
+plotted, and fitting it is still one convex problem.
 """
 
 # %%
@@ -18,7 +18,7 @@ model = LinearSVC(C=0.01, pieces=12, calibration="temperature", random_state=0)
 print(f"cross-validated accuracy: {cross_val_score(model, X, y, cv=3).mean():.3f}")
 
 # %%
-# The strongest columns. A flat part of a curve is a range in which the column says nothing.
+# The strongest columns. Where a curve is flat, the column has no effect.
 CurveDisplay.from_estimator(
     model.fit(X, y), X, features=["worst texture", "worst area", "worst concave points", "mean texture"]
 )

@@ -1,8 +1,8 @@
 """One fit on several workers
 ==========================
 
-Rows in partitions of a Dask array, on the workers of a cluster (here: in this process). Only sums travel, and the
-result is the ordinary estimator, with the objective of the ordinary fit.
+The rows are partitions of a Dask array on the workers of a cluster (here, in this process). Only sums are sent between
+the workers, and the result is the ordinary estimator, with the same objective as an ordinary fit.
 """
 
 # %%

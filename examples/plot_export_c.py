@@ -1,8 +1,8 @@
 """The model as a C file
 =====================
 
-``to_c`` writes a model as one C99 file without dependencies. Here it is compiled and asked for a map of decisions,
-which is the same as Python's. Without a C compiler, only the file is written.
+``to_c`` writes a model as one C99 file without dependencies. Here it is compiled and used to draw a map of decisions,
+which agrees with Python's. Without a C compiler, only the file is written.
 """
 
 # %%
@@ -26,7 +26,7 @@ print(f"{(folder / 'spirals.c').stat().st_size:,} bytes of C")
 print((folder / "spirals.h").read_text())
 
 # %%
-# A grid of rows, through the compiled file.
+# Predictions of the compiled file on a grid of rows.
 side = np.linspace(X.min(), X.max(), 200)
 grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2).astype(np.float32)
 found = model.predict(grid)

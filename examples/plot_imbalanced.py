@@ -2,7 +2,7 @@
 ==============================
 
 One digit against all others, with seven in ten of its rows removed. The model has calibrated probabilities, and the
-threshold on them is a matter of what mistakes cost.
+best threshold depends on the cost of mistakes.
 """
 
 # %%
@@ -24,7 +24,7 @@ probability = model.predict_proba(X_test / 16)[:, 1]
 print(f"{y.mean():.1%} of the rows are rare; average precision {average_precision_score(y_test, probability):.3f}")
 
 # %%
-# Every threshold is a point of the curve. With a miss ten times as costly as a false alarm, it is 1 / 11.
+# Every threshold is a point on the curve. If a miss costs ten times as much as a false alarm, the best one is 1 / 11.
 precision, recall, threshold = precision_recall_curve(y_test, probability)
 figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
 axis.plot(recall, precision, color="#0072B2")

@@ -1,8 +1,8 @@
 """Prediction intervals
 ====================
 
-Two quantiles on one gate, fitted without a part of the rows, and moved apart until that part is covered as often as was
-asked for: the intervals follow the noise, which here grows to the right, and nine of ten new rows lie inside.
+Two quantiles on one gate are fitted without a part of the rows, and then moved apart until that part has the requested
+coverage. The intervals follow the noise, which here grows to the right, and nine of ten new rows lie inside.
 """
 
 # %%

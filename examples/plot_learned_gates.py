@@ -1,8 +1,8 @@
 """Learned gates on the move
 =========================
 
-``LearnedGateSVC`` moves its anchors by the gradient of the loss. After one epoch the regions are almost those of
-k-means, which knows nothing of the labels; after more of them they follow the boundary.
+``LearnedGateSVC`` moves its anchors by the gradient of the loss. After one epoch, the regions are almost those of
+k-means, which does not use the labels; later, they follow the boundary.
 """
 
 # %%
@@ -14,7 +14,7 @@ from svmosaic.display import RegionDisplay
 
 X, y = make_two_spirals(1500, random_state=0)
 X_test, y_test = make_two_spirals(1500, random_state=1)
-X, X_test = X / 10, X_test / 10  # near unit variance, as gates want
+X, X_test = X / 10, X_test / 10  # near unit variance, as gates need
 
 # %%
 # The same start, stopped after 1, 10 and 80 epochs.
@@ -27,7 +27,7 @@ for axis, epochs in zip(axes, (1, 10, 80), strict=True):
     axis.set_title(f"{epochs} epoch{'s' if epochs > 1 else ''}: {model.score(X_test, y_test):.1%} of new rows")
 
 # %%
-# As many anchors that stay where k-means has put them.
+# The same number of anchors, fixed at the k-means centers.
 fixed = LocallyLinearSVC(16, n_neighbors=3, random_state=0).fit(X, y)
 print(f"fixed anchors: {fixed.score(X_test, y_test):.1%} of new rows")
 plt.show()

@@ -2,7 +2,7 @@
 =====================================
 
 One linear SVM cannot follow two interlocking bananas. A mosaic can: tiles are linear, and the gate blends them.
-The lines in the background are the cells in which one tile has the largest weight.
+The lines in the background separate the regions in which one tile has the largest weight.
 """
 
 # %%

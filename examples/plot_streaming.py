@@ -1,7 +1,7 @@
 """Learning from a stream
 ======================
 
-``partial_fit`` takes one batch after another and keeps none: memory is that of one batch and the model.
+``partial_fit`` takes one batch after another and keeps none of them. It needs memory for one batch and the model.
 """
 
 # %%
@@ -12,7 +12,7 @@ from svmosaic import LocallyLinearSVC
 from svmosaic.datasets import make_two_spirals
 
 X_test, y_test = make_two_spirals(2000, random_state=99)
-X_test /= 10  # near unit variance, as gates want
+X_test /= 10  # near unit variance, as gates need
 models = {
     "LocallyLinearSVC": LocallyLinearSVC(60, n_neighbors=4, C=1.0, stream_length=20_000, random_state=0),
     "SGDClassifier": SGDClassifier(random_state=0),

@@ -1,8 +1,8 @@
 """Text, as sparse rows
 ====================
 
-TF-IDF and a linear SVM, without making anything dense: from which module of scikit-learn does a paragraph of its
-documentation come? The strongest words of each class are weights of the model.
+TF-IDF and a linear SVM on sparse rows predict from which module of scikit-learn a paragraph of its documentation comes.
+The strongest words of each class are those with the largest weights.
 """
 
 # %%

@@ -117,6 +117,7 @@ class ModelFiles:
             svmosaic.LearnedGateSVC(4, n_neighbors=2, max_iter=1, random_state=0),
             svmosaic.LearnedGateSVC(4, n_gates=2, max_iter=1, random_state=0),
             svmosaic.LocalCodingSVC(3, n_neighbors=2, random_state=0),
+            svmosaic.KernelSVC(3, random_state=0),
             svmosaic.LinearSVC(pieces=3, random_state=0),
             svmosaic.KMeansSVC(2, pieces=3, random_state=0),
             svmosaic.TreeSVC(max_leaves=3, pieces=2, random_state=0),

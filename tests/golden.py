@@ -40,6 +40,8 @@ from svmosaic import (
     FusedSVC,
     GaussianMixtureClassifier,
     HierarchicalMixtureSVC,
+    KernelSVC,
+    KernelSVR,
     KMeansSVC,
     KMeansSVR,
     LearnedGateSVC,
@@ -259,6 +261,7 @@ MODELS = {
     "LocallyLinearSVC-sigmoid": (LocallyLinearSVC(calibration="sigmoid", **LOCAL, **EXACT), BOTH),
     "LocalCodingSVC": (LocalCodingSVC(**LOCAL, **EXACT), ALL),
     "LocalCodingSVC-squared_hinge": (LocalCodingSVC(loss="squared_hinge", **LOCAL, **EXACT), ("two",)),
+    "KernelSVC": (KernelSVC(12, **EXACT), ALL),
     "LearnedGateSVC-anchors": (LearnedGateSVC(**LEARNED), ALL),
     "LearnedGateSVC-polish": (LearnedGateSVC(polish=True, tol=1e-10, **LEARNED), BOTH),
     "LearnedGateSVC-temperature": (LearnedGateSVC(calibration="temperature", **LEARNED), ("many",)),
@@ -301,6 +304,7 @@ MODELS = {
     "LocallyLinearSVR": (LocallyLinearSVR(**LOCAL, **EXACT), VALUES),
     "LocallyLinearSVR-sgd": (
         LocallyLinearSVR(solver="sgd", tol=1e-3, max_iter=10, random_state=0, **LOCAL), ("values",)),
+    "KernelSVR": (KernelSVR(12, **EXACT), VALUES),
     "LearnedGateSVR": (LearnedGateSVR(**LEARNED), VALUES),
     "LearnedGateSVR-polish": (
         LearnedGateSVR(loss="epsilon_insensitive", polish=True, tol=1e-10, **LEARNED), ("values",)),

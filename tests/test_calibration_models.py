@@ -13,6 +13,7 @@ from svmosaic import (
     BoostedLinearSVC,
     FusedSVC,
     HierarchicalMixtureSVC,
+    KernelSVC,
     LearnedGateSVC,
     LocalCodingSVC,
     MixtureSVC,
@@ -33,6 +34,7 @@ MIXTURES = [
 ]
 OTHERS = [
     LocalCodingSVC(16, n_neighbors=4, tol=1e-2, random_state=0),
+    KernelSVC(16, tol=1e-2, random_state=0),
     LearnedGateSVC(8, n_components=3, n_neighbors=3, max_iter=3, validation_fraction=0.3, random_state=0),
     NeighborsSVC(30, tol=1e-2, random_state=0),
     FusedSVC(SVC(gamma=0.2), weight=0.5, random_state=0),

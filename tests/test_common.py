@@ -42,6 +42,8 @@ SETTINGS = {
         SMALL | {"pieces": 4},
     ],
     "LocalCodingSVC": [SMALL],
+    "KernelSVC": [{"n_anchors": 8}],
+    "KernelSVR": [{"n_anchors": 64}],
     "LearnedGateSVC": [
         {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20},
         {"n_tiles": 8, "n_neighbors": 4, "max_iter": 20, "n_gates": 2, "loss": "log_loss", "dropout": 0.1},
@@ -93,6 +95,8 @@ NEIGHBOURS = "copies of a row take the places of other neighbours"
 EXPECTED = {
     "LocallyLinearSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "LocalCodingSVC": dict.fromkeys(WEIGHTS, SAMPLED),
+    "KernelSVC": dict.fromkeys(WEIGHTS, SAMPLED),
+    "KernelSVR": dict.fromkeys(WEIGHTS, SAMPLED),
     "MixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "HierarchicalMixtureSVC": dict.fromkeys(WEIGHTS, SAMPLED),
     "MosaicClassifier": dict.fromkeys(WEIGHTS, DRAWN),

@@ -190,6 +190,7 @@ QUICK = {
     "HierarchicalMixtureSVC": {"branching": (2, 2), "max_iter": 3},
     "KMeansSVC": {"n_clusters": 3},
     "ClusteredSVC": {"n_clusters": 3},
+    "KernelSVC": {"n_anchors": 8},
     "LearnedGateSVC": {"n_tiles": 4, "max_iter": 3},
     "LocalCodingSVC": {"n_anchors": 8},
     "LocallyLinearSVC": {"n_anchors": 8},

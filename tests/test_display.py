@@ -98,7 +98,7 @@ def test_regions_along_two_features_hold_the_others_at_their_means():
     assert [display.ax_.get_xlabel(), display.ax_.get_ylabel()] == ["d", "b"]
     assert display.anchors_ is None  # a linear model has none
     assert display.cells_ == []
-    with pytest.raises(ValueError, match="names or places of features, got 'z'"):
+    with pytest.raises(ValueError, match="names or indices of features, got 'z'"):
         RegionDisplay.from_estimator(model, X, y, features=("z", 1))
 
 

@@ -178,7 +178,7 @@ def test_effects_are_exact(name):
                 at = np.interp(values[here], effect.points, curve)
             # Of the tiles that hard gates choose, the curve is the contribution, but for a constant.
             assert_allclose(np.ptp(parts[here, j] - at), 0, atol=1e-9)
-    with pytest.raises(ValueError, match="columns has 'height', which is no column of X"):
+    with pytest.raises(ValueError, match="columns has 'height', which is not a column of X"):
         effects(model, frame, ["height"])
 
 

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from svmosaic import (
     ClusteredSVC,
     GaussianMixtureClassifier,
+    KernelSVC,
     KMeansSVC,
     LinearSVC,
     LocalCodingSVC,
@@ -31,6 +32,7 @@ FIXED = [
         anchors=CENTERS, n_neighbors=2, code_scale=1.0, multi_class="crammer_singer", loss="hinge", **TIGHT
     ),
     LocalCodingSVC(anchors=CENTERS, n_neighbors=2, code_scale=1.0, **TIGHT),
+    KernelSVC(anchors=CENTERS, gamma=1.0, **TIGHT),
     NeighborsSVC(n_neighbors=15, tol=1e-9, max_iter=100_000),
 ]
 

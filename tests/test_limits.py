@@ -17,6 +17,7 @@ from svmosaic import (
     ClusteredSVC,
     GaussianMixtureClassifier,
     HierarchicalMixtureSVC,
+    KernelSVC,
     KMeansSVC,
     LinearSVC,
     LocalCodingSVC,
@@ -39,6 +40,7 @@ SLOW = [
     LocallyLinearSVC(6, n_neighbors=3, solver="dual", **ENDLESS),
     LocallyLinearSVC(6, n_neighbors=3, multi_class="crammer_singer", loss="hinge", **ENDLESS),
     LocalCodingSVC(6, n_neighbors=3, solver="dual", **ENDLESS),
+    KernelSVC(6, solver="dual", **ENDLESS),
 ]
 
 
@@ -214,6 +216,7 @@ WATCHED = [
     LocallyLinearSVC(6, n_neighbors=3, random_state=0),
     LocallyLinearSVC(6, n_neighbors=3, multi_class="crammer_singer", loss="hinge", random_state=0),
     LocalCodingSVC(6, n_neighbors=3, random_state=0),
+    KernelSVC(6, random_state=0),
 ]
 
 

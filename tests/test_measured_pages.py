@@ -6,6 +6,7 @@ from pages import script
 NAMES = (
     "auto_page",
     "dask_page",
+    "kernel_page",
     "fusion_page",
     "latency_page",
     "learned_page",

@@ -23,7 +23,7 @@ from svmosaic._validation import validate_training
 from svmosaic.datasets import make_xor
 from svmosaic.gates import SeveralGates
 from svmosaic.models._families import build_classifier
-from svmosaic.search import choice, climb, rungs, trials
+from svmosaic.search import candidates, choice, climb, rungs, trials
 from svmosaic.search.candidates import Candidate, fitting
 from svmosaic.search.judge import ClassJudge
 from svmosaic.search.leaderboard import Leaderboard
@@ -73,7 +73,7 @@ def test_a_single_model_is_scaled_as_a_pipeline_would(xor):
 
 def test_leaderboard_reports_what_was_tried(fitted):
     board = fitted.leaderboard_
-    models = {"LinearSVC", "ClusteredSVC", "LocallyLinearSVC", "LearnedGateSVC", "TreeSVC"}
+    models = {"LinearSVC", "ClusteredSVC", "LocallyLinearSVC", "KernelSVC", "LearnedGateSVC", "TreeSVC"}
     assert {line["model"] for line in board} == models
     parts = [line["parts"] for line in board]
     assert parts == sorted(parts, reverse=True)
@@ -205,6 +205,43 @@ def test_nothing_goes_on_without_the_linear_baseline(noisy, monkeypatch):
     model = MosaicClassifier(3.0, random_state=0).fit(*noisy)
     assert {line["parts"] for line in model.leaderboard_} == {rungs.FIRST_PARTS}
     assert "LinearSVC" in {line["model"] for line in model.leaderboard_}
+
+
+def test_few_rows_judge_all_candidates_by_all_parts(noisy):
+    X, y = noisy
+    model = MosaicClassifier(60.0, families=("linear", "clustered"), random_state=0).fit(X[:120], y[:120])
+    most = max(line["parts"] for line in model.leaderboard_)
+    judged = {(line["tiles"], line["pieces"], line["C"]) for line in model.leaderboard_ if line["parts"] == most}
+    begun = [c for c in candidates.seeds(["standard"], 120) if c.family in ("linear", "clustered")]
+    assert {(c.n_tiles, c.pieces, c.C) for c in begun} <= judged
+
+
+def test_kernel_machines_come_first_for_few_rows():
+    def places(n_rows, **options):
+        return [
+            k for k, c in enumerate(candidates.seeds(["standard", "common"], n_rows, **options)) if c.family == "kernel"
+        ]
+
+    assert places(1000)[:3] == [1, 2, 3]
+    assert len(places(10_000)) == 2
+    assert places(10_000)[0] > 5
+    assert places(1000, kernels=False) == []
+
+
+@pytest.mark.parametrize("reason", ["rows", "time"])
+def test_kernel_machines_of_many_rows_or_that_take_long_are_tried_only_if_asked_for(reason, monkeypatch):
+    def tried(families):
+        model = MosaicClassifier(3.0, families=families, random_state=0).fit(X, y)
+        return {line["model"] for line in model.leaderboard_}
+
+    X, y = make_classification(300, 5, random_state=0)
+    assert "KernelSVC" in tried(None)
+    if reason == "rows":
+        monkeypatch.setattr(climb, "KERNEL_ROWS", 200)
+    else:
+        monkeypatch.setitem(rungs.USUAL_SPEED, "kernel", 1.0)
+    assert "KernelSVC" not in tried(None)
+    assert tried(("kernel",)) == {"KernelSVC"}
 
 
 def test_the_linear_baseline_goes_on_however_far_behind(xor, monkeypatch):
@@ -341,7 +378,7 @@ def test_class_weight_moves_predictions_and_probabilities_but_not_the_metric():
         ({"metric": "beauty"}, "metric must be the name of a scorer.*got 'beauty'"),
         ({"validation_fraction": 0.9}, "validation_fraction must be a finite number, above 0, at most 0.5, got 0.9"),
         ({"calibration": "magic"}, "calibration must be one of"),
-        ({"families": ("linear", "kernel")}, "families must be a sequence of 'linear'.*got .*'kernel'"),
+        ({"families": ("linear", "cubic")}, "families must be a sequence of 'linear'.*got .*'cubic'"),
         ({"families": "linear"}, "families must be a sequence of 'linear'"),
         ({"pos_label": 7}, r"pos_label must be one of the classes \[0, 1, 2\], got 7"),
         ({"pos_label": 1}, "pos_label is for two classes, but y has 3"),

@@ -337,7 +337,7 @@ def test_lines_of_text_are_those_of_a_fit_in_memory(data, capsys):
     assert re.fullmatch(
         r"\[LinearSVC\] output 1/\d+, iteration \d+: objective \S+, gap \S+, 1 of 1 tiles live", lines[0]
     )
-    assert "asked for" in lines[-1]
+    assert "required" in lines[-1]
 
 
 def test_bad_partitions_are_named(data):

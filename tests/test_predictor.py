@@ -76,13 +76,16 @@ def reference_weights(gate, X):
             w = 1 / np.sqrt(squared[chosen])
         elif gate.coding == "softmax":
             w = np.exp(-gate.scale * squared[chosen] + gate.log_prior[chosen])
+        elif gate.coding == "kernel":
+            w = np.exp(-gate.scale * squared[chosen])
         else:
             d = np.sqrt(squared[chosen])
             locality = np.exp((d - d.max()) / d.max()) if gate.coding == "llc" else np.ones(len(d))
             offset = x - gate.centers[chosen]
             ridge = gate.scale * squared[chosen].mean() * locality**2
             w = np.linalg.solve(offset @ offset.T + np.diag(ridge), np.ones(len(d)))
-        dense[i, chosen] = w / w.sum() * (1 if gate.factor is None else gate.factor[chosen])
+        total = 1 if gate.coding == "kernel" else w.sum()
+        dense[i, chosen] = w / total * (1 if gate.factor is None else gate.factor[chosen])
     return dense
 
 

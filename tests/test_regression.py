@@ -20,6 +20,7 @@ from test_limits import Watcher
 
 from svmosaic import (
     ClusteredSVR,
+    KernelSVR,
     KMeansSVR,
     LearnedGateSVR,
     LinearSVR,
@@ -35,10 +36,11 @@ SMALL = {
     "KMeansSVR": {"n_clusters": 4},
     "ClusteredSVR": {"n_clusters": 4},
     "LocallyLinearSVR": {"n_anchors": 8, "n_neighbors": 3},
+    "KernelSVR": {"n_anchors": 8},
     "LearnedGateSVR": {"n_tiles": 8, "n_neighbors": 3, "max_iter": 20},
     "TreeSVR": {"n_trees": 3, "max_leaves": 6},
 }
-COMPOSED = [LinearSVR, KMeansSVR, ClusteredSVR, LocallyLinearSVR, TreeSVR]
+COMPOSED = [LinearSVR, KMeansSVR, ClusteredSVR, LocallyLinearSVR, KernelSVR, TreeSVR]
 each = pytest.mark.parametrize("estimator", [*COMPOSED, LearnedGateSVR])
 each_composed = pytest.mark.parametrize("estimator", COMPOSED)
 
@@ -212,6 +214,7 @@ def test_weights_are_copies_once_the_regions_are_fixed(estimator):
         "KMeansSVR": {"clusterer": X[:4]},
         "ClusteredSVR": {"clusterer": X[:4]},
         "LocallyLinearSVR": {"anchors": X[:8], "code_scale": 0.5},
+        "KernelSVR": {"anchors": X[:8]},
         "TreeSVR": {"trees": sklearn.tree.DecisionTreeRegressor(max_leaf_nodes=4).fit(X, y), "pieces": None},
     }.get(estimator.__name__, {})
     copies = np.random.default_rng(1).integers(0, 4, len(y))
@@ -389,7 +392,7 @@ def check_onnx(model, X):
     assert_allclose(parts.sum(axis=2) + rest, expected, rtol=1e-9)
 
 
-@each
+@pytest.mark.parametrize("estimator", [e for e in (*COMPOSED, LearnedGateSVR) if e is not KernelSVR])
 def test_curves_are_in_units_of_y(estimator):
     X, y = bent_plane()
     model = small(estimator, pieces=6).fit(X, y)

@@ -365,6 +365,21 @@ def test_auto_hands_codes_over_to_newton():
     assert_certified(problem, X, solution, tol=1e-6)
 
 
+def test_descent_that_is_nearly_done_is_not_handed_over(monkeypatch):
+    rules = sys.modules["svmosaic.solvers.solve"]
+    problem, X = hard_problem(3, shape="codes", n=3000, loss="squared_hinge")
+    problem = problem.with_target(problem.sign, 0.03 * problem.cost)
+    needed = solve([problem], solver="dual", tol=1e-3)[0].n_iter
+    assert needed > 4
+    monkeypatch.setattr(rules, "_TYPICAL_EPOCHS", needed // 2)
+    monkeypatch.setattr(rules, "_PATIENCE_CROSSED", 0.0)
+    patient = solve([problem], tol=1e-3)[0]
+    assert (patient.converged, patient.solver) == (True, "dual")
+    assert_certified(problem, X, patient, tol=1e-3)
+    monkeypatch.setattr(rules, "_SLOWER", 1e9)
+    assert solve([problem], tol=1e-3)[0].solver == "newton"
+
+
 def test_codes_too_large_for_newton_stay_with_descent(monkeypatch):
     monkeypatch.setattr(sys.modules["svmosaic.solvers.solve"], "_LARGEST_OWN", 2000.0)
     problem, _ = hard_problem(3, shape="codes", n=3000)
@@ -419,7 +434,7 @@ def test_early_stop_warns_with_the_gap_the_target_and_the_remedy(solver):
     with pytest.warns(ConvergenceWarning) as caught:
         warn_if_unconverged(solutions, 2, "Model")
     message = str(caught[0].message)
-    for part in ("max_iter=2", f"{solution.gap:.3g}", f"{solution.target:.3g}", "Standardise", "increase max_iter"):
+    for part in ("max_iter=2", f"{solution.gap:.3g}", f"{solution.target:.3g}", "Standardize", "increase max_iter"):
         assert part in message
     Z = reference.expand_problem(problem, X)
     assert_allclose(

@@ -176,7 +176,7 @@ def test_new_categories_and_values_that_are_not_what_they_should_be(fitted):
 def test_identifiers_are_left_out_with_a_warning():
     frame, y = mixed_table()
     frame = frame[["age", "color"]].assign(name=[f"person {k}" for k in range(len(y))])
-    with pytest.warns(UserWarning, match="column 'name' is left out: it holds 400 different texts in 400 rows"):
+    with pytest.warns(UserWarning, match="column 'name' is left out: it has 400 distinct values in 400 rows"):
         model = MosaicClassifier(**QUICK).fit(frame, y)
     assert model.preparation_.dropped_ == {"name": "identifier"}
     kept = TablePreparation(categorical=["name"], random_state=0).fit(frame, y)
@@ -193,7 +193,7 @@ def test_options_by_column():
     rank = prepared.transform(frame)[:, names.index("size")]
     assert_array_equal(rank, frame["size"].map({"S": 0, "M": 1, "L": 2}))
     assert "age" not in prepared.columns
-    with pytest.raises(TableError, match="ordered says nothing of 'L' in the column 'size'"):
+    with pytest.raises(TableError, match="ordered does not list 'L', a value of the column 'size'"):
         TablePreparation(ordered={"size": ["S", "M"]}).fit(frame, y)
     with pytest.raises(TableError, match="drop names the column 'weight', which X does not have: age, color"):
         TablePreparation(drop=["weight"]).fit(frame, y)

@@ -288,7 +288,7 @@ def test_names_that_are_not_there(tmp_path):
         find_column(["age", "target"], "target_", "t.csv")
     with pytest.raises(TableError, match="its columns are 'age', 'town'"):
         find_column(["age", "town"], "qqqq", "t.csv")
-    with pytest.raises(TableError, match="has 2 columns, so none at place 2"):
+    with pytest.raises(TableError, match="has 2 columns, so there is no column with index 2"):
         find_column(["age", "town"], 2, "t.csv")
     with pytest.raises(
         TableError, match="has one column, '4 2 1': columns are separated by commas, semicolons or tabs"

@@ -21,6 +21,10 @@ class Table:
     ----------
     columns : dict of str to ndarray
         What `polars.DataFrame`, `pandas.DataFrame` and `pyarrow.table` take as they are.
+
+    See Also
+    --------
+    Explanation : Has several tables.
     """
 
     columns: dict
@@ -45,31 +49,37 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    r"""The scores of some rows, taken apart.
+    r"""The decomposition of the scores of some rows.
 
     Output c of row i is :math:`\sum_a g_{ia} \, \text{link}(m_{iac})` with the margins
-    :math:`m_{iac} = \sum_f w_f x_{if} + b` of the tiles that answered. With the identity link the score is linear
-    around the row and `contributions` plus `intercept` sum to it. With the vote link the `votes` sum to it, and each
+    :math:`m_{iac} = \sum_f w_f x_{if} + b` of the tiles used. With the identity link, the score is linear
+    around the row, and `contributions` plus `intercept` sum to it. With the vote link, the `votes` sum to it, and each
     tile's `tile_contributions` and `tile_intercept` sum to its margin.
 
     Attributes
     ----------
     tile : ndarray of int, shape (n_rows, width)
     weight : ndarray of shape (n_rows, width)
-        What the gate gave each tile.
+        The weight that the gate gives each tile.
     value : ndarray of shape (n_rows, n_features)
-        The rows as they were given; if the model has a transformer as its feature map, the features it makes.
+        The given rows; if the model has a transformer as its feature map, the transformed features.
     tile_contributions : ndarray of shape (n_rows, width, n_outputs, n_features)
         :math:`w_f x_f` of each tile, x scaled if the model scales; with pieces, the value of the feature's curve.
     tile_intercept : ndarray of shape (n_rows, width, n_outputs)
     decision : ndarray of shape (n_rows, n_outputs)
-        What `decision_function` says; of a regressor, what `predict` says. Everything here is then in the units of y.
+        The result of `decision_function`; for a regressor, that of `predict`. Everything is then in units of y.
     link : {"identity", "vote", "posterior"}
     output_names : list of str
-        The class that a positive score stands for.
+        The class that a positive score favors.
     feature_names : list of str
     offset : ndarray of shape (n_outputs,) or float
-        What is added to every score and belongs to no tile: of a regressor, the mean of y. It counts as intercept.
+        A constant that is added to every score and belongs to no tile: for a regressor, the mean of y. It is part of
+        the intercept.
+
+    See Also
+    --------
+    Table : The type of its tables.
+    svmosaic.interpretation.importances : Importances over many rows.
     """
 
     tile: np.ndarray
@@ -149,8 +159,8 @@ class Explanation:
         Parameters
         ----------
         top : int, optional
-            Only the so many strongest features; the rest is summed up as "(others)". The intercept has a line of its
-            own, so that the lines of a row and output sum to its score (vote link: of a tile to its margin).
+            Number of strongest features to list; the rest is summed as "(others)". The intercept has its own line,
+            so that the lines of a row and output sum to its score (vote link: those of a tile to its margin).
         """
         if self.link == "identity":
             groups = [(i, c, -1) for i in range(len(self.value)) for c in range(len(self.output_names))]
@@ -179,10 +189,10 @@ class Explanation:
         return Table(columns)
 
     def to_shap(self):
-        """The contributions as a `shap.Explanation`, for the plots of that package; needs the extra `shap`.
+        """Return the contributions as a `shap.Explanation`, for the plots of that package; needs the extra `shap`.
 
-        Its values are the exact contributions, its base values the intercepts of the rows: their sum is the score. They
-        are no Shapley values, which would be averages over what other columns might have been.
+        Its values are the exact contributions, and its base values the intercepts of the rows: their sum is the score.
+        They are not Shapley values, which are averages over possible values of other columns.
 
         Returns
         -------

@@ -70,6 +70,11 @@ class Mosaic:
         What the tiles, and perhaps the gate, see instead of x: a scaling, a transformer, pieces.
     sloped : ndarray of int32, shape (n_sloped,), or None
         The tiles that have weights, increasing; the others are only a number. None: all of them.
+
+    See Also
+    --------
+    svmosaic.gates.Gate : Assigns rows to tiles.
+    svmosaic.maps.FeatureMap : Computes the input of the tiles.
     """
 
     gate: Any

@@ -32,12 +32,12 @@ METHODS = ("predict", "decision_function", "predict_proba")
 
 
 def fit(estimator, source, label=None, *, sample_weight=None, features=None, chunk_rows=None, scratch=None):
-    """Fit to rows on disk, to the objective and the certified gap of the ordinary `fit`.
+    """Fit to rows on disk, with the same objective and certified gap as the ordinary `fit`.
 
-    Every round of the optimizer reads all rows once, chunk by chunk; see `docs/dask.md` for how many there are. For
-    `LocallyLinearSVC`, which needs the most, `partial_fit` reads them once. `LearnedGateSVC` and its regressor, which
-    have no certificate, read them once per epoch, in chunks of random order whose rows are shuffled four chunks at a
-    time.
+    Every round of the optimizer reads all rows once, chunk by chunk; see `docs/dask.md` for the number of rounds. For
+    `LocallyLinearSVC`, which needs the most, `partial_fit` reads them only once. `LearnedGateSVC` and its regressor,
+    which have no certificate, read all rows once per epoch, in chunks of random order whose rows are shuffled four
+    chunks at a time.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
         LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, TreeSVC, LearnedGateSVC, their regressors, or
         MultiTaskMixtureSVC. Its parameters are used; it is not changed.
     source : path or array
-        A Parquet file, a folder of them, a .npy file (memory-mapped), or an array, such as a `numpy.memmap`.
+        A Parquet file, a folder of Parquet files, a .npy file (memory-mapped), or an array such as a `numpy.memmap`.
     label : str or array
         The column of the labels; for an array of rows, the labels, as an array or the path of a .npy file.
     sample_weight : str or array, optional
@@ -53,14 +53,19 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
     features : list of str, optional
         The columns to use; None for all others. Not for arrays.
     chunk_rows : int, optional
-        Rows at a time; None for 64 MB of float32. A row group of a Parquet file is never cut.
+        Rows per chunk; None for 64 MB of float32. A row group of a Parquet file is never split.
     scratch : path, optional
-        Where a temporary folder is made for labels, codes and duals: some 30 bytes per row, 8 more per output with the
-        hinge, 12 more per neighbor of local codes. None for the system's.
+        Parent of a temporary folder for labels, codes and dual variables: about 30 bytes per row, 8 more per output
+        with the hinge, 12 more per neighbor with local codes. None for the system's default.
 
     Returns
     -------
-    A fitted estimator of the same class, which is an ordinary one.
+    A fitted estimator of the same class.
+
+    See Also
+    --------
+    partial_fit : A single pass over the rows.
+    predict : Predictions for rows on disk.
     """
     check_real("chunk_rows", chunk_rows, at_least=1, integer=True, optional=True)
     if label is None and not hasattr(source, "n_chunks"):
@@ -76,14 +81,18 @@ def partial_fit(estimator, source, label=None, *, sample_weight=None, features=N
     Parameters
     ----------
     estimator : estimator with `partial_fit`, such as LocallyLinearSVC
-        Changed in place. The rows should come in random order: the first chunk places the anchors.
+        Updated in place. The rows should be in random order: the first chunk places the anchors.
     source, label, sample_weight, features, chunk_rows : see `fit`
     classes : array-like, optional
-        All classes. None: they are found in a pass over the labels. Not for regressors.
+        All classes. None: determined in a pass over the labels. Not for regressors.
 
     Returns
     -------
     The estimator.
+
+    See Also
+    --------
+    fit : A fit with a certificate.
     """
     opened = open_source(source, label, sample_weight, chunk_rows, features)
     if classes is None and not hasattr(estimator, "classes_") and not is_regressor(estimator):
@@ -105,17 +114,21 @@ def predict(estimator, source, output=None, *, method="predict", chunk_rows=None
     ----------
     estimator : fitted estimator
     source : path or array
-        As for `fit`. Columns that the estimator does not know are left out.
+        As for `fit`. Columns unknown to the estimator are ignored.
     output : path, optional
-        Where to write: a .npy file, or a Parquet file with one column "prediction" (of several outputs, one per class
+        Output file: a .npy file, or a Parquet file with a column "prediction" (with several outputs, one per class
         or target).
     method : {"predict", "decision_function", "predict_proba"}
     chunk_rows : int, optional
-        Rows at a time; see `fit`.
+        Rows per chunk; see `fit`.
 
     Returns
     -------
     Without `output`, an iterator over the predictions of the chunks; else the number of rows written.
+
+    See Also
+    --------
+    fit : Fits to rows on disk.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")

@@ -19,8 +19,8 @@ _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 class BasePredictor:
     """One row or a batch: what a compiled model does with its scores.
 
-    Rows are not searched for NaN or infinity, and feature names are not checked: what the scikit-learn estimator
-    checks on each call, the caller answers for. Calls may come from many threads at once. Pickles hold plain arrays.
+    Rows are not checked for NaN or infinity, and feature names are not checked: the caller is responsible for what the
+    scikit-learn estimator checks on each call. Predictors are thread-safe. Pickles contain plain arrays.
 
     A subclass has `_scores(X, n_threads)` of shape (n_rows, n_outputs), one row being a batch of one, and calls
     `_keep(state)` with what its pickle holds.
@@ -45,13 +45,13 @@ class BasePredictor:
         return self.predict(X)
 
     def predict(self, X, n_threads=1):
-        """The answer for one row (a scalar, unless there are several targets), or for each row of a batch.
+        """The prediction for one row (a scalar, unless there are several targets), or for each row of a batch.
 
         Parameters
         ----------
-        X : ndarray of shape (n_features,) or (n_samples, n_features), or CSR matrix where the model takes it
-            float32 or float64 (other numbers are converted to float64). If the model was fitted to named columns also
-            a row as a dict by column, or a list of these.
+        X : ndarray of shape (n_features,) or (n_samples, n_features), or CSR matrix if the model supports it
+            float32 or float64 (other numbers are converted to float64). If the model was fitted to named columns, also
+            a row as a dict with columns as keys, or a list of such dicts.
         n_threads : int, default=1
             For a batch.
         """
@@ -136,28 +136,32 @@ class IntervalPredictor:
 
 
 class Predictor(BasePredictor):
-    """A compiled mosaic: packed parameters, one row or a batch, no checks beyond shape and dtype.
+    """A compiled mosaic for one row or a batch, without checks beyond shape and dtype.
 
-    Obtain one from `estimator.predictor()` or `Mosaic.compile()`.
+    Created by `estimator.predictor()` or `Mosaic.compile()`.
 
     Parameters
     ----------
     mosaic : Mosaic
-        A gate that is evaluated in Python, or a feature map, is carried along as it is: then a single row costs what
-        they cost.
+        A gate or feature map that is implemented in Python is called for each row, at its own cost.
     classes : ndarray of shape (n_classes,), optional
-        What `predict` answers with; the places of the outputs if not given.
+        Classes that `predict` returns; the indices of the outputs if not given.
     calibration : Calibration, optional
-        Turns scores into probabilities, and decides `predict` where given.
+        Converts scores to probabilities; if given, `predict` returns the most probable class.
     head : Head, optional
-        Turns scores into answers; `Classify(classes, calibration)` if not given.
+        Converts scores to predictions; `Classify(classes, calibration)` if not given.
     feature_names : sequence of str, optional
-        By which the values of a row are found that is given as a dict.
+        Keys of a row that is given as a dict.
 
     Attributes
     ----------
     classes : ndarray of shape (n_classes,), or None if `predict` answers with numbers
     n_features : int
+
+    See Also
+    --------
+    svmosaic.tabular.table_predictor.TablePredictor : Takes rows of a table.
+    svmosaic.export.files.save_predictor : Writes it to a file.
 
     Examples
     --------

@@ -70,6 +70,8 @@ _TYPES = {
         "svmosaic.models.clustered_svr.KMeansSVR",
         "svmosaic.models.clustered_svr.ClusteredSVR",
         "svmosaic.models.hierarchical_mixture.HierarchicalMixtureSVC",
+        "svmosaic.models.kernel.KernelSVC",
+        "svmosaic.models.kernel.KernelSVR",
         "svmosaic.models.learned_gate.LearnedGateSVC",
         "svmosaic.models.learned_gate_svr.LearnedGateSVR",
         "svmosaic.models.linear.LinearSVC",

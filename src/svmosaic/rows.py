@@ -95,6 +95,15 @@ class Rows:
         return out
 
 
+def total_variance(X, weight) -> float:
+    """The sum of the variances of the columns of weighted rows; 1 if it is no more than rounding."""
+    X, share = X.astype(np.float64), weight / weight.sum()
+    mean = np.ravel(share @ X)
+    away = np.ravel((X.multiply(X) if sparse.issparse(X) else (X - mean) ** 2).sum(axis=1))
+    total = float(share @ away) - (float(mean @ mean) if sparse.issparse(X) else 0.0)
+    return total if total > 1e-12 * float(mean @ mean) else 1.0
+
+
 def evenly(n_rows, most):
     """Indices of at most so many rows, drawn evenly."""
     return np.arange(n_rows) if n_rows <= most else np.linspace(0, n_rows - 1, most).astype(np.intp)

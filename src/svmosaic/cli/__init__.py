@@ -11,17 +11,17 @@ from svmosaic.atomic import Terminated, terminated_by_exception
 # Each module has `add_arguments(parser)` and `run(options)`, which returns the exit code (None for success). Only the
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
 COMMANDS = {
-    "demo": "train on bundled data next to scikit-learn's models, and print one table",
-    "reproduce": "run the tables and figures of the papers, and write them next to the printed numbers",
-    "datasets": "list the data sets, and where they are or would come from",
-    "bench": "compare the models with others, on data sets or on a table",
+    "demo": "train on bundled data, compare with scikit-learn's models, and print a table",
+    "reproduce": "run the experiments of the papers and compare the results with the printed numbers",
+    "datasets": "list the data sets and their locations or sources",
+    "bench": "compare the models with those of other libraries, on data sets or on a table",
     "train": "fit a model to a table, report its quality on held-out rows, and write it to a file",
-    "tune": "search for the best model within a time budget, and write it to a file",
-    "predict": "classify the rows of a table by a model",
+    "tune": "search for the best model within a time budget and write it to a file",
+    "predict": "predict the rows of a table with a model",
     "score": "report the quality of a model on the labeled rows of a table",
-    "inspect": "show what is in a model: its regions, or the reasons for one prediction",
+    "inspect": "show the regions of a model, or explain one prediction",
     "export": "write a model as ONNX, C or JavaScript",
-    "playground": "write a page to draw points in and watch mosaics learn them",
+    "playground": "write an interactive page on which you draw points and watch mosaics learn them",
 }
 EPILOGUE = (
     "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted, "

@@ -18,23 +18,23 @@ from svmosaic.tabular.formats import FORMATS, STDIN
 
 def add_table_options(parser):
     """How a table is read."""
-    parser.add_argument("--format", choices=FORMATS, help="of the table, where its name does not tell")
+    parser.add_argument("--format", choices=FORMATS, help="file format, if the file name does not show it")
     parser.add_argument(
-        "--no-header", action="store_true", help="the first line of CSV is data; columns are x0, x1, ..."
+        "--no-header", action="store_true", help="the first line of a CSV file is data; columns are named x0, x1, ..."
     )
     parser.add_argument(
         "--na", action="append", metavar="TEXT",
-        help="a text that is missing, in features and labels (repeatable; '': only empty text); "
+        help="text that counts as missing, in features and labels (repeatable; '': only empty text); "
         "default: ?, -, NA, N/A, null and the like in features, none in labels",
     )  # fmt: skip
-    parser.add_argument("--decimal", metavar="MARK", help="decimal mark of the numbers in CSV (.)")
-    parser.add_argument("--thousands", metavar="MARK", help="mark between groups of digits in CSV (none)")
+    parser.add_argument("--decimal", metavar="MARK", help="decimal separator in CSV files (default: .)")
+    parser.add_argument("--thousands", metavar="MARK", help="thousands separator in CSV files (default: none)")
 
 
 def add_output_options(parser):
     """How a command speaks."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout instead of text")
-    parser.add_argument("--quiet", action="store_true", help="no progress and no text, errors excepted")
+    parser.add_argument("--json", action="store_true", help="print one JSON object to stdout instead of text")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
 
 def read_options(options, dialect=None) -> dict:

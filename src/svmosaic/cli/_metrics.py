@@ -16,7 +16,7 @@ def add_threshold(parser):
     """The option that moves the border between two classes."""
     parser.add_argument(
         "--threshold", type=_probability, metavar="P",
-        help="of two classes, predict the second (in sorted order) from this probability on (0.5)",
+        help="for two classes: predict the second (in sorted order) if its probability is at least P (default: 0.5)",
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ def add_task_argument(parser):
     """`--task`."""
     parser.add_argument(
         "--task", choices=TASKS, default="auto",
-        help=f"auto (default): classification for text and for at most {FEW_NUMBERS} different whole numbers, "
+        help=f"auto (default): classification for text and for at most {FEW_NUMBERS} distinct integers, "
         "regression for other numbers",
     )  # fmt: skip
 

@@ -14,26 +14,30 @@ def add_training_arguments(parser):
     )
     parser.add_argument(
         "--label",
-        help="label column, by name or place (-1: last), or of NPY a second file; not needed for LIBSVM and NPZ",
+        help="label column, by name or index (-1: last); for NPY, also a second file; not needed for LIBSVM and NPZ",
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write the model")
-    parser.add_argument("--test", metavar="FILE", help="a table to judge by, instead of held-out rows")
+    parser.add_argument("--test", metavar="FILE", help="table to evaluate on, instead of held-out rows")
     parser.add_argument(
-        "--test-size", type=_share, default=0.2, help="share of rows held out to judge by (0.2); 0: none"
+        "--test-size", type=_share, default=0.2, help="fraction of rows held out for evaluation (default: 0.2; 0: none)"
     )
     parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help="leave a column out (repeatable)")
     parser.add_argument(
         "--categorical", action="append", default=[], metavar="COLUMN",
-        help="take the values of a column as categories, whatever they are (repeatable)",
+        help="treat the values of a column as categories (repeatable)",
     )  # fmt: skip
     parser.add_argument(
         "--calibration", choices=["odds", "temperature", "sigmoid", "isotonic", "none"], default="odds",
-        help="how scores become the probabilities of `predict --proba`",
+        help="calibration of the probabilities that `predict --proba` returns",
     )  # fmt: skip
-    parser.add_argument("--balanced", action="store_true", help="weigh classes equally, however many rows they have")
-    parser.add_argument("--max-categories", type=int, default=64, help="columns for a text column at most (64)")
-    parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
-    parser.add_argument("--jobs", type=int, default=-1, help="threads; -1: all (the model does not depend on it)")
+    parser.add_argument("--balanced", action="store_true", help="give all classes the same total weight")
+    parser.add_argument(
+        "--max-categories", type=int, default=64, help="maximum number of one-hot columns per text column (default: 64)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    parser.add_argument(
+        "--jobs", type=int, default=-1, help="number of threads; -1 (default): all cores; does not affect the model"
+    )
     add_table_options(parser)
     add_output_options(parser)
 

@@ -19,22 +19,33 @@ HEADINGS = ("model", "accuracy", "fit s", "us/row", "us alone", "compiled", "mod
 
 def add_arguments(parser):
     parser.add_argument("sets", nargs="*", metavar="SET|FILE", help="data sets by name, or one table (default: digits)")
-    parser.add_argument("--label", help="label column of the table, by name or place (-1: last)")
+    parser.add_argument("--label", help="label column of the table, by name or index (-1: last)")
     add_task_argument(parser)
-    parser.add_argument("--data", metavar="DIR", help="folder of .npz files (default: that of SVMOSAIC_DATA)")
-    parser.add_argument("--models", metavar="A,B,...", help="only these models; a wrong name lists them all")
-    parser.add_argument("--json", metavar="OUT", help="write the results as JSON; - for the standard output")
-    parser.add_argument("--chart", metavar="OUT", help="draw accuracy against cost, as .png, .svg or .pdf")
-    parser.add_argument("--cost", choices=COSTS, default="batch", help="cost on the chart and of the front (batch)")
-    parser.add_argument("--max-rows", type=int, metavar="N", help="at most N rows to train and N to test on")
+    parser.add_argument("--data", metavar="DIR", help="folder of .npz files (default: $SVMOSAIC_DATA)")
+    parser.add_argument("--models", metavar="A,B,...", help="only these models; an unknown name lists all")
+    parser.add_argument("--json", metavar="OUT", help="write the results as JSON; - for standard output")
+    parser.add_argument("--chart", metavar="OUT", help="plot accuracy against cost, as .png, .svg or .pdf")
     parser.add_argument(
-        "--budget", type=duration, metavar="TIME", help="for one fit (60s); fewer rows where all would take longer"
+        "--cost", choices=COSTS, default="batch", help="cost on the chart and for the Pareto front (default: batch)"
     )
-    parser.add_argument("--test-size", type=float, default=0.25, help="share of a table's rows to test on (0.25)")
-    parser.add_argument("--tune", action="store_true", help="choose each model's C or the like on a fifth of the rows")
-    parser.add_argument("--jobs", type=int, default=1, help="threads for every model (1)")
-    parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
-    parser.add_argument("--quick", action="store_true", help="1000 rows and small models, in under a minute")
+    parser.add_argument("--max-rows", type=int, metavar="N", help="use at most N rows for training and N for testing")
+    parser.add_argument(
+        "--budget",
+        type=duration,
+        metavar="TIME",
+        help="time per fit (default: 60s); uses fewer rows if all would take longer",
+    )
+    parser.add_argument(
+        "--test-size", type=float, default=0.25, help="fraction of a table's rows for testing (default: 0.25)"
+    )
+    parser.add_argument(
+        "--tune",
+        action="store_true",
+        help="tune C or a similar parameter of each model on a fifth of the training rows",
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="threads for every model (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    parser.add_argument("--quick", action="store_true", help="use 1000 rows and small models; takes less than a minute")
     add_table_options(parser)
 
 

@@ -5,12 +5,14 @@ import sys
 
 
 def add_arguments(parser):
-    parser.add_argument("--data", metavar="DIR", help="folder of .npz files (default: that of SVMOSAIC_DATA)")
+    parser.add_argument("--data", metavar="DIR", help="folder of .npz files (default: $SVMOSAIC_DATA)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument(
-        "--verify", action="store_true", help="read the files, and compare them with those of the experiments"
+        "--verify", action="store_true", help="check that the files contain the data used in the experiments"
     )
-    parser.add_argument("--get", nargs="+", metavar="NAME", default=[], help="first bring these sets into the cache")
+    parser.add_argument(
+        "--get", nargs="+", metavar="NAME", default=[], help="download these data sets into the cache first"
+    )
 
 
 def run(options):

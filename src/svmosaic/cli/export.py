@@ -16,9 +16,9 @@ def add_arguments(parser):
         "--output",
         required=True,
         metavar="OUT",
-        help=".onnx, .js, or .c (its header is written next to it)",
+        help="output file: .onnx, .js, or .c (the header is written next to it)",
     )
-    parser.add_argument("--name", help="prefix of the C functions; the name of the file if not given")
+    parser.add_argument("--name", help="prefix of the C functions (default: the file name)")
     add_output_options(parser)
 
 

@@ -13,18 +13,20 @@ from svmosaic.tabular.formats import TableError, read_chunks, read_table
 def add_arguments(parser):
     """The model, and what to show of it."""
     parser.add_argument("model", metavar="FILE", help="a model written by `svmosaic train`")
-    parser.add_argument("--html", metavar="REPORT", help="write the report of the model, one file for any browser")
+    parser.add_argument("--html", metavar="REPORT", help="write the report on the model as one HTML file")
     parser.add_argument(
-        "--test", metavar="TABLE", help="rows with labels that the model was not trained on, for the report"
+        "--test", metavar="TABLE", help="labeled rows that the model was not trained on, for the report"
     )
     parser.add_argument(
-        "--row", type=int, metavar="N", help="explain row N (from 1) of the stored sample, or of --data"
+        "--row", type=int, metavar="N", help="explain row N (counted from 1) of the stored sample, or of --data"
     )
-    parser.add_argument("--data", help="a table to take the row from")
-    parser.add_argument("--top", type=int, default=8, help="columns to name, for a row and on the whole (8; 0: all)")
+    parser.add_argument("--data", help="table that contains the row")
+    parser.add_argument(
+        "--top", type=int, default=8, help="number of columns to show, for a row and overall (default: 8; 0: all)"
+    )
     parser.add_argument(
         "--regions", type=int, default=12, metavar="N",
-        help="merge regions that predict alike until there are N (12; 0: none are merged)",
+        help="merge similar regions until N are left (default: 12; 0: do not merge)",
     )  # fmt: skip
     add_table_options(parser)
     add_output_options(parser)

@@ -6,7 +6,7 @@ from svmosaic.cli._io import add_output_options, check_file, say
 
 def add_arguments(parser):
     """Where to write the page."""
-    parser.add_argument("--html", required=True, metavar="FILE", help="where to write the page, one file")
+    parser.add_argument("--html", required=True, metavar="FILE", help="HTML file to write")
     add_output_options(parser)
 
 

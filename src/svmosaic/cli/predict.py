@@ -19,17 +19,25 @@ EXPLAINED_AT_ONCE = 4_000_000
 def add_arguments(parser):
     """The model, the table, and what to write of it."""
     parser.add_argument("model", metavar="FILE", help="a model written by `svmosaic train`")
-    parser.add_argument("data", help="the table to classify; - for standard input")
+    parser.add_argument("data", help="the table to predict; - for standard input")
     parser.add_argument(
-        "-o", "--output", default="-", metavar="OUT", help=".csv, .tsv or .parquet; - (default): stdout"
+        "-o", "--output", default="-", metavar="OUT", help="output file: .csv, .tsv or .parquet; - (default) for stdout"
     )
-    parser.add_argument("--proba", action="store_true", help="add a column with the probability of each class")
+    parser.add_argument("--proba", action="store_true", help="add a probability column for each class")
     add_threshold(parser)
-    parser.add_argument("--explain", action="store_true", help="add the tiles that answered and the strongest features")
-    parser.add_argument("--top", type=int, default=3, help="how many tiles and features --explain names (3)")
-    parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="copy a column over (repeatable)")
-    parser.add_argument("--keep-all", action="store_true", help="copy all columns over")
-    parser.add_argument("--chunk", type=int, default=50_000, metavar="ROWS", help="rows in memory at a time (50000)")
+    parser.add_argument(
+        "--explain", action="store_true", help="add the tiles used and the features that contribute most"
+    )
+    parser.add_argument(
+        "--top", type=int, default=3, help="number of tiles and features that --explain shows (default: 3)"
+    )
+    parser.add_argument(
+        "--keep", action="append", default=[], metavar="COLUMN", help="copy a column to the output (repeatable)"
+    )
+    parser.add_argument("--keep-all", action="store_true", help="copy all columns to the output")
+    parser.add_argument(
+        "--chunk", type=int, default=50_000, metavar="ROWS", help="rows in memory at a time (default: 50000)"
+    )
     add_table_options(parser)
     add_output_options(parser)
 

@@ -12,23 +12,29 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from svmosaic.atomic import write_text
 
 INTERRUPTED = 130
-EPILOG = """Results are kept as they come: stop it whenever you like, and start it again to go on."""
+EPILOG = """Results are stored as they are computed: stop the command at any time, and run it again to resume."""
 
 
 def add_arguments(parser):
     """Options of the command."""
     parser.epilog = EPILOG
-    parser.add_argument("--quick", action="store_true", help="small stand-ins from bundled and generated data")
+    parser.add_argument("--quick", action="store_true", help="small versions on bundled and generated data")
     parser.add_argument("--only", action="append", metavar="GLOB", help="experiments to run, such as 'csvm-*'")
-    parser.add_argument("--repeats", type=_positive, metavar="N", help="at most so many repeats of each run")
-    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes (default: 1)")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="where the data sets are, as SVMOSAIC_DATA")
+    parser.add_argument("--repeats", type=_positive, metavar="N", help="maximum number of repeats of each run")
+    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="number of processes (default: 1)")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets (default: $SVMOSAIC_DATA)")
     parser.add_argument("--images", metavar="PATH", help="for llsvm-table3: a folder of images, or features as .npz")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="for results and reports (default: reproduction)")
-    parser.add_argument("--store", type=Path, metavar="FILE", help="results (default: results.jsonl in the folder)")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="Markdown (default: results.md in the folder)")
-    parser.add_argument("--report", action="store_true", help="run nothing, write the reports from the stored results")
-    parser.add_argument("--list", action="store_true", help="print the experiments and how much of each is done")
+    parser.add_argument(
+        "--output", type=Path, metavar="FOLDER", help="folder for results and reports (default: reproduction)"
+    )
+    parser.add_argument(
+        "--store", type=Path, metavar="FILE", help="file of results (default: results.jsonl in the folder)"
+    )
+    parser.add_argument("--page", type=Path, metavar="FILE", help="Markdown report (default: results.md in the folder)")
+    parser.add_argument(
+        "--report", action="store_true", help="write the reports from the stored results without running anything"
+    )
+    parser.add_argument("--list", action="store_true", help="list the experiments and how much of each has been run")
 
 
 def run(options):

@@ -12,7 +12,7 @@ def add_arguments(parser):
     """The model and the table."""
     parser.add_argument("model", metavar="FILE", help="a model written by `svmosaic train`")
     parser.add_argument("data", help="a table with labels; - for standard input")
-    parser.add_argument("--label", help="label column, if it is not called as in training; of NPY, a second file")
+    parser.add_argument("--label", help="label column, if its name differs from training; for NPY, a second file")
     add_threshold(parser)
     add_table_options(parser)
     add_output_options(parser)

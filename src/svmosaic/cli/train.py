@@ -16,6 +16,7 @@ MODELS = {
     "kmeans": ("KMeansSVC", "KMeansSVR"),
     "clustered": ("ClusteredSVC", "ClusteredSVR"),
     "local": ("LocallyLinearSVC", "LocallyLinearSVR"),
+    "kernel": ("KernelSVC", "KernelSVR"),
     "learned": ("LearnedGateSVC", "LearnedGateSVR"),
     "tree": ("TreeSVC", "TreeSVR"),
     "mixture": ("MixtureSVC", None),
@@ -33,7 +34,7 @@ def add_arguments(parser):
     )
     parser.add_argument("--budget", type=duration, help="time for --model auto, such as 60s (default) or 5m")
     parser.add_argument(
-        "--metric", help="what --model auto chooses by: the name of a scorer of scikit-learn, such as roc_auc or f1"
+        "--metric", help="metric that --model auto optimizes: the name of a scikit-learn scorer, such as roc_auc or f1"
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
@@ -41,10 +42,12 @@ def add_arguments(parser):
     )  # fmt: skip
     parser.add_argument(
         "--memory", type=memory_size, metavar="SIZE",
-        help="such as 1GB: a table that takes more is read in chunks (default: half of what is free)",
+        help="memory limit, such as 1GB: a larger table is read in chunks (default: half of the free memory)",
     )  # fmt: skip
     parser.add_argument(
-        "--scratch", metavar="FOLDER", help="where such a table's prepared rows are kept meanwhile (the system's)"
+        "--scratch",
+        metavar="FOLDER",
+        help="temporary folder for the prepared rows of such a table (default: the system's)",
     )
 
 

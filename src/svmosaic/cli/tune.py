@@ -16,17 +16,17 @@ def add_arguments(parser):
     """The arguments of `train`, with a budget."""
     add_training_arguments(parser)
     add_task_argument(parser)
-    parser.add_argument("--budget", type=duration, default=60.0, help="time for all of it, such as 60s (default) or 5m")
+    parser.add_argument("--budget", type=duration, default=60.0, help="total time, such as 60s (default) or 5m")
     parser.add_argument(
         "--models", type=_families, default=None, metavar="NAME,...",
-        help=f"to choose among: {', '.join(FAMILIES)} (all)",
+        help=f"model families to choose among: {', '.join(FAMILIES)} (default: all)",
     )  # fmt: skip
     parser.add_argument(
         "--metric",
-        help="what to choose by: the name of a scorer of scikit-learn, such as roc_auc, f1 or neg_mean_absolute_error "
-        "(default: accuracy for classes, r2 for values)",
+        help="metric to optimize: the name of a scikit-learn scorer, such as roc_auc, f1 or neg_mean_absolute_error "
+        "(default: accuracy for classification, r2 for regression)",
     )  # fmt: skip
-    parser.add_argument("--single", action="store_true", help="a single model, no blend of several")
+    parser.add_argument("--single", action="store_true", help="choose a single model instead of a blend")
 
 
 def _families(text):

@@ -22,6 +22,10 @@ class Coupling:
         Weight of a tile's own block, positive.
     shared : ndarray of shape (n_tiles, n_shared)
         Weights of the shared blocks. No columns: independent tiles.
+
+    See Also
+    --------
+    ClusteredTasks : Tiles that form groups.
     """
 
     own: float

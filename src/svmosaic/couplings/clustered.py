@@ -37,6 +37,10 @@ class ClusteredTasks:
         Weight of the variance within groups.
     beta : float
         Weight of the squared norm; beta = 1 / (2C) for the C of a linear SVM.
+
+    See Also
+    --------
+    Coupling : How tiles share blocks of weights.
     """
 
     groups: str | None = "relaxed"

@@ -22,50 +22,60 @@ from svmosaic.partitions import fit
 _DOC = """{name} over Dask collections.
 
     The model, its parameters and its fitted attributes are those of `svmosaic.{name}`, fitted to the same objective
-    with the same certificate (`dual_gap_`). Rows stay on the workers; centers, weights, gradients and one small
-    matrix per tile travel. The solver is always the distributed Newton method, so `solver` must be "auto"; `n_jobs` is
-    not used: each worker works on its partitions. Where a worker is lost, Dask makes its partitions again from the
-    collection and the fit goes on; where it cannot, `WorkerLostError` names the worker.
+    with the same certificate (`dual_gap_`). Rows stay on the workers; only centers, weights, gradients and one small
+    matrix per tile are sent. The solver is always the distributed Newton method, so `solver` must be "auto"; `n_jobs`
+    is not used: each worker processes its partitions. If a worker is lost, Dask computes its partitions again from the
+    collection and the fit continues; if that is not possible, `WorkerLostError` names the worker.
 
     Parameters
     ----------
     client : distributed.Client or None, default=None
-        None: the current one.
+        None: the current client.
     **parameters
-        Those of `svmosaic.{name}`.
+        Parameters of `svmosaic.{name}`.
 
     Attributes
     ----------
     local_ : svmosaic.{name}
-        The fitted ordinary estimator. Its attributes are also found here.
+        The fitted ordinary estimator. Its attributes are also available here.
     rounds_ : list of Round
-        What traveled: the function, the bytes sent to each worker and the bytes each partition returned.
+        Data transfers: the function, the bytes sent to each worker and the bytes returned by each partition.
+
+    See Also
+    --------
+    svmosaic.{name} : The ordinary estimator.
+    svmosaic.outofcore.fit : The same for rows on disk.
     """
 
 _LEARNED_DOC = """{name} over Dask collections.
 
-    Each partition has a learner of its own, which takes steps on its rows; every `steps_between_averages` steps their
-    parameters are averaged, weighted by the rows met, and all go on from the mean. The result depends on the
-    partitions, not on which worker holds them. About one partition per worker is best: more of them make fewer steps of
-    an epoch. Rows should be spread over the partitions at random. The gate is placed, and the best epoch found, by
-    samples that are fetched. `polish` and `warm_start` are refused; `device` is that of the workers.
+    Each partition has its own learner, which takes steps on its rows. Every `steps_between_averages` steps, their
+    parameters are averaged, weighted by the number of rows seen, and all continue from the mean. The result depends on
+    the partitions, not on the workers. About one partition per worker is best: with more partitions, an epoch has fewer
+    steps. Rows should be distributed over the partitions at random. The gate is initialized, and the best epoch found,
+    on samples that are fetched. `polish` and `warm_start` raise an error; `device` is that of the workers.
 
     Parameters
     ----------
     steps_between_averages : int, default=16
-        The fewer, the closer to a fit in memory, and the more often parameters travel.
+        Smaller values are closer to a fit in memory, but send parameters more often.
     client : distributed.Client or None, default=None
-        None: the current one.
+        None: the current client.
     **parameters
-        Those of `svmosaic.{name}`; `batch_size` is that of each partition, by default the ordinary one divided by the
-        number of partitions, but at least 32.
+        Parameters of `svmosaic.{name}`; `batch_size` applies to each partition, by default the ordinary one divided by
+        the number of partitions, but at least 32.
 
     Attributes
     ----------
     local_ : svmosaic.{name}
-        The fitted ordinary estimator. Its attributes are also found here.
+        The fitted ordinary estimator. Its attributes are also available here.
     rounds_ : list of Round
-        What travelled: the function, the bytes sent to each worker and the bytes each partition returned.
+        Data transfers: the function, the bytes sent to each worker and the bytes returned by each partition.
+
+    See Also
+    --------
+    svmosaic.{name} : The ordinary estimator.
+    svmosaic.outofcore.fit : The same for rows on disk.
     """
 
 

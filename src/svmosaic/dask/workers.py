@@ -21,7 +21,12 @@ PATIENCE = 10.0
 
 
 class WorkerLostError(RuntimeError):
-    """Rows were lost with a worker and cannot be made again; nothing was fitted."""
+    """Rows were lost with a worker and cannot be made again; nothing was fitted.
+
+    See Also
+    --------
+    svmosaic.dask.LinearSVC : Its `fit`, like that of the other estimators, raises it.
+    """
 
 
 class Workers(Partitions):

@@ -19,7 +19,12 @@ _TIMEOUT = 30  # seconds without a byte
 
 
 class DownloadError(OSError):
-    """A file that could not be had, or is not the one that was expected."""
+    """A file that could not be had, or is not the one that was expected.
+
+    See Also
+    --------
+    svmosaic.datasets.load : Raises it.
+    """
 
 
 def fetch(url, path, *, checksum=None, progress=None):

@@ -17,7 +17,12 @@ from svmosaic.datasets.sources import SceneFiles, download_path
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """A set that is in none of the places that were searched."""
+    """A set that is in none of the places that were searched.
+
+    See Also
+    --------
+    load : Raises it.
+    """
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,13 @@ class Dataset:
     y_train, y_test : ndarray of shape (n_rows,)
     name : str
     train_rows, test_rows : ndarray of int or None
-        Places of the rows in the whole set; None where the set has an official split.
+        Indices of the rows in the whole data set; None if it has an official split.
     image_shape : (height, width) or None
         Of a scene: row r of the set is the pixel (r // width, r % width). See `load_scene` too.
+
+    See Also
+    --------
+    load : Returns it.
     """
 
     X_train: np.ndarray
@@ -53,8 +62,12 @@ class Scene:
     ----------
     cube : ndarray of float32, shape (height, width, n_bands)
     truth : ndarray of int, shape (height, width)
-        The class of each pixel, 0 where nobody looked.
+        The class of each pixel, 0 for unlabeled pixels.
     name : str
+
+    See Also
+    --------
+    load_scene : Returns it.
     """
 
     cube: np.ndarray
@@ -63,13 +76,25 @@ class Scene:
 
 
 def data_folder(data=None) -> Path | None:
-    """The folder given, or that named by SVMOSAIC_DATA; None where there is none."""
+    """The given folder, or the one named by SVMOSAIC_DATA; None if there is none.
+
+    See Also
+    --------
+    cache_folder : The folder for downloads.
+    load : Searches both.
+    """
     folder = data or os.environ.get("SVMOSAIC_DATA")
     return Path(folder) if folder and Path(folder).is_dir() else None
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: SVMOSAIC_CACHE, or `svmosaic` in the user's cache folder."""
+    """The folder for downloads: SVMOSAIC_CACHE, or `svmosaic` in the user's cache folder.
+
+    See Also
+    --------
+    data_folder : The folder with your own files.
+    load : Searches both.
+    """
     if os.environ.get("SVMOSAIC_CACHE"):
         return Path(os.environ["SVMOSAIC_CACHE"]).expanduser()
     if sys.platform == "darwin":
@@ -80,25 +105,25 @@ def cache_folder() -> Path:
 
 
 def load(name, *, test_size=0.1, random_state=0, data=None, download=True, progress=None) -> Dataset:
-    """A set or a task by its name, from the first place that has it.
+    """Load a data set or a task by name, from the first place that has it.
 
-    Looked at in turn: the folder `data` (or that of SVMOSAIC_DATA), which may also hold .npz files of your own; the
-    cache; the source in the network. Toys are generated. Values are the originals, as float32.
+    The places are: the folder `data` (or SVMOSAIC_DATA), which may also contain your own .npz files; the
+    cache; the source on the network. Toy data are generated. Values are the original ones as float32.
 
     Parameters
     ----------
     name : str
-        A set such as "mnist", "two_spirals", or a task such as "mnist-odd-even"; `svmosaic datasets` lists them.
+        A data set such as "mnist", "two_spirals", or a task such as "mnist-odd-even"; `svmosaic datasets` lists them.
     test_size : float, default=0.1
-        Share of the rows for testing in sets without an official split, which are shuffled and cut.
+        Fraction of the rows for testing in data sets without an official split, which are shuffled and split.
     random_state : int, default=0
-        Shuffles those sets, and generates toys.
+        For shuffling those data sets, and for generating toy data.
     data : path, optional
         Folder of .npz files. It must exist if given.
     download : bool, default=True
-        Whether to go to the network; never where SVMOSAIC_OFFLINE is set to anything but 0.
+        Whether to download; never if SVMOSAIC_OFFLINE is set to anything but 0.
     progress : bool, optional
-        Whether to draw a bar on standard error; by default where that is a terminal.
+        Whether to show a progress bar on standard error; by default if that is a terminal.
 
     Returns
     -------
@@ -108,6 +133,11 @@ def load(name, *, test_size=0.1, random_state=0, data=None, download=True, progr
     ------
     DatasetNotFoundError
         A FileNotFoundError that names the places that were searched.
+
+    See Also
+    --------
+    load_scene : Loads a hyperspectral image.
+    make_xor : Generates toy data.
 
     Examples
     --------
@@ -142,6 +172,10 @@ def load_scene(name, *, data=None, download=True, progress=None) -> Scene:
     Returns
     -------
     Scene
+
+    See Also
+    --------
+    load : Loads pixels as rows.
     """
     arrays, _ = _arrays(name, data, download, progress)
     if "shape" not in arrays:

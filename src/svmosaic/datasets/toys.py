@@ -18,6 +18,10 @@ def make_xor(n_samples=400, *, spread=0.25, random_state=None):
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of int, shape (n_samples,)
+
+    See Also
+    --------
+    svmosaic.datasets.load : Loads data sets by name.
     """
     rng = check_random_state(random_state)
     centers = np.array([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0]])
@@ -42,6 +46,10 @@ def make_two_spirals(n_samples=1000, *, noise=0.5, random_state=None):
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of int, shape (n_samples,)
+
+    See Also
+    --------
+    svmosaic.datasets.load : Loads data sets by name.
     """
     rng = check_random_state(random_state)
     y = np.arange(n_samples) % 2
@@ -67,6 +75,10 @@ def make_circle_in_square(n_samples=400, *, random_state=None):
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of int, shape (n_samples,)
+
+    See Also
+    --------
+    svmosaic.datasets.load : Loads data sets by name.
     """
     rng = check_random_state(random_state)
     n_inside = n_samples // 2
@@ -101,6 +113,10 @@ def make_two_sines(n_samples=2000, *, shift=0.5, noise=0.1, random_state=None):
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of int, shape (n_samples,)
+
+    See Also
+    --------
+    svmosaic.datasets.load : Loads data sets by name.
     """
     rng = check_random_state(random_state)
     y = np.arange(n_samples) % 2
@@ -123,6 +139,10 @@ def make_banana(n_samples=400, *, noise=0.15, random_state=None):
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of int, shape (n_samples,)
+
+    See Also
+    --------
+    svmosaic.datasets.load : Loads data sets by name.
     """
     rng = check_random_state(random_state)
     y = rng.randint(2, size=n_samples)

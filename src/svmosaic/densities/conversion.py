@@ -109,6 +109,10 @@ class ConvertedSVM(_KernelClassifier):
         a, one line for two classes.
     intercept_ : ndarray of shape (1 or n_classes,)
         b
+
+    See Also
+    --------
+    mixture_to_svm : Creates it.
     """
 
     dual_coef_: np.ndarray
@@ -151,6 +155,10 @@ class ConvertedMixture(_KernelClassifier):
         What was added to the SVM's coefficients of every class to make none of them negative.
     shared_constant : float
         What was added to every bias.
+
+    See Also
+    --------
+    svm_to_mixture : Creates it.
     """
 
     coef: np.ndarray
@@ -204,12 +212,12 @@ class ConvertedMixture(_KernelClassifier):
 
 
 def svm_to_mixture(svm, *, bias="class", max_densities=None, X=None, random_state=None):
-    r"""The Gaussian mixture that decides as a fitted RBF SVM does.
+    r"""Convert a fitted RBF SVM to a Gaussian mixture with the same decisions.
 
     Support vectors become means, :math:`\sigma^2 = 1/(2\gamma)`, and for two classes :math:`|\alpha_i|` becomes the
     weight of a density of the class of its sign. For one-vs-rest machines with coefficients :math:`a_{ki}` of either
-    sign, :math:`-\min_k a_{ki}` is added to all classes of each support vector where that minimum is negative (and
-    likewise to the biases): every class score grows by the same function, so that no decision changes. Decision values
+    sign, :math:`-\min_k a_{ki}` is added to all classes of each support vector if that minimum is negative (and
+    likewise to the biases): every class score grows by the same function, so no decision changes. Decision values
     are reproduced up to rounding.
 
     Parameters
@@ -217,18 +225,19 @@ def svm_to_mixture(svm, *, bias="class", max_densities=None, X=None, random_stat
     svm : fitted classifier
         scikit-learn's `SVC` or `NuSVC` with the RBF kernel and two classes; `OneVsRestClassifier` of such; a search
         over either; a `ConvertedSVM`; or anything with `classes_`, `support_vectors_`, `dual_coef_` (one line for two
-        classes, else one per class), `intercept_` and `gamma_`. A multiclass `SVC` votes one-vs-one: no such form.
+        classes, otherwise one per class), `intercept_` and `gamma_`. A multiclass `SVC` votes one-vs-one and cannot be
+        converted.
     bias : {"class", "both", "wide"}, default="class"
         "class": the bias is a constant given to the class of its sign, outside of the normalized weights. "both": as
         printed in the paper's equations 2 and 5, the bias is added to both classes, where it cancels: the decisions
         are those of an SVM without bias. "wide": the paper's density with very high variance, given to the class of
         the sign; decisions hardly change, but it takes nearly all of the normalized weight.
     max_densities : int or None, default=None
-        Reduce the densities to at most this many: prediction gets cheaper by as much, and is no longer exact. The
-        means are found by k-means on the support vectors and moved to bring the function close to the SVM's, and the
+        Reduce the mixture to at most this many densities: prediction becomes cheaper in proportion, but is no longer
+        exact. The means are found by k-means on the support vectors and then moved to approximate the SVM, and the
         weights are solved for.
     X : array-like of shape (n_samples, n_features) or None, default=None
-        Rows, in the coordinates of the support vectors, where the reduced mixture should be close to the SVM. None:
+        Rows, in the coordinates of the support vectors, on which the reduced mixture should be close to the SVM. None:
         the support vectors.
     random_state : int, RandomState or None, default=None
         For the k-means of `max_densities`.
@@ -239,7 +248,7 @@ def svm_to_mixture(svm, *, bias="class", max_densities=None, X=None, random_stat
 
     See Also
     --------
-    mixture_to_svm : The way back.
+    mixture_to_svm : The reverse conversion.
     FusedSVC : A blend of both.
 
     Examples
@@ -285,7 +294,7 @@ def svm_to_mixture(svm, *, bias="class", max_densities=None, X=None, random_stat
 
 
 def mixture_to_svm(mixture):
-    r"""The RBF SVM that decides as a Gaussian mixture with one covariance does.
+    r"""Convert a Gaussian mixture with one covariance to an RBF SVM with the same decisions.
 
     Means become support vectors and :math:`p(k) p(i|k)` becomes :math:`|\alpha_i|`, with no bias; a covariance other
     than a multiple of the identity becomes a linear map of the inputs, with :math:`\gamma = 1/2` behind it. Decision
@@ -296,8 +305,8 @@ def mixture_to_svm(mixture):
     Parameters
     ----------
     mixture : fitted GaussianMixtureClassifier with pooling="all", or ConvertedMixture
-        Mixtures with several covariances have no single kernel and are refused. A `ConvertedMixture` gives back the
-        SVM it came from.
+        Mixtures with several covariances have no single kernel and are refused. A `ConvertedMixture` is converted back
+        to its SVM.
 
     Returns
     -------
@@ -305,8 +314,8 @@ def mixture_to_svm(mixture):
 
     See Also
     --------
-    svm_to_mixture : The way back.
-    GaussianMixtureClassifier : What is converted.
+    svm_to_mixture : The reverse conversion.
+    GaussianMixtureClassifier : The mixture that is converted.
     """
     if isinstance(mixture, ConvertedMixture):
         return ConvertedSVM(mixture.classes_, mixture.centers, mixture.gamma, mixture.whitening, *mixture._machine())

@@ -49,36 +49,36 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     with f the decision values of an RBF SVM (one-vs-rest for more than two classes), which are those of a Gaussian
     mixture (`svm_to_mixture`), p the densities of a `GaussianMixtureClassifier`, w the `weight` of the SVM and
     :math:`\rho` a factor that brings both to one scale. For two classes the decision value is the difference of the two
-    scores. An insurance rather than an improvement: next to a well-tuned SVM the mixture adds nothing beyond noise, but
-    it limits the damage of a bad one, and the other way round.
+    scores. The fusion is insurance rather than an improvement: the mixture adds nothing beyond noise to a well-tuned
+    SVM, but it limits the damage of a poor one, and vice versa.
 
     Parameters
     ----------
     svm : classifier or None, default=None
-        An RBF `SVC` or `NuSVC`, taken one-vs-rest where there are more than two classes, or anything else that
-        `svm_to_mixture` can read once fitted. None: an `SVC` with C and gamma chosen by cross-validation from 25 pairs.
+        An RBF `SVC` or `NuSVC`, used one-vs-rest if there are more than two classes, or anything else that
+        `svm_to_mixture` accepts once fitted. None: an `SVC` with C and gamma chosen by cross-validation from 25 pairs.
     mixture : GaussianMixtureClassifier or None, default=None
-        None: diagonal covariances pooled over all densities; their number is chosen from `densities` where `weight` is
-        "auto", else one per class.
+        None: diagonal covariances pooled over all densities; their number is chosen from `densities` if `weight` is
+        "auto", and is otherwise one per class.
     weight : float in [0, 1] or "auto", default="auto"
-        Of the SVM: 1 is the SVM alone and 0 the mixture alone, exactly. "auto": chosen by cross-validated accuracy
-        among 0, 0.1, ..., 1. The better part alone is taken unless a blend beats it by half a standard error.
+        Weight of the SVM: 1 is exactly the SVM alone, and 0 the mixture alone. "auto": chosen by cross-validated
+        accuracy among 0, 0.1, ..., 1. The better part alone is used unless a blend beats it by half a standard error.
     scale : {"median", "raw"}, default="median"
-        "median": :math:`\rho` makes the training medians of the two parts' leads equal, a lead being the difference
-        between a row's best and second-best class score. "raw": both parts as normalized mixtures, as printed in the
-        paper. They then differ by many orders of magnitude, and `weight` does next to nothing.
+        "median": :math:`\rho` equalizes the training medians of the margins of the two parts, where a margin is the
+        difference between a row's best and second-best class score. "raw": both parts as normalized mixtures, as
+        printed in the paper. They then differ by many orders of magnitude, and `weight` has hardly any effect.
     max_densities : int or None, default=None
-        Largest number of densities that the SVM is reduced to, see `svm_to_mixture`; what it costs is in `reduction_`.
-        The densities of the mixture are extra.
+        Maximum number of densities that the SVM is reduced to, see `svm_to_mixture`; `reduction_` reports the cost.
+        The densities of the mixture are not counted.
     densities : sequence of int, default=(1, 2, 4, 8, 16, 32)
-        Numbers of densities a class to choose from, where `mixture` is None and `weight` "auto".
+        Numbers of densities per class to choose from, if `mixture` is None and `weight` is "auto".
     cv : int or splitter, default=5
-        For all cross-validation. At most the rows of the smallest class.
+        For all cross-validation. At most the number of rows of the smallest class.
     calibration : {"temperature", "odds", "sigmoid", "isotonic"} or None, default=None
-        How `predict_proba` turns scores into probabilities; see `LinearSVC`. Fitted to scores of rows held out in five
+        How `predict_proba` converts scores to probabilities; see `LinearSVC`. Fitted to scores of rows held out in five
         folds, for which both parts are fitted again. None: no `predict_proba`.
     n_jobs : int or None, default=None
-        Processes for the cross-validation, and threads in prediction.
+        Number of processes for the cross-validation, and of threads in prediction.
     random_state : int, RandomState or None, default=None
         For the folds, the splits of the mixture and the clusters of `max_densities`.
     verbose : int, default=0
@@ -93,7 +93,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     svm_ : classifier
         The fitted SVM.
     svm_mixture_ : ConvertedMixture
-        The SVM as a mixture, reduced if `max_densities` says so.
+        The SVM as a mixture, reduced if `max_densities` is given.
     mixture_ : GaussianMixtureClassifier
         The fitted mixture.
     log_ratio_ : float
@@ -103,11 +103,11 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     densities_ : ndarray
         What `weight="auto"` chose from.
     cv_accuracy_ : ndarray of shape (n_densities, n_weights)
-        Cross-validated accuracies, where `weight` is "auto".
+        Cross-validated accuracies, if `weight` is "auto".
     reduction_ : Reduction
-        Where `max_densities` is given.
+        If `max_densities` is given.
     n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+    feature_names_in_ : ndarray, if X had names
 
     See Also
     --------
@@ -116,7 +116,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Rows that the mixture takes for unlabeled (see its `unlabelled`) help to fit it and are hidden from the SVM.
+    Rows that are unlabeled for the mixture (see its `unlabelled`) are used to fit the mixture but not the SVM.
 
     References
     ----------
@@ -147,7 +147,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X, y, sample_weight=None):
-        """Fit both parts, their scale and, where asked, their weight.
+        """Fit both parts, their scale and, with `weight="auto"`, their weight.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ from svmosaic.models._progress import Progress
 
 @estimator
 class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMixin, BaseEstimator):
-    r"""Bayes' rule over one Gaussian mixture a class, each grown by splitting.
+    r"""Bayes' rule over one Gaussian mixture per class, each grown by splitting.
 
     .. math:: p(k) \, p(x | k) = p(k) \sum_i p(i | k) \, \mathcal N(x; \mu_{ki}, \Sigma_{ki})
 
@@ -36,44 +36,44 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
 
     with the sample weights s (1 if not given), over covariances bounded from below. Every class starts as one
     Gaussian; all densities are split in two and re-estimated on the labeled rows until there are `n_densities`;
-    densities that hold too few rows are deleted; then the unlabeled rows join.
+    densities with too few rows are deleted; then the unlabeled rows are added.
 
-    scikit-learn's `GaussianMixture` could re-estimate the special case of one covariance per density (or one full
-    covariance per class), all rows labeled and of equal weight; there the two agree. It takes no `sample_weight` and no
-    labels, pools no covariance over several mixtures and deletes nothing, so the EM here is our own throughout.
+    scikit-learn's `GaussianMixture` covers the special case of one covariance per density (or one full
+    covariance per class) with all rows labeled and of equal weight; there the two agree. It does not support
+    `sample_weight`, labels, covariances pooled over several mixtures, or deletion, so the EM here is our own.
 
     Parameters
     ----------
     n_densities : int, default=1
-        Densities per class. Fewer are left where some were deleted, see `n_densities_`.
+        Number of densities per class. There are fewer if some were deleted, see `n_densities_`.
     covariance : {"spherical", "diag", "full"}, default="diag"
         One variance for all features, one per feature, or a matrix.
     pooling : {"all", "class", "none"}, default="all"
-        What shares a covariance: all densities of all classes, the densities of a class, or nothing.
+        Which densities share a covariance: all densities of all classes, the densities of each class, or none.
     floor : float, default=1e-3
-        Smallest variance, as a share of the feature's variance over all rows ("diag"), of the mean variance
-        ("spherical"), or the smallest eigenvalue of a covariance of the features so scaled ("full").
+        Smallest variance, relative to the feature's variance over all rows ("diag") or to the mean variance
+        ("spherical"), or the smallest eigenvalue of a covariance of the standardized features ("full").
     min_count : float, default=2.0
-        Densities that hold less than this sum of sample weights are deleted; the heaviest of a class always stays.
+        Densities with a smaller sum of sample weights are deleted; the heaviest of a class is always kept.
     split_step : float, default=0.5
         The two halves of a density start at its mean plus and minus this many of its standard deviations, along a
         random diagonal.
     tol : float, default=1e-3
         EM stops when the mean log-likelihood rises by less than this in a step.
     max_iter : int, default=100
-        Largest number of EM steps after each split.
+        Maximum number of EM steps after each split.
     max_time : float or None, default=None
-        No EM step is begun after this many seconds. The densities are those of that moment, maybe fewer than were
-        asked for and without the unlabeled rows, and a warning says so.
+        No EM step is started after this many seconds. The result is the current mixture, possibly with fewer densities
+        than requested and without the unlabeled rows, and a warning is issued.
     priors : array-like of shape (n_classes,) or None, default=None
         The p(k), in the order of the sorted labels. None: estimated.
     unlabelled : object, default=-1
-        The label of rows without one: they join the EM with all classes possible. It is taken for an ordinary class
-        where fewer than two other labels remain, so that classes -1 and 1 stay usable. None: every row is labeled.
-        Rows with string labels are all labeled unless a string is given here. To let unlabeled rows count for less,
+        The label that marks unlabeled rows, which may belong to any class in EM. It is an ordinary class
+        if fewer than two other labels remain, so that classes -1 and 1 can be used. None: every row is labeled.
+        Rows with string labels are all labeled unless a string is given here. To give unlabeled rows less influence,
         give them a smaller `sample_weight`.
     n_jobs : int or None, default=None
-        Threads in prediction, over rows. The result does not depend on it.
+        Number of threads in prediction, over rows. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         For the directions of the splits.
     verbose : int, default=0
@@ -86,7 +86,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     means_ : ndarray of shape (m, n_features)
         Means of the densities of all classes.
     owner_ : ndarray of int, shape (m,)
-        Position in `classes_` of each density's class.
+        Index in `classes_` of each density's class.
     weights_ : ndarray of shape (m,)
         p(k) p(i|k); they sum to one.
     covariances_ : ndarray of shape (g,), (g, n_features) or (g, n_features, n_features)
@@ -96,13 +96,13 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     log_likelihood_ : float
         The mean of the log-likelihood above over the rows.
     log_likelihood_path_ : list of list of float
-        Its values, one list from each split or deletion to the next. Within a list it never falls.
+        Its values, one list from each split or deletion to the next. Within a list, it never falls.
     n_iter_ : int
-        EM steps of all stages.
+        Number of EM steps in all stages.
     stop_reason_ : {"tol", "max_iter", "max_time", "callback"}
-        Why EM stopped, in the last stage it came to.
+        Why EM stopped in the last stage.
     n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+    feature_names_in_ : ndarray, if X had names
 
     References
     ----------
@@ -152,9 +152,9 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Labels; `unlabelled` marks rows without one.
+            Labels; `unlabelled` marks unlabeled rows.
         sample_weight : array-like of shape (n_samples,), optional
-            A row of weight k counts as k copies of it.
+            A row with weight k counts as k copies of the row.
 
         Returns
         -------

@@ -68,6 +68,10 @@ class KernelPredictor(BasePredictor):
     classes : ndarray of shape (n_classes,)
     n_features : int
 
+    See Also
+    --------
+    svmosaic.predictor.Predictor : The predictor of models made of tiles.
+
     Examples
     --------
     >>> from svmosaic import GaussianMixtureClassifier

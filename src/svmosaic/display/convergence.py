@@ -6,18 +6,18 @@ from svmosaic.display._pyplot import pyplot
 
 
 class ConvergenceDisplay:
-    """Objective or loss of each iteration, with a second curve on an axis of its own.
+    """Plot of the objective or loss per iteration, with a second curve on its own axis.
 
-    Make one with `ConvergenceDisplay.from_estimator`.
+    Create it with `ConvergenceDisplay.from_estimator`.
 
     Parameters
     ----------
     values : array-like of shape (n_iterations,)
         Objective or loss.
     name : str
-        What `values` are.
+        Name of `values`.
     second : array-like of shape (n_iterations,), optional
-        The number of live tiles, or the accuracy on a held-out part.
+        The number of live tiles, or the accuracy on held-out rows.
     second_name : str, optional
     step_name : str, default="iteration"
     first_step : int, default=0
@@ -32,8 +32,8 @@ class ConvergenceDisplay:
 
     See Also
     --------
-    MixtureSVC : A model with a course of EM.
-    LearnedGateSVC : A model with a loss per epoch.
+    MixtureSVC : Has an objective per EM iteration.
+    LearnedGateSVC : Has a loss per epoch.
 
     Examples
     --------
@@ -55,13 +55,14 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, *, ax=None, **options):
-        """Read the history of a fit, and draw it.
+        """Plot the history of a fit.
 
         Parameters
         ----------
         estimator : fitted model with a history, or pipeline that ends in one
-            Mixtures by EM (`objective_` of each iteration, and the live experts), or learned gates (`loss_curve_`, and
-            the held-out accuracy with `early_stopping`). Of a `MosaicClassifier`, its `best_estimator_`.
+            Mixtures trained by EM (`objective_` of each iteration, and the live experts), or learned gates
+            (`loss_curve_`, and the held-out accuracy with `early_stopping`). For a `MosaicClassifier`, its
+            `best_estimator_`.
         ax : matplotlib Axes, optional
         **options
             Passed on to `plot`.

@@ -7,10 +7,10 @@ from svmosaic.display._pyplot import class_colors, pyplot
 
 
 class CurveDisplay:
-    """What features do to the score: a panel per feature, with its effect on the whole and in single regions.
+    """Plot of the effects of features on the score: one panel per feature, with its overall effect and that in regions.
 
-    Make one with `CurveDisplay.from_estimator`. Features are ranked by the spread of their effect: its standard
-    deviation over the rows. Curves are drawn less their mean over the rows, so that zero is the average row.
+    Create it with `CurveDisplay.from_estimator`. Features are ranked by the spread of their effect: its standard
+    deviation over the rows. Curves are shown relative to their mean over the rows, so zero is the average row.
 
     Parameters
     ----------
@@ -20,24 +20,24 @@ class CurveDisplay:
     grid : list of ndarray
         Points along each feature.
     effect : list of ndarray
-        The effect on the whole at these points.
+        The overall effect at these points.
     regions : list of ndarray of shape (n_regions, n_points)
         The effect in each region shown.
     region_names : list of str
     values : list of ndarray
-        The rows' values of each feature.
+        The values of each feature in the rows.
     all_names : list of str
-        All features, those not drawn too, in the order of the ranking.
+        All features, including those not shown, in the order of the ranking.
     all_spread : ndarray
     output_name : str
-        The class that a positive effect stands for.
+        The class that a positive effect favors.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
     axes_ : list of matplotlib Axes, one per feature
     histograms_ : list of matplotlib Axes, below them
-    lines_ : list of Line2D, the effects on the whole
+    lines_ : list of Line2D, the overall effects
     ranking_ : BarContainer or None
 
     See Also
@@ -72,23 +72,23 @@ class CurveDisplay:
     def from_estimator(
         cls, estimator, X, *, features=4, regions=0, output=0, feature_names=None, resolution=200, **options
     ):  # fmt: skip
-        """Compute the curves, and draw them.
+        """Compute the curves and plot them.
 
         Parameters
         ----------
         estimator : fitted model with `pieces`, or pipeline that ends in one
         X : array-like of shape (n_samples, n_features)
-            Rows, as the estimator takes them. They decide the range of the axes, the distributions and the ranking.
+            Rows for the estimator. They determine the range of the axes, the distributions and the ranking.
         features : int, or sequence of int or str, default=4
-            As many features with the largest spread, or these, by position or name.
+            The number of features with the largest spread, or these features, by index or name.
         regions : int or sequence of int, default=0
-            As many of the tiles with the most rows, or these tiles, drawn into the same panels.
+            The number of tiles with the most rows, or these tiles, shown in the same panels.
         output : int, default=0
-            Which score, of a model with several: the position of its class.
+            For a model with several scores, the index of the class.
         feature_names : list of str, optional
-            Of the columns that the model takes.
+            Names of the columns that the model takes.
         resolution : int, default=200
-            Points along each axis, besides the knots.
+            Number of points along each axis, in addition to the knots.
         **options
             Passed on to `plot`.
 
@@ -137,11 +137,11 @@ class CurveDisplay:
         figure : matplotlib Figure or SubFigure, optional
             A new one if not given.
         n_columns : int, optional
-            Panels side by side; 2 at most if not given.
+            Number of panels per row; at most 2 if not given.
         n_bins : int, default=30
-            Of the distributions.
+            Number of bins of the distributions.
         show_ranking : bool, default=True
-            A panel with the spread of the effects of up to 15 features.
+            Add a panel with the spread of the effects of up to 15 features.
 
         Returns
         -------

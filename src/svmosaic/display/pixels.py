@@ -21,7 +21,7 @@ def pixel_map(estimator, X, shape):
 
     See Also
     --------
-    PixelMapDisplay : The image, drawn.
+    PixelMapDisplay : Plots the image.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def pixel_map(estimator, X, shape):
 class PixelMapDisplay:
     """A map of predicted classes, next to the true ones if they are known.
 
-    Make one with `PixelMapDisplay.from_estimator` or `PixelMapDisplay.from_predictions`.
+    Create it with `PixelMapDisplay.from_estimator` or `PixelMapDisplay.from_predictions`.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class PixelMapDisplay:
 
     Attributes
     ----------
-    ax_ : ndarray of matplotlib Axes, one a map
+    ax_ : ndarray of matplotlib Axes, one per map
     figure_ : matplotlib Figure
     images_ : list of AxesImage
     legend_ : matplotlib Legend
@@ -79,7 +79,7 @@ class PixelMapDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, X, y=None, *, shape, class_names=None, ax=None, **options):
-        """Classify all pixels, and draw the map.
+        """Classify all pixels and plot the map.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class PixelMapDisplay:
         X : array-like of shape (n_rows * n_columns, n_bands)
             The pixels, row by row.
         y : array-like of shape (n_rows * n_columns,), optional
-            Their classes; anything that the estimator does not know is unlabeled.
+            Their classes; values unknown to the estimator are unlabeled.
         shape : (n_rows, n_columns)
         class_names : list of str, optional
             In the order of `classes_`.
@@ -106,7 +106,7 @@ class PixelMapDisplay:
 
     @classmethod
     def from_predictions(cls, predicted, truth=None, *, classes=None, class_names=None, ax=None, **options):
-        """Draw maps of classes that are known already.
+        """Plot maps of given classes.
 
         Parameters
         ----------

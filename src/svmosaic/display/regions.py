@@ -23,10 +23,10 @@ class RegionDisplay:
     points : ndarray of shape (n_samples, 2)
         The rows in the plane.
     label : ndarray of int (of a regressor: float), shape (n_samples,)
-        Places of their classes, or their values.
+        Indices of their classes, or their values.
     anchors : ndarray of shape (n_tiles, 2) or None
     class_names : list of str
-        None of a regressor.
+        Empty for a regressor.
     axis_names : tuple of two str
     anchor_name : str
 
@@ -35,16 +35,16 @@ class RegionDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     surface_ : QuadMesh of the predicted classes or values
-    boundaries_ : list of ContourSet, between classes; none of a regressor
+    boundaries_ : list of ContourSet, between classes; empty for a regressor
     cells_ : list of ContourSet, between tiles
-    scatters_ : list of PathCollection, one per class; of a regressor one
-    colorbar_ : Colorbar of a regressor, or None
+    scatters_ : list of PathCollection, one per class; one for a regressor
+    colorbar_ : Colorbar for a regressor, or None
     anchors_ : PathCollection or None
 
     See Also
     --------
-    CurveDisplay : Curves of the features.
-    write_report : All on one page.
+    CurveDisplay : Plots the curves of the features.
+    write_report : Writes an HTML report.
 
     Examples
     --------
@@ -75,26 +75,26 @@ class RegionDisplay:
         cls, estimator, X, y=None, *, features=None, resolution=300, margin=0.08, feature_names=None, class_names=None,
         ax=None, **options,
     ):  # fmt: skip
-        """Compute the picture, and draw it.
+        """Compute the regions and plot them.
 
         Parameters
         ----------
         estimator : fitted estimator with `mosaic_`, or pipeline that ends in one
             A regressor must have one target.
         X : array-like of shape (n_samples, n_features)
-            Rows, as the estimator takes them. Of two features, these are the axes. Of more, the picture is a cut
-            through the model: along the first two principal components, through the mean of the rows; rows are
-            projected onto it, so that some may seem to lie on the wrong side.
+            Rows for the estimator. Two features are used as the axes. With more, the plot is a slice
+            through the model along the first two principal components, through the mean of the rows; rows are
+            projected onto it, so some may appear on the wrong side.
         y : array-like of shape (n_samples,), optional
             Classes or values of the rows; the predicted ones if not given.
         features : pair of int or str, optional
-            Cut along these features, with the others at their means.
+            Slice along these features, with the others at their means.
         resolution : int, default=300
-            Points of the plane along each axis.
+            Number of points of the plane along each axis.
         margin : float, default=0.08
-            Beyond the rows, as a share of their range.
+            Margin around the rows, as a fraction of their range.
         feature_names : list of str, optional
-            Of the columns of X.
+            Names of the columns of X.
         class_names : list of str, optional
             In the order of `classes_`.
         ax : matplotlib Axes, optional
@@ -234,7 +234,7 @@ def _plane(rows, names, features):
     places = [names.index(f) if isinstance(f, str) and f in names else f for f in features]
     for f in places:
         if not isinstance(f, (int, np.integer)) or not 0 <= f < rows.shape[1]:
-            raise ValueError(f"features must be names or places of features, got {f!r}")
+            raise ValueError(f"features must be names or indices of features, got {f!r}")
     directions = np.eye(rows.shape[1])[places]
     mean = rows.mean(axis=0)
     mean[places] = 0.0

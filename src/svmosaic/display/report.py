@@ -55,36 +55,36 @@ def region_report(
     max_regions=12,
     title=None,
 ) -> str:
-    """One HTML page about a fitted model, which a browser opens without a network.
+    """Return one HTML page about a fitted model, which works offline.
 
-    It shows how good the model is, which columns matter, what each column does (exact curves, region by region), the
-    regions in words, and rows: each with its prediction taken apart. Values can be changed, and the page computes what
-    the model says, with the model that `to_javascript` writes. Columns are those of the table, in its units, if the
-    steps in front of the estimator are imputers, scalers and one-hot encoders. Rows are numbered from 1, as by
+    It shows the quality of the model, the importance and the effect of each column (exact curves, region by region),
+    the regions in words, and the explanation of single rows. Values of a row can be changed, and the page recomputes
+    the prediction with the model that `to_javascript` writes. Columns are those of the table, in its units, if the
+    steps before the estimator are imputers, scalers and one-hot encoders. Rows are numbered from 1, as in
     `svmosaic inspect --row`.
 
     Parameters
     ----------
     model : fitted estimator with `mosaic_`, pipeline that ends in one, or TrainedModel
     X : table, array or sparse matrix
-        Rows to show and to measure on, as they enter the model; best such as the model was not trained on.
+        Rows to show and to evaluate on, in the form that the model takes; preferably rows that it was not trained on.
     y : array-like of shape (n_samples,), optional
-        Their classes or values; of a regressor, the name of a Series is shown.
+        Their classes or values; for a regressor, the name of a Series is shown.
     baseline : fitted model, optional
-        A linear model of the same task, to be measured on the same rows.
+        A linear model for the same task, to be evaluated on the same rows.
     seen : bool, optional
-        Whether the model was trained on these rows; the page says so.
+        Whether the model was trained on these rows; the page states it.
     held_out : dict, optional
-        What was measured on other rows, to be shown instead: "rows", "model" and perhaps "baseline", the latter as
-        `svmosaic.interpretation.quality.measure` gives them.
+        Results on other rows, to be shown instead: "rows", "model" and optionally "baseline", the last two as
+        returned by `svmosaic.interpretation.quality.measure`.
     feature_names : list of str, optional
-        Of the columns of X, if it has no names.
+        Names of the columns of X, if it has none.
     class_names : list of str, optional
         In the order of `classes_`.
     max_regions : int, default=12
-        If there are more regions, those that predict most alike are merged, and the page says so.
+        If there are more regions, those with the most similar predictions are merged, and the page states it.
     title : str, optional
-        Heading of the page.
+        Title of the page.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def region_report(
 
     See Also
     --------
-    write_report : The same, written to a file.
+    write_report : Writes the page to a file.
     svmosaic.interpretation.describe_regions : The regions as a table.
 
     Examples
@@ -128,7 +128,7 @@ def region_report(
 
 
 def write_report(model, X, y=None, path="report.html", **options):
-    """Write the report of a model to a file.
+    """Write the report on a model to a file.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def write_report(model, X, y=None, path="report.html", **options):
 
     See Also
     --------
-    region_report : The page as text.
+    region_report : Returns the page as text.
     """
     write_text(path, region_report(model, X, y, **options))
 

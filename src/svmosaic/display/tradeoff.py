@@ -14,11 +14,11 @@ _DISTANCES = (7, 14, 24, 38, 54, 72)  # points
 
 
 class TradeoffDisplay:
-    """A picture of accuracy against cost.
+    """Plot of accuracy against cost.
 
-    Each model is a point with its name; stairs lead along the Pareto front, the models that no other beats in one
-    without losing in the other. Cost has a logarithmic axis. Use `from_records` on the results of `svmosaic bench`,
-    `from_leaderboard` on a fitted `MosaicClassifier`.
+    Each model is a point with its name; the staircase is the Pareto front, the models for which no other is both better
+    and cheaper. The cost axis is logarithmic. Use `from_records` for the results of `svmosaic bench` and
+    `from_leaderboard` for a fitted `MosaicClassifier`.
 
     Parameters
     ----------
@@ -26,23 +26,23 @@ class TradeoffDisplay:
     cost : array-like of shape (n_models,), above 0
     score : array-like of shape (n_models,)
     ours : array-like of bool, optional
-        Which points stand out: round and blue, the others square and red.
+        Which points are highlighted (round and blue); the others are square and red.
     cost_name : str, default="cost"
     score_name : str, default="accuracy"
     groups : tuple of str, default=("svmosaic", "others")
-        What those that stand out and the others are called in the key.
+        Names of the highlighted and the other models in the legend.
 
     Attributes
     ----------
     front_ : ndarray of int
-        Places of the models on the front, cheapest first.
+        Indices of the models on the front, cheapest first.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     texts_ : list of matplotlib Annotation, the names
 
     See Also
     --------
-    svmosaic.MosaicClassifier : Has a leaderboard to draw.
+    svmosaic.MosaicClassifier : Has a leaderboard to plot.
 
     Examples
     --------
@@ -75,17 +75,17 @@ class TradeoffDisplay:
     def from_records(
         cls, records, *, cost="batch_microseconds", score="accuracy", cost_name=None, score_name=None, ax=None, **kwargs
     ):
-        """Draw the results of `svmosaic bench`.
+        """Plot the results of `svmosaic bench`.
 
         Parameters
         ----------
         records : list of dict
-            With `model`, `ours` (optional) and the two fields. A model with a smaller `n_train` than others was not
-            fitted to all rows, and its name says so.
+            With `model`, `ours` (optional) and the two fields. If a model has a smaller `n_train` than others, it was
+            not fitted to all rows, and its label says so.
         cost, score : str
-            The fields to draw.
+            The fields to plot.
         cost_name, score_name : str, optional
-            What the axes are called; by default the fields.
+            Labels of the axes; by default the field names.
         ax : matplotlib Axes, optional
         **kwargs
             For `plot`.
@@ -104,13 +104,13 @@ class TradeoffDisplay:
 
     @classmethod
     def from_leaderboard(cls, model, *, cost="tiles", ax=None, **kwargs):
-        """Draw what a search has tried, on its last rung.
+        """Plot the models that a search tried in its last round.
 
         Parameters
         ----------
         model : fitted MosaicClassifier or MosaicRegressor
         cost : {"tiles", "seconds"}, default="tiles"
-            What is drawn against the held-out score: tiles, or seconds of the fits.
+            Cost axis against the held-out score: tiles, or seconds of the fits.
         ax : matplotlib Axes, optional
         **kwargs
             For `plot`.
@@ -118,7 +118,7 @@ class TradeoffDisplay:
         Returns
         -------
         TradeoffDisplay
-            Models that are part of the chosen one stand out.
+            Models that are part of the chosen model are highlighted.
         """
         if cost not in ("tiles", "seconds"):
             raise ValueError(f"cost must be 'tiles' or 'seconds', got {cost!r}")
@@ -142,7 +142,7 @@ class TradeoffDisplay:
             A new figure by default.
         title : str, optional
         fontsize : float, default=8.5
-            Of the names.
+            Font size of the names.
         legend : bool, default=True
 
         Returns
@@ -259,7 +259,7 @@ class TradeoffDisplay:
 
 
 def pareto_front(cost, score):
-    """Places of the models that no other beats in one without losing in the other, cheapest first.
+    """Indices of the models for which no other is both better and cheaper, cheapest first.
 
     Parameters
     ----------

@@ -41,13 +41,13 @@ LLSVM = Method(
     tune_numbers=2_400_000, cost=8.0,
 )  # fmt: skip
 ONLY_PRINTED = (
-    "Stars, dotted lines and brackets: what the paper's tables print. The rest of its curve has no numbers to compare "
-    "with."
+    "Stars, dotted lines and brackets show the numbers printed in the paper's tables. The rest of the published curve "
+    "exists only as a picture, so there are no numbers to compare with."
 )
 PROTOCOL = (
-    "Rows scaled to unit norm. Settings by 5-fold cross-validation on a random sample of the training rows: C in "
-    "0.01 to 100 (gamma likewise for the kernel SVM, lambda in 1 to 100 for CSVM); the best mean accuracy wins, but "
-    "for the linear SVM the strongest penalty within one standard error of it. Samples, drawn alike: at most 10,000 "
-    "rows (linear, K-means+SVM), 6,000 (CSVM, LLSVM), 3,000 (MLSVM), 2,000 (kernel SVM, SVM-KNN), fewer where rows "
-    "have hundreds of features. The final fit has all training rows."
+    "Rows are scaled to unit norm. Settings are chosen by 5-fold cross-validation on a random sample of the training "
+    "rows: C from 0.01 to 100 (likewise gamma for the kernel SVM, and lambda from 1 to 100 for CSVM). The best mean "
+    "accuracy wins; for the linear SVM, the strongest penalty within one standard error of it. The samples have at "
+    "most 10,000 rows (linear, K-means+SVM), 6,000 (CSVM, LLSVM), 3,000 (MLSVM) or 2,000 (kernel SVM, SVM-KNN), fewer "
+    "if rows have hundreds of features. The final fit uses all training rows."
 )

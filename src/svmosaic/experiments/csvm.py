@@ -35,13 +35,13 @@ def _rows(*lines):
 
 
 _UNREACHED = (
-    "Tried: every lambda and C of the paper's grid, even chosen on the test rows (csvm-table2-bound). The linear row "
-    "is the printed one, so rows and preparation are not the cause; with 8 k-means cells and these penalties the "
-    "figure does not seem to be within reach."
+    "We tried every lambda and C of the paper's grid, even choosing them on the test rows (csvm-table2-bound). Our "
+    "linear SVM agrees with the printed one, so rows and preparation are not the cause. With 8 k-means cells and these "
+    "penalties, the figure does not seem to be within reach."
 )
 _UNSURE = (
-    "Tried: every lambda and C of the paper's grid by cross-validation. What the grid can give at most is in "
-    "csvm-table2-bound, where it was run."
+    "We tried every lambda and C of the paper's grid by cross-validation. The best that the grid can give is in "
+    "csvm-table2-bound."
 )
 TABLE_2 = Experiment(
     "csvm-table2", "CSVM", "Table 2: accuracy", "table", _TASKS, _METHODS, "accuracy", _REPEATS,
@@ -55,16 +55,17 @@ TABLE_2 = Experiment(
         ("CSVM", (83.68, 0.84), (94.29, 0.62), (96.44, 0.24), (99.41, 0.18), (98.69, 0.19), (97.14, 0.17)),
     ),
     protocol=PROTOCOL + " The paper repeats over ten k-means seeds. LLSVM: softmax codes over 8 of 100 anchors; the "
-    "authors used the codes of Wang et al. MSVM: the mixing coefficients inside the softmax and a scale-free gate (see "
-    "docs/mixtures.md), 3 repeats. The paper prints 917 test rows for USPS; the usual 2,007 give its linear row.",
+    "authors used the codes of Wang et al. MSVM: the mixing coefficients are inside the softmax and the gate is "
+    "scale-free (see docs/mixtures.md), 3 repeats. The paper states 917 test rows for USPS; the usual 2,007 reproduce "
+    "its linear row.",
     notes={
-        ("CSVM", "USPS odd/even"): _UNREACHED + " Twenty clusters pass it (csvm-figure2).",
+        ("CSVM", "USPS odd/even"): _UNREACHED + " With twenty clusters, it is exceeded (csvm-figure2).",
         ("CSVM", "MNIST 3v8"): _UNREACHED + " The printed figure is above the paper's own kernel SVM (98.69).",
         ("CSVM", "MNIST 4v9"): _UNSURE,
         ("CSVM", "MNIST odd/even"): _UNSURE,
-        ("Linear SVM", "ijcnn1"): "The printed figure is that of a C between 0.01 and 0.1, which cross-validation does "
-        "not choose; nine in ten rows are of one class.",
-        ("Kernel SVM", None): "The printed kernel rows are under-tuned on some sets, so ours may be well above them.",
+        ("Linear SVM", "ijcnn1"): "The printed figure corresponds to a C between 0.01 and 0.1, which cross-validation "
+        "does not choose; nine in ten rows are of one class.",
+        ("Kernel SVM", None): "The printed kernel SVM is undertuned on some data sets, so ours can be well above it.",
     },
 )  # fmt: skip
 TABLE_3 = replace(
@@ -81,18 +82,18 @@ TABLE_3 = replace(
         ("LLSVM", 2.17, 472.88, 73.09, 188.04, 151.24, 1420.75),
         ("CSVM", 0.32, 4.13, 3.60, 12.25, 10.81, 31.93),
     ),
-    protocol="Processor seconds of the final fits of table 2, k-means included, tuning not; one thread of a 2020s "
-    "server, theirs an unnamed machine of 2012. SVM-KNN trains when it predicts: its time here is the fit alone, the "
-    "papers' is both.",
+    protocol="Processor seconds of the final fits of table 2, including k-means but not tuning, with one thread on a "
+    "server of the 2020s; the paper's are from an unnamed machine of 2012. SVM-KNN trains when it predicts: our time "
+    "is that of the fit alone, the paper's includes both.",
     notes={},
 )
 _BOUND = replace(CSVM_8, name="CSVM, settings chosen on the test rows", choose="test", cost=12.0)
 _SHORT = (USPS_ODD, MNIST_38, MNIST_49, MNIST_ODD)
 TABLE_2_BOUND = Experiment(
-    "csvm-table2-bound", "CSVM", "Table 2: what the grid can give", "table", _SHORT, (_BOUND,), "accuracy", 3,
+    "csvm-table2-bound", "CSVM", "Table 2: the best that the grid can give", "table", _SHORT, (_BOUND,), "accuracy", 3,
     {(_BOUND.name, task.name): TABLE_2.published["CSVM", task.name] for task in _SHORT},
-    protocol="Not a result: lambda and C are the pair of the grid that is best on the test rows with the first k-means "
-    "seed, so that no way of choosing them could have given more there; then all seeds with that pair.",
+    protocol="This is a bound, not a result: lambda and C are the pair of the grid that is best on the test rows with "
+    "the first k-means seed, so no other choice could have given more there. All seeds use that pair.",
 )  # fmt: skip
 _CLUSTERS = (2, 5, 8, 11, 14, 17, 20)
 
@@ -110,8 +111,8 @@ _CURVE = tuple(csvm_with(k) for k in _CLUSTERS)
 FIGURE_1 = Experiment(
     "csvm-figure1", "CSVM", "Figure 1: linear, kernel and clustered SVM on XOR", "picture",
     (Task("XOR", "xor", prepare="none", cost=0.1),), (Method("XOR", "picture: xor"),),
-    protocol="400 points; of ten k-means seeds the one with the lowest objective (the paper shows one good cut). The "
-    "small difference between accuracies is noise of the toy.",
+    protocol="400 points; the k-means seed with the lowest objective of ten (the paper shows one good partition). The "
+    "small differences in accuracy are noise.",
 )  # fmt: skip
 FIGURE_2 = Experiment(
     "csvm-figure2", "CSVM", "Figure 2: accuracy against the number of clusters", "curve", _TASKS, (LINEAR, *_CURVE),
@@ -125,7 +126,7 @@ FIGURE_2 = Experiment(
         for (method, task), value in TABLE_2.published.items()
         if method in ("Linear SVM", "CSVM")
     },
-    protocol="lambda and C as chosen for 8 clusters in table 2 (the paper chose them anew for each number). "
+    protocol="lambda and C are those chosen for 8 clusters in table 2 (the paper chose them for each number). "
     + ONLY_PRINTED,
 )  # fmt: skip
 FIGURE_3 = replace(
@@ -134,7 +135,7 @@ FIGURE_3 = replace(
     title="Figure 3: training time against the number of clusters",
     measure="fit_seconds",
     published={},
-    protocol="Processor seconds of the fits of figure 2. The paper prints numbers for 8 clusters alone, of a machine "
-    "of 2012: see table 3.",
+    protocol="Processor seconds of the fits of figure 2. The paper prints numbers only for 8 clusters, from a machine "
+    "of 2012: see table 3. The rest of its curves exists only as a picture.",
 )
 EXPERIMENTS = (FIGURE_1, TABLE_2, TABLE_2_BOUND, TABLE_3, FIGURE_2, FIGURE_3)

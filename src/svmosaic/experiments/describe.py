@@ -17,7 +17,7 @@ MEASURES = {
     "error": (-1, "error, %", 2),
     "fit_seconds": (-1, "training, seconds", 2),
     "predict_seconds": (-1, "prediction of the test rows, seconds", 2),
-    "size": (-1, "tiles, support vectors or boosted machines", 0),
+    "size": (-1, "tiles, support vectors or boosted SVMs", 0),
 }
 
 
@@ -44,6 +44,10 @@ class Task:
         The rows are the pixels of an image: the first repeat keeps what was predicted for each.
     cost : float
         Roughly the seconds of one linear SVM: orders the run, cheap cells first.
+
+    See Also
+    --------
+    Experiment : Combines tasks and methods.
     """
 
     name: str
@@ -93,6 +97,10 @@ class Method:
         The method of the paper.
     cost : float
         In units of a linear SVM's time, with tuning: orders the run.
+
+    See Also
+    --------
+    Experiment : Combines tasks and methods.
     """
 
     name: str
@@ -138,6 +146,12 @@ class Experiment:
         Of a curve: what its horizontal axis is. The method's `settings` hold the value.
     lines : mapping
         Of a curve: method -> (line, value on the axis).
+
+    See Also
+    --------
+    Task : Rows.
+    Method : A model and its grid.
+    run : Runs experiments.
     """
 
     id: str
@@ -173,7 +187,12 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: fit on the training rows of a repeat, score on the test rows."""
+    """One run: fit on the training rows of a repeat, score on the test rows.
+
+    See Also
+    --------
+    Experiment : Consists of cells.
+    """
 
     task: Task
     method: Method

@@ -24,11 +24,11 @@ def _fused(n):
 
 
 _ONE_SPLIT = (
-    "The printed figures are multiples of 1/154, 1/200, 1/54 and 1/171: one split of 80 to 20, with a standard error "
-    "of 3 to 6 points. Ours are means over splits, so a difference of a few points either way means nothing."
+    "The printed figures are multiples of 1/154, 1/200, 1/54 and 1/171: a single 80/20 split, with a standard error of "
+    "3 to 6 points. Ours are means over splits, so a difference of a few points in either direction is not meaningful."
 )
 _PROTOCOL = (
-    "Features standardized; 10 random splits of 80 to 20; C and gamma of the SVM from 35 pairs by 5-fold "
+    "Standardized features; 10 random 80/20 splits; C and gamma of the SVM chosen from 35 pairs by 5-fold "
     "cross-validation on each training part; one-vs-rest; diagonal covariances pooled over all densities. " + _ONE_SPLIT
 )
 TABLE_2 = Experiment(
@@ -43,7 +43,7 @@ TABLE_2 = Experiment(
     },
     protocol=_PROTOCOL,
     notes={
-        ("SVM", "Vehicle"): "The printed 60.2 is a fault of the paper: a tuned RBF SVM is at a third of it or less.",
+        ("SVM", "Vehicle"): "The printed 60.2 is implausible: a tuned RBF SVM has at most a third of that error.",
         ("GMD 1", None): _ONE_SPLIT,
     },
 )  # fmt: skip
@@ -56,18 +56,18 @@ TABLE_3 = Experiment(
         ("Fused 1", "Heart"): 22.2, ("Fused 32", "Heart"): 18.5,
         ("Fused 1", "Vehicle"): 55.0, ("Fused 32", "Vehicle"): 35.7,
     },
-    protocol=_PROTOCOL + " The SVM and the mixture are brought to one scale (docs/fusion.md): on the printed scale "
-    "the weight does nothing.",
+    protocol=_PROTOCOL + " The SVM and the mixture are brought to one scale (docs/fusion.md): on the printed "
+    "scale, the weight has no effect.",
     notes={("Fused 1", None): _ONE_SPLIT, ("Fused 32", None): _ONE_SPLIT},
 )  # fmt: skip
 FIGURE_1 = Experiment(
     "fusion-figure1", "Fusion", "Figure 1: a Gaussian per class, and three SVMs", "picture",
     (Task("two classes", "xor", prepare="none", cost=0.2),), (Method("parts", "picture: fusion parts"),),
-    protocol="240 points; support vectors ringed, means starred; light where class 1 is likely.",
+    protocol="240 points; rings mark support vectors, stars mark means; light areas are those where class 1 is likely.",
 )  # fmt: skip
 FIGURE_2 = Experiment(
     "fusion-figure2", "Fusion", "Figure 2: the fusion at five weights of the SVM", "picture",
     (Task("two classes", "xor", prepare="none", cost=0.2),), (Method("blends", "picture: fusion blends"),),
-    protocol="The SVMs of figure 1, from narrow (top) to wide kernels (bottom).",
+    protocol="The SVMs of figure 1, from narrow kernels (top) to wide kernels (bottom).",
 )  # fmt: skip
 EXPERIMENTS = (FIGURE_1, FIGURE_2, TABLE_2, TABLE_3)

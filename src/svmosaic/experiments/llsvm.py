@@ -42,15 +42,15 @@ def _coordinates(n_anchors, cost):
 
 
 _PROTOCOL = (
-    "Images have rows of unit norm, LETTER standardized features. C by 5-fold cross-validation on at most 16,000 "
-    "training rows (LL-SVM; 6,000 for linear SVMs, 2,000 for the kernel SVM, with gamma), then a fit on all. LL-SVM: "
-    "100 anchors and 8 neighbors as printed, but softmax codes, squared hinge and anchors drawn in each class; the "
-    "printed codes 1/d are a row of their own."
+    "Images have rows of unit norm, LETTER has standardized features. C is chosen by 5-fold cross-validation on at "
+    "most 16,000 training rows (LL-SVM; 6,000 for linear SVMs, 2,000 for the kernel SVM, with gamma), followed by a "
+    "fit to all rows. LL-SVM has 100 anchors and 8 neighbors as printed, but softmax codes, the squared hinge and "
+    "anchors within each class; the printed codes 1/d have their own row."
 )
 _PASSES = (
-    "The paper's linear row is ten passes of stochastic descent on raw data, not a solved SVM: a converged "
-    "one-vs-rest SVM is far better on the digits. The row of ten passes here is the nearest thing, with another step "
-    "rule."
+    "The paper's linear row is ten passes of stochastic gradient descent on unscaled data, not a converged SVM; a "
+    "converged one-vs-rest SVM is far better on the digits. Our row of ten passes comes closest, with another step "
+    "size rule."
 )
 TABLE_1 = Experiment(
     "llsvm-table1", "LL-SVM", "Table 1: error on MNIST", "table", (MNIST,),
@@ -62,15 +62,15 @@ TABLE_1 = Experiment(
         ("Kernel SVM", "MNIST"): 1.36,
         ("LL-SVM", "MNIST"): 1.85,
     },
-    protocol=_PROTOCOL + " The paper prints 40,000 training rows; all 60,000 are used here, which give its figure. The "
-    "kernel rows of MCSVM, SVM-struct, LA-SVM and LA-RANK (1.36 to 1.44 %) are other trainers of the same RBF "
-    "machine and are not run.",
+    protocol=_PROTOCOL + " The paper states 40,000 training rows; here all 60,000 are used, which reproduce its "
+    "figure. MCSVM, SVM-struct, LA-SVM and LA-RANK (1.36 to 1.44 %) are other trainers of the same RBF SVM and are not "
+    "run.",
     notes={
         ("Linear SVM, 10 passes of stochastic descent", None): _PASSES,
-        ("Linear SVM on LCC, 512 anchors", None): "The printed figures of LCC are those of Yu, Zhang and Gong (NIPS "
-        "2009), who learn the anchors together with the codes; here they are k-means centers.",
-        ("LL-SVM", "MNIST"): "The method reaches it: see the row of 16 neighbors, with k-means anchors. Eight "
-        "neighbors of anchors drawn in each class are too few here.",
+        ("Linear SVM on LCC, 512 anchors", None): "The printed figures of LCC are from Yu, Zhang and Gong (NIPS "
+        "2009), who learn the anchors together with the codes; our anchors are k-means centers.",
+        ("LL-SVM", "MNIST"): "The method reaches it with 16 neighbors and k-means anchors (see that row). Eight "
+        "neighbors are too few with anchors within each class.",
     },
 )  # fmt: skip
 TABLE_2 = Experiment(
@@ -84,13 +84,13 @@ TABLE_2 = Experiment(
         ("LL-SVM", "USPS"): 5.78,
         ("LL-SVM", "LETTER"): 5.32,
     },
-    protocol=_PROTOCOL + " The printed kernel rows are those of MCSVM, the best of three.",
+    protocol=_PROTOCOL + " The printed kernel SVM is MCSVM, the best of three.",
     notes={("Linear SVM, 10 passes of stochastic descent", None): _PASSES},
 )  # fmt: skip
 _TIMES: dict[str, Any] = {
     "measure": "fit_seconds",
-    "protocol": "Processor seconds of the final fits, one thread, tuning not counted; theirs on a machine of 2010, "
-    "kernel rows as reported by Bordes et al.",
+    "protocol": "Processor seconds of the final fits with one thread, without tuning; the paper's are from a machine "
+    "of 2010, and for the kernel SVM as reported by Bordes et al.",
     "notes": {},
 }
 TABLE_1_TIMES = replace(
@@ -130,14 +130,14 @@ TABLE_3 = Experiment(
         Method("Locally additive SVM", "locally additive SVM", _LOCAL_20, _ANCHORED, cost=4.0, own=True),
     ),
     "accuracy", 5,
-    protocol="The paper's set is Caltech-101 with PHOW and self-similarity histograms that nobody publishes. Here: "
-    "scikit-learn's bundled 8 x 8 digits, a tenth for training (about 18 a class; the paper has 15), gradient "
+    protocol="The paper uses Caltech-101 with PHOW and self-similarity histograms that are not public. Instead, we use "
+    "scikit-learn's bundled 8 x 8 digits, a tenth for training (about 18 per class; the paper has 15), gradient "
     "histograms over the paper's pyramid of 1 x 1, 2 x 2 and 4 x 4 cells, codes 1/d over 5 neighbors as printed, 2, "
-    "5 or 20 anchors by cross-validation (the paper has 20 for eight times the rows), and the chi-squared map of "
-    "scikit-learn in place of the intersection kernel's. So the printed figures (linear 63.2, intersection kernel "
-    "68.8, SVM-KNN 59.1, locally linear 66.9, locally additive 70.1) are not comparable; only the order of the methods "
-    "is. `svmosaic reproduce --only llsvm-table3 --images FOLDER` runs it on a folder of images or a file of "
-    "features. Each repeat draws its own split; settings are chosen on the first.",
+    "5 or 20 anchors by cross-validation (the paper has 20 for eight times the rows), and scikit-learn's chi-squared "
+    "map instead of the map of the intersection kernel. The printed figures (linear 63.2, intersection kernel "
+    "68.8, SVM-KNN 59.1, locally linear 66.9, locally additive 70.1) are therefore not comparable; only the order of "
+    "the methods is. `svmosaic reproduce --only llsvm-table3 --images FOLDER` runs the experiment on a folder of "
+    "images or a file of features. Each repeat has its own random split; settings are chosen on the first.",
 )  # fmt: skip
 FIGURE_1 = Experiment(
     "llsvm-figure1", "LL-SVM", "Figure 1: a boundary between two bananas", "picture",
@@ -154,6 +154,6 @@ FIGURE_2 = Experiment(
     (replace(MNIST, repeats=1),), _FIXED, "error", 1,
     axis="anchors", lines={m.name: ("LL-SVM", float(k)) for m, k in zip(_FIXED, _ANCHORS, strict=True)},
     published={("LL-SVM, 100 anchors", "MNIST"): TABLE_1.published["LL-SVM", "MNIST"]},
-    protocol="C = 100 throughout, softmax codes; one anchor is the linear SVM. " + ONLY_PRINTED,
+    protocol="C = 100 and softmax codes throughout; one anchor is a linear SVM. " + ONLY_PRINTED,
 )  # fmt: skip
 EXPERIMENTS = (FIGURE_1, FIGURE_2, TABLE_1, TABLE_1_TIMES, TABLE_2, TABLE_2_TIMES, TABLE_3)

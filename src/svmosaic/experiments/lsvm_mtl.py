@@ -59,8 +59,8 @@ _PRINTED = {
     "LSVM-MTL": ((96.32, 0.27), (87.88, 0.43), (98.70, 0.19), (96.12, 0.14), (98.28, 0.23), (89.70, 0.15)),
 }
 _LETTER_NOTE = (
-    "The paper does not say which two classes of letters. No task that we tried (odd or even, A-M or N-Z, vowels) "
-    "gives its linear 84.60, so the column cannot be compared; it is run on A-M against N-Z."
+    "the paper does not say how the letters form two classes. No task that we tried (odd or even, A-M or N-Z, vowels) "
+    "gives its linear 84.60, so the column cannot be compared; we use A-M against N-Z."
 )
 TABLE_1 = Experiment(
     "lsvm-mtl-table1", "LSVM-MTL", "Table 1: accuracy", "table", _TASKS, _METHODS, "accuracy", 5,
@@ -71,30 +71,31 @@ TABLE_1 = Experiment(
         if task is not LETTER
     },
     protocol=PROTOCOL + " K = 14 for K-means+SVM, CSVM (lambda and C as chosen for 8) and LSVM-MTL, 20 for MLSVM. "
-    "LSVM-MTL: label weight 1 (the paper) or 5 and C by cross-validation without groups, the covariance floor on "
-    "hold-outs of the training rows, 3 repeats. Skin: 20,000 random rows for training, 50,000 for testing (the paper "
-    "does not say). Pendigits: digits below 5 against the rest, which gives the paper's linear row. Landsat: six "
+    "LSVM-MTL: label weight 1 (as in the paper) or 5, and C, by cross-validation without groups; the covariance floor "
+    "on held-out training rows; 3 repeats. Skin: 20,000 random rows for training, 50,000 for testing (the paper does "
+    "not state its split). Pendigits: digits below 5 against the rest, which reproduces the paper's linear row. "
+    "Landsat: six "
     "classes, standardized. LETTER: " + _LETTER_NOTE,
     notes={
         ("Linear SVM", "ijcnn1"): "See csvm-table2.",
-        ("Linear SVM", LANDSAT.name): "One against the rest; one-vs-one gives the printed figure "
+        ("Linear SVM", LANDSAT.name): "Ours is one-vs-rest; one-vs-one gives the printed figure "
         "(lsvm-mtl-table1-landsat).",
-        ("Linear SVM", "skin"): "The paper does not say which rows it trained on; a C between 1 and 10 gives its "
+        ("Linear SVM", "skin"): "The paper does not state its training rows; a C between 1 and 10 gives its "
         "figure.",
-        ("LSVM-MTL", None): "Tried: label weights 1 and 5, C from 1 to 100, covariance floors from 1e-5 to 1e-1.",
+        ("LSVM-MTL", None): "We tried label weights 1 and 5, C from 1 to 100, and covariance floors from 1e-5 to 1e-1.",
     },
 )  # fmt: skip
 LANDSAT_ONE_VS_ONE = Experiment(
     "lsvm-mtl-table1-landsat", "LSVM-MTL", "Table 1, Landsat: the linear row", "table", (LANDSAT,), (_ONE_VS_ONE,),
     "accuracy", 1, {("Linear SVM, one-vs-one", LANDSAT.name): 86.01},
-    protocol="The printed linear figure is that of one-vs-one voting on standardized features, as libSVM does it; "
-    "one against the rest (table 1) is some five points lower. All our mosaics are one against the rest.",
+    protocol="The printed linear figure is reproduced by one-vs-one voting on standardized features, as in libSVM; "
+    "one-vs-rest (table 1) is about five points lower. All our mosaics are one-vs-rest.",
 )  # fmt: skip
 FIGURE_2 = Experiment(
     "lsvm-mtl-figure2", "LSVM-MTL", "Figure 2: two sines", "picture",
     (Task("sines", "xor", prepare="none", cost=0.5),), (Method("sines", "picture: sines"),),
-    protocol="1,000 rows per class. Groups are hard: with two features the relaxation says nothing about five groups. "
-    "The paper's five groups of two neighbors each were not found: groups form by equal slope (last panel but one, "
+    protocol="1,000 rows per class. Groups are hard: with two features, the relaxation has no effect for five groups. "
+    "The paper's five groups of two neighbors each were not found: groups form by equal slope (second to last panel, "
     "colored by group).",
 )  # fmt: skip
 _NUMBERS = (2, 5, 8, 11, 14, 17, 20)
@@ -114,7 +115,7 @@ FIGURE_3 = Experiment(
         for method, name in (("CSVM", "CSVM, 14 clusters"), ("LSVM-MTL", "LSVM-MTL, 14 experts"))
         for task in (SVMGUIDE1, PENDIGITS, LANDSAT)
     },
-    protocol="Settings as chosen for 8 clusters and 14 experts in table 1. Three of the paper's six sets. "
+    protocol="Settings are those chosen for 8 clusters and 14 experts in table 1. Three of the paper's six data sets. "
     + ONLY_PRINTED,
 )  # fmt: skip
 EXPERIMENTS = (FIGURE_2, TABLE_1, LANDSAT_ONE_VS_ONE, FIGURE_3)

@@ -46,20 +46,20 @@ def _printed(tasks, *lines):
 _MNIST = (*(_mnist(size) for size in _SIZES), _mnist(None))
 _COVER = tuple(_covertype(size) for size in _SIZES)
 _PROTOCOL = (
-    "Training rows of each size drawn at random, anew for each repeat (the paper has ten). Settings by 5-fold "
-    "cross-validation on the first draw, at most 3,000 rows (10,000 for the linear SVM, 2,000 for the kernel SVM), "
-    "fewer for 784 features. MLSVM starts with 10 experts where nothing else is said; xi stands inside the softmax "
-    "and tau is scale-free (docs/mixtures.md): as printed, EM collapses to about one expert. Boosting: 100 rounds, C "
-    "of the linear SVM."
+    "Training rows of each size are drawn at random for each repeat (the paper has ten). Settings are chosen by 5-fold "
+    "cross-validation on the first draw, with at most 3,000 rows (10,000 for the linear SVM, 2,000 for the kernel "
+    "SVM), fewer for 784 features. MLSVM starts with 10 experts unless stated otherwise; xi is inside the softmax and "
+    "tau is scale-free (docs/mixtures.md), because with the printed form EM collapses to about one expert. Boosting "
+    "has 100 rounds and the C of the linear SVM."
 )
 _FEW_ROWS = (
-    "So few rows carry one expert or two, that is about a linear SVM, and the linear SVM, which leaves no choice, is "
-    "short of its printed figure on these draws too. Tried: 10 experts with C by cross-validation, 5, and features "
-    "scaled to [0, 1]; none did better. The printed deviations are 1 to 3 points, and draws of so few rows decide."
+    "So few rows support only one or two experts, which is close to a linear SVM, and the linear SVM is also below its "
+    "printed figure on these draws. We tried 10 experts with C by cross-validation, 5 experts, and features scaled to "
+    "[0, 1]; none was better. The printed deviations are 1 to 3 points, so with so few rows the draw matters most."
 )
 _FEWEST = (
     "The rule that suits few rows, the fewest experts within one standard error of the best, costs accuracy here: "
-    "see the row of 10 experts."
+    "see the row with 10 experts."
 )
 TABLE_I = Experiment(
     "mlsvm-table1", "MLSVM", "Table I: accuracy on MNIST odd/even", "table", _MNIST, _METHODS, "accuracy", 5,
@@ -74,9 +74,9 @@ TABLE_I = Experiment(
     ),
     protocol="Rows of unit norm. " + _PROTOCOL,
     notes={
-        ("LSVM", None): "The printed figures of 500 and 1,000 rows are those of a nearly hard margin (C = 100 gives "
-        "them here); cross-validation chooses a smaller C, which does better. With more "
-        "rows the difference goes.",
+        ("LSVM", None): "The printed figures for 500 and 1,000 rows correspond to a nearly hard margin (C = 100 "
+        "reproduces them); cross-validation chooses a smaller C, which is better. With more rows, the difference "
+        "vanishes.",
     },
 )  # fmt: skip
 TABLE_II = replace(
@@ -88,8 +88,8 @@ TABLE_II = replace(
         _MNIST, (None, 79.2, 1, 5.2), (None, 263.2, 1, 5), (None, 428.8, 100, 8.8), (None, 1178.4, 100, 8.6),
         (None, 1817.0, 61.8, 8.6), (None, 3564, 100, 10),
     ),
-    protocol="Experts, support vectors and boosted machines of the models of table I. The number of experts is a "
-    "setting (nu), not a finding: nu is 0.2 % of the rows here.",
+    protocol="Experts, support vectors and boosted SVMs of the models of table I. The number of experts is a "
+    "setting (nu), not a result: nu is 0.2 % of the rows here.",
     notes={},
 )  # fmt: skip
 TABLE_III = Experiment(
@@ -103,9 +103,10 @@ TABLE_III = Experiment(
         ((75.97, 0.20), (78.92, 0.29), (76.06, 0.25), (77.12, 0.15)),
         ((76.19, 0.12), (79.98, 0.16), (76.13, 0.12), (77.34, 0.18)),
     ),
-    protocol="Features standardized by the training rows. Tested on a fixed 50,000 rows that no draw touches (the "
-    "paper tests on all rows left over). 1, 2, 4 or 10 experts, the fewest within one standard error of the best: the "
-    "paper's pruning left 1.4 to 4.5 on average (table IV). " + _PROTOCOL,
+    protocol="Features are standardized by the training rows. All models are tested on the same 50,000 rows, which are "
+    "never used for training (the paper tests on all remaining rows). MLSVM has 1, 2, 4 or 10 experts, the fewest "
+    "within "
+    "one standard error of the best: the paper's pruning left 1.4 to 4.5 on average (table IV). " + _PROTOCOL,
     notes={
         **{("MLSVM", f"{size:,} rows"): _FEW_ROWS for size in (100, 500, 1000)},
         **{("MLSVM", f"{size:,} rows"): _FEWEST for size in (5000, 10_000)},
@@ -120,7 +121,7 @@ TABLE_IV = replace(
         _COVER, (None, 74.2, 61.9, 3.4), (None, 323.9, 33.9, 1.4), (None, 604.9, 61.0, 2.1), (None, 2643.4, 60.5, 4.5),
         (None, 5028.6, 53.3, 4.2),
     ),
-    protocol="Experts, support vectors and boosted machines of the models of table III.",
+    protocol="Experts, support vectors and boosted SVMs of the models of table III.",
     notes={},
 )  # fmt: skip
 
@@ -138,32 +139,33 @@ TABLE_V = Experiment(
     "mlsvm-table5", "MLSVM", "Table V: pixels of skin, and of a hyperspectral scene", "table", (SKIN, SCENE), _THREE,
     "accuracy", 3,
     {("MLSVM", "skin"): (95.20, 0.30), ("SVM", "skin"): (95.45, 0.22), ("LSVM", "skin"): (91.34, 0.15)},
-    protocol="The paper's hyperspectral pictures of people are not public: the printed figures are of another set "
-    "and stand here for scale only. Skin: the public set of 245,057 colors, 10,000 drawn for training, 50,000 "
-    "others for testing. Indian Pines: half of the 10,249 labeled pixels for training, drawn anew for each repeat; "
-    "pixels side by side are alike, so a random split flatters every method. Features standardized; "
+    protocol="The paper's hyperspectral images of people are not public: the printed figures are for other data and "
+    "are shown for orientation only. Skin: the public data set of 245,057 colors, with 10,000 drawn for training and "
+    "50,000 others for testing. Indian Pines: half of the 10,249 labeled pixels for training, drawn for each repeat; "
+    "neighboring pixels are similar, so a random split flatters every method. Standardized features; "
     "settings as in table III.",
 )  # fmt: skip
 TABLE_V_TIMES = replace(
     TABLE_V, id="mlsvm-table5-times", title="Table V: prediction time", measure="predict_seconds",
     published={("MLSVM", "skin"): 6.55, ("SVM", "skin"): 76.25, ("LSVM", "skin"): 1.65},
-    protocol="Processor seconds for the test rows of table V (50,000 of skin, 5,124 pixels of Indian Pines), one "
-    "thread; printed: seconds a picture of 361,920 pixels, on a machine of 2010.",
+    protocol="Processor seconds for the test rows of table V (50,000 of skin, 5,124 pixels of Indian Pines) with one "
+    "thread; printed: seconds for an image of 361,920 pixels, on a machine of 2010.",
 )  # fmt: skip
 FIGURE_5 = Experiment(
-    "mlsvm-figure5", "MLSVM", "Figure 5: a classified image beside the truth", "scene", (SCENE,), _THREE, "accuracy", 1,
-    protocol="Indian Pines, all labeled pixels (half of them were trained on), first repeat of table V.",
+    "mlsvm-figure5", "MLSVM", "Figure 5: a classified image and the true classes", "scene", (SCENE,), _THREE,
+    "accuracy", 1,
+    protocol="Indian Pines, all labeled pixels (half of them were used for training), first repeat of table V.",
 )  # fmt: skip
 FIGURE_3 = Experiment(
     "mlsvm-figure3", "MLSVM", "Figure 3: a circle in a square, with boosting", "picture",
     (Task("circle", "circle", prepare="none", cost=0.3),), (Method("circle", "picture: circle", {"rounds": 100}),),
-    protocol="200 rows per class, 4 experts; colors of the points: their expert. Printed: 71 support vectors for the "
-    "kernel SVM, about 100 boosted machines for what four experts do.",
+    protocol="200 rows per class, 4 experts; the color of a point shows its expert. Printed: 71 support vectors for "
+    "the kernel SVM, and about 100 boosted SVMs to match four experts.",
 )  # fmt: skip
 FIGURE_4 = Experiment(
     "mlsvm-figure4", "MLSVM", "Figure 4: two spirals", "picture",
     (Task("spirals", "spirals", prepare="none", cost=0.5),), (Method("spirals", "picture: spirals"),),
     protocol="500 rows per class, 20 experts. Printed: 95.7 % at the start, 99.7 % at the end, over 750 support "
-    "vectors; a linear SVM is at chance, which ends boosting before it begins.",
+    "vectors; a linear SVM is at chance level, so boosting cannot start.",
 )  # fmt: skip
 EXPERIMENTS = (FIGURE_3, FIGURE_4, TABLE_I, TABLE_II, TABLE_III, TABLE_IV, TABLE_V, TABLE_V_TIMES, FIGURE_5)

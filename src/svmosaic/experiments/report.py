@@ -13,9 +13,9 @@ from svmosaic.experiments.describe import MEASURES
 from svmosaic.experiments.summary import coverage, entries, overview, remarks, shortfalls
 
 INTRODUCTION = (
-    "Each table and figure of the five papers, run again. A figure of ours is the mean over repeats, ± their standard "
-    "deviation where there are several; in brackets the printed one and the difference, with ▼ where ours is worse. "
-    "“–” was not run. Times are processor seconds of one thread."
+    "Every table and figure of the five papers, run again. Each number is our mean over repeats, ± the standard "
+    "deviation if there are several; in brackets, the number printed in the paper and the difference, with ▼ if ours "
+    "is worse. “–” was not run. Times are processor seconds with one thread."
 )
 DPI = 130  # of pictures of points and pixels; curves are drawn as SVG
 
@@ -93,7 +93,7 @@ def picture_lines(experiment, store) -> list[str]:
             lines.append("On 2,000 other points: " + ", ".join(tested) + ".")
         if "size" in record and isinstance(record["size"], dict):
             sizes = (f"{name} {value}" for name, value in record["size"].items())
-            lines.append("Tiles, support vectors or boosted machines: " + ", ".join(sizes) + ".")
+            lines.append("Tiles, support vectors or boosted SVMs: " + ", ".join(sizes) + ".")
         if "groups" in record:
             lines.append("Groups of the experts: " + ", ".join(map(str, record["groups"])) + ".")
     return lines

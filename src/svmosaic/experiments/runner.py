@@ -68,6 +68,11 @@ def run(experiments, store, *, repeats=None, jobs=1, report: Callable | None = N
     Returns
     -------
     Outcome
+
+    See Also
+    --------
+    Experiment : What is run.
+    Store : Where results are kept.
     """
     todo, skipped = plan(experiments, store, repeats)
     outcome = Outcome(skipped=skipped)

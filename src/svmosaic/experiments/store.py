@@ -16,6 +16,10 @@ class Store:
     A run may be killed at any moment. A record is either there, whole and ended by a newline, or not there: a last
     line without its newline, or that is no JSON, is cut off when the store is opened for writing, and ignored when it
     is read. A later record of the same key takes the place of an earlier one.
+
+    See Also
+    --------
+    run : Fills it.
     """
 
     def __init__(self, path):

@@ -95,7 +95,7 @@ def remarks(experiment, found) -> list[str]:
         ]
         out.append(
             f"The linear SVM is within {SAME_PROTOCOL} points of the printed figure on {', '.join(same) or 'no task'}"
-            + (f", and further from it on {', '.join(other)}." if other else ".")
+            + (f", and farther from it on {', '.join(other)}." if other else ".")
         )
     for own, leads in kernel_leads(experiment, found).items():
         ahead = [f"{task} (by {lead:.2f})" for task, lead in leads.items() if lead > 0]
@@ -138,6 +138,6 @@ def overview(experiments, store) -> str:
         return ""
     ahead = [lead for lead in leads if lead > 0]
     return (
-        f"In {len(ahead)} of the {len(leads)} comparisons below, a kernel SVM that is tuned in the same way is ahead "
-        f"of the paper's own method, by {np.median(ahead) if ahead else 0:.2f} points in the median of these."
+        f"In {len(ahead)} of the {len(leads)} comparisons below, a kernel SVM tuned in the same way is ahead of the "
+        f"paper's own method, by {np.median(ahead) if ahead else 0:.2f} points in the median of these comparisons."
     )

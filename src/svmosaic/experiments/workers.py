@@ -17,7 +17,12 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class WorkerDiedError(RuntimeError):
-    """A worker ended in the middle of its work."""
+    """A worker ended in the middle of its work.
+
+    See Also
+    --------
+    svmosaic.experiments.run : Raises it.
+    """
 
 
 class Workers:

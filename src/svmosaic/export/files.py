@@ -32,19 +32,29 @@ OTHERS = ("numpy.dtype",)  # a parameter of OneHotEncoder
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model, or not one that this version may open."""
+    """A file that is not a model, or not one that this version may open.
+
+    See Also
+    --------
+    svmosaic.load : Raises it.
+    """
 
 
 def save(estimator, path):
     """Write a fitted estimator, or a pipeline that holds one, to a file.
 
-    The file appears under its name only when it is complete: a crash leaves what was there before. Two saves of one
-    model have the same bytes.
+    The file gets its name only when it is complete: after a crash, an existing file is unchanged. Saving a
+    model twice gives the same bytes.
 
     Parameters
     ----------
     estimator : estimator
     path : str or path
+
+    See Also
+    --------
+    svmosaic.load : Reads the file.
+    save_predictor : Writes a predictor only.
     """
     import sklearn
 
@@ -71,13 +81,18 @@ def _described_by_skops(estimator):
 
 
 def save_predictor(predictor, path):
-    """Write what `predictor()` of a model returned to a file that `load` opens without scikit-learn.
+    """Write the result of a model's `predictor()` to a file that `load` opens without scikit-learn.
 
     Parameters
     ----------
     predictor : Predictor or TablePredictor
-        Of a model whose gate and feature map the core knows.
+        The model's gate and feature map must be implemented in the core.
     path : str or path
+
+    See Also
+    --------
+    svmosaic.load : Reads the file.
+    save : Writes the whole model.
     """
     from svmosaic.export.predictor_files import entries_of
 
@@ -144,19 +159,19 @@ def load(path):
     Returns
     -------
     estimator, or predictor
-        As it was saved, an estimator with parameters that its version did not know yet at their defaults. A predictor
-        is opened without scikit-learn.
+        As it was saved; parameters of an estimator that were added in later versions have their default values. A
+        predictor is opened without scikit-learn.
 
     Raises
     ------
     ModelFileError
-        If the file is no model, is damaged, comes from a newer version, or holds types that are not trusted. Nothing
-        of it has been run then.
+        If the file is not a model, is damaged, comes from a newer version, or contains types that are not trusted. No
+        code from the file is executed.
 
     See Also
     --------
-    svmosaic.export.files.save : What writes an estimator.
-    svmosaic.export.files.save_predictor : What writes a predictor.
+    svmosaic.export.files.save : Writes an estimator.
+    svmosaic.export.files.save_predictor : Writes a predictor.
     """
     path = Path(path)
     with open(path, "rb") as file:

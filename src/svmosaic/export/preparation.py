@@ -13,7 +13,12 @@ BLANKS = " \t"
 
 
 class PreparationError(ValueError):
-    """A step in front of a model that has no form outside of Python."""
+    """A step in front of a model that has no form outside of Python.
+
+    See Also
+    --------
+    svmosaic.tabular.pipelines.make_predictor : Compiles a pipeline.
+    """
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class SingleCell:
-    """Everything belongs to tile 0."""
+    """Everything belongs to tile 0.
+
+    See Also
+    --------
+    Gate : The interface of a gate.
+    """
 
     @property
     def n_tiles(self) -> int:

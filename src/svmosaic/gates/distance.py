@@ -6,7 +6,7 @@ import numpy as np
 
 from svmosaic.gates._packed import PackedGate
 
-CODINGS = ("nearest", "inverse", "softmax", "llc", "lle")
+CODINGS = ("nearest", "inverse", "softmax", "llc", "lle", "kernel")
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,9 +21,10 @@ class DistanceGate(PackedGate):
     - "llc" (locality-constrained linear coding): the weights, summing to one, that minimize
       :math:`\lVert x - \sum_j w_j c_j \rVert^2 + \text{scale}\, D^2 \sum_j (\ell_j w_j)^2` with
       :math:`\ell_j = \exp((d_j - d_{\max}) / d_{\max})`, the distances :math:`d_j` and their mean square :math:`D^2`;
-    - "lle" (reconstruction weights of locally linear embedding): the same with :math:`\ell_j = 1`.
+    - "lle" (reconstruction weights of locally linear embedding): the same with :math:`\ell_j = 1`;
+    - "kernel": :math:`\exp(-\text{scale} \lVert x - c_j \rVert^2)`.
 
-    Weights are normalized to sum to one, then multiplied by `factor` where given.
+    Weights are normalized to sum to one, except for "kernel", then multiplied by `factor` if it is given.
 
     Attributes
     ----------
@@ -32,6 +33,10 @@ class DistanceGate(PackedGate):
     width : int
     scale : float
     log_prior, factor : ndarray of shape (n_tiles,) or None
+
+    See Also
+    --------
+    Gate : The interface of a gate.
     """
 
     centers: np.ndarray

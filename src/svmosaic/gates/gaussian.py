@@ -30,6 +30,10 @@ class GaussianGate(PackedGate):
     floor : float
         No eigenvalue of a covariance is below this variance.
     covariance : {"full", "diag", "isotropic"}
+
+    See Also
+    --------
+    Gate : The interface of a gate.
     """
 
     means: np.ndarray

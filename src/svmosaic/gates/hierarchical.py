@@ -8,7 +8,12 @@ from svmosaic.gates.softmax_tree import SoftmaxTree, among_siblings, within_vari
 
 
 class HierarchicalGate(SoftmaxTree):
-    """RBF softmaxes multiplied down a tree; see `SoftmaxTree`."""
+    """RBF softmaxes multiplied down a tree; see `SoftmaxTree`.
+
+    See Also
+    --------
+    Gate : The interface of a gate.
+    """
 
     @classmethod
     def from_rows(cls, X, weight, branching, *, tau=None, rng, inside=True, **placement):

@@ -22,6 +22,10 @@ class ProjectedGate(OuterGate):
     projection : ndarray of shape (n_components, n_features)
     inner : gate with a core form
         Over the components.
+
+    See Also
+    --------
+    Gate : The interface of a gate.
     """
 
     projection: np.ndarray

@@ -12,7 +12,13 @@ import numpy as np
 
 @runtime_checkable
 class Gate(Protocol):
-    """To which tiles a row belongs, and with what weight."""
+    """To which tiles a row belongs, and with what weight.
+
+    See Also
+    --------
+    svmosaic.mosaic.Mosaic : Contains a gate.
+    DistanceGate : A gate based on distances.
+    """
 
     @property
     def n_tiles(self) -> int:
@@ -40,7 +46,12 @@ class Gate(Protocol):
 
 @runtime_checkable
 class CoreGate(Gate, Protocol):
-    """A gate with a core form: it is scored inside the core, packed into predictors, and exported by that form."""
+    """A gate with a core form: it is scored inside the core, packed into predictors, and exported by that form.
+
+    See Also
+    --------
+    Gate : The interface of a gate.
+    """
 
     def core(self, dtype) -> Any:
         """The gate in the core, for rows of this precision."""
@@ -59,6 +70,10 @@ class PlacedGate(Gate, Protocol):
 
     A gate that measures in a projection of the rows also has `projection`, of shape (n_components, n_features); its
     anchors are points of that projection.
+
+    See Also
+    --------
+    Gate : The interface of a gate.
     """
 
     @property

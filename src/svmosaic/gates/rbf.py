@@ -10,6 +10,10 @@ class RBFGate(SoftmaxTree):
 
     .. math:: g_j(x) = \frac{\xi_j \exp(-\tau \lVert x - v_j \rVert^2)}
               {\sum_l \xi_l \exp(-\tau \lVert x - v_l \rVert^2)}
+
+    See Also
+    --------
+    Gate : The interface of a gate.
     """
 
     @classmethod

@@ -20,6 +20,10 @@ class SeveralGates(PackedGate):
     gates : tuple of gates
         `SingleCell` may be among them, but not be all of them.
     factors : ndarray of shape (n_gates,)
+
+    See Also
+    --------
+    Gate : The interface of a gate.
     """
 
     gates: tuple[Any, ...]

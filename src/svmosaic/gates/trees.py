@@ -51,6 +51,10 @@ class TreeGate(PackedGate):
     roots : ndarray of int32, shape (n_trees,)
         Where each tree begins; the first one at node 0.
     n_features : int
+
+    See Also
+    --------
+    Gate : The interface of a gate.
     """
 
     feature: np.ndarray

@@ -12,10 +12,10 @@ DATES = 120  # points of a curve over time
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """How a column changes the scores.
+    """The effect of a column on the scores.
 
-    Curves are relative to their mean over the rows. They are exact: linear between the points, which are all there are
-    bends at. Of dates, whose months, weekdays and hours may count, points are drawn evenly.
+    Curves are relative to their mean over the rows. They are exact: linear between the points, which include every
+    bend. For dates, whose months, weekdays and hours may matter, the points are evenly spaced.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Effect:
     points : ndarray of float, or list of str
         Values of the column.
     mean : ndarray of shape (n_outputs, n_points)
-        With the weights that the gate gives the tiles on average, over all rows.
+        The mean effect over all rows, with the average weights of the tiles.
     regions : ndarray of shape (n_regions, n_outputs, n_points)
         The same over the rows of each region.
     """
@@ -43,19 +43,19 @@ def effects(model, X, columns=None) -> list:
     ----------
     model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
     X : table, array or sparse matrix
-        Rows as they enter the model. Of more than 20,000, so many are used, drawn evenly.
+        Rows in the form that the model takes. At most 20,000 evenly spaced rows are used.
     columns : list of str, optional
         Only these.
 
     Returns
     -------
     list of Effect
-        Its regions are the tiles with rows, in their order.
+        Their regions are the tiles that have rows, in order.
 
     See Also
     --------
-    importances : Which columns matter.
-    svmosaic.display.CurveDisplay : The curves of the features, drawn.
+    importances : Ranks the columns.
+    svmosaic.display.CurveDisplay : Plots the curves of the features.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def effects(model, X, columns=None) -> list:
     if columns is not None:
         unknown = [name for name in columns if name not in subject.names]
         if unknown:
-            raise ValueError(f"columns has {unknown[0]!r}, which is no column of X: {', '.join(subject.names)}")
+            raise ValueError(f"columns has {unknown[0]!r}, which is not a column of X: {', '.join(subject.names)}")
         chosen = [subject.names.index(name) for name in columns]
     _, region = np.unique(subject.home, return_inverse=True)
     return effect_curves(subject, chosen, region, int(region.max()) + 1)

@@ -7,28 +7,27 @@ from svmosaic.interpretation.subject import sampled
 
 
 def importances(model, X) -> Table:
-    """Columns by the mean absolute deviation of their contributions to the scores from the mean contribution.
+    """Rank columns by the mean absolute deviation of their contributions to the scores from the mean contribution.
 
-    That is weight times spread, row by row: a column that hardly varies, or that the model hardly uses, does not
-    matter. One-hot columns count together. Contributions are exact; of regression models they are in the units of the
-    target, of several outputs their mean counts, and where scores are votes of tiles they are those to the margin of a
-    row's region.
+    This is weight times spread: a column that hardly varies, or that the model hardly uses, is not important. One-hot
+    columns are combined. Contributions are exact; for regressors, they are in units of the target; for several outputs,
+    their mean is used; and if scores are votes of tiles, they are contributions to the margin of the row's region.
 
     Parameters
     ----------
     model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
     X : table, array or sparse matrix
-        Rows as they enter the model. Of more than 20,000, so many are used, drawn evenly.
+        Rows in the form that the model takes. At most 20,000 evenly spaced rows are used.
 
     Returns
     -------
     Table
-        feature and importance, the largest first.
+        Columns "feature" and "importance", largest first.
 
     See Also
     --------
-    effects : What each column does.
-    describe_regions : Regions in words.
+    effects : The effect of each column.
+    describe_regions : Describes regions in words.
 
     Examples
     --------

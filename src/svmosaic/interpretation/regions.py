@@ -91,20 +91,21 @@ def find_regions(subject: Subject, max_regions=None) -> Regions:
 
 
 def describe_regions(model, X, max_regions=12) -> Table:
-    """The regions of a model in words.
+    """Describe the regions of a model in words.
 
-    Each region is described by up to four conditions on the columns of the table that tell its rows best from all
-    others, with the share of its rows that they cover and their purity: of all rows that fulfill them, the share that
-    is the region's. The regions of a `TreeSVC` with one tree are its rules, which are exact.
+    Each region is described by up to four conditions on the columns of the table that best separate its rows from all
+    others, with the share of its rows that satisfy them and their purity: among all rows that satisfy them, the share
+    that belongs to the region. The regions of a `TreeSVC` with one tree are its rules, which are exact.
 
     Parameters
     ----------
     model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
     X : table, array or sparse matrix
-        Rows as they enter the model, for instance the training rows. Of more than 20,000, so many are used, drawn
-        evenly.
+        Rows in the form that the model takes, for instance the training rows. At most 20,000 evenly spaced rows are
+        used.
     max_regions : int or None, default=12
-        If there are more regions, those whose tiles predict most alike are merged. None: one line per tile with rows.
+        If there are more regions, those with the most similar predictions are merged. None: one line per tile with
+        rows.
 
     Returns
     -------
@@ -114,9 +115,9 @@ def describe_regions(model, X, max_regions=12) -> Table:
 
     See Also
     --------
-    effects : What each column does.
-    importances : Which columns matter.
-    svmosaic.display.write_report : All on one page.
+    effects : The effect of each column.
+    importances : Ranks the columns.
+    svmosaic.display.write_report : Writes an HTML report.
 
     Examples
     --------

@@ -17,6 +17,10 @@ class Composed:
     scaling : Scaling
     then : FeatureMap
         What follows, fitted to scaled rows.
+
+    See Also
+    --------
+    FeatureMap : The interface of a feature map.
     """
 
     scaling: Scaling

@@ -47,6 +47,10 @@ class Pieces:
     implicit_zeros : bool
         Fitted to sparse rows: zero is a knot of every curve, and its features are left out, so that zeros that are not
         stored need none.
+
+    See Also
+    --------
+    FeatureMap : The interface of a feature map.
     """
 
     center: np.ndarray

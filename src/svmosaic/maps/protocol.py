@@ -23,6 +23,11 @@ class FeatureMap(Protocol):
         None for zero. For exporters and displays.
     pieces : Pieces or None
         The hat functions behind `affine`, if there are any.
+
+    See Also
+    --------
+    svmosaic.mosaic.Mosaic : Contains a feature map.
+    Pieces : Curves per feature.
     """
 
     @property

@@ -34,6 +34,10 @@ class Ranks:
         The knots. Columns with one or two values have none, and are standardized, which is the same; a constant is 0.
     value : ndarray of shape (n_hats,)
         z at the knots.
+
+    See Also
+    --------
+    FeatureMap : The interface of a feature map.
     """
 
     pieces: Pieces

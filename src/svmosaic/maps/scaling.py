@@ -21,6 +21,10 @@ class Scaling(PlainMap):
     center : ndarray of shape (n_features,) or None
         None leaves zeros as they are, for sparse rows.
     factor : ndarray of shape (n_features,)
+
+    See Also
+    --------
+    FeatureMap : The interface of a feature map.
     """
 
     center: np.ndarray | None

@@ -17,6 +17,10 @@ class TransformerMap(PlainMap):
     transformer : fitted transformer
     code_space : {"input", "features"}
         What the gate sees.
+
+    See Also
+    --------
+    FeatureMap : The interface of a feature map.
     """
 
     transformer: Any

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from svmosaic.models.clustered import ClusteredSVC, KMeansSVC
     from svmosaic.models.clustered_svr import ClusteredSVR, KMeansSVR
     from svmosaic.models.hierarchical_mixture import HierarchicalMixtureSVC
+    from svmosaic.models.kernel import KernelSVC, KernelSVR
     from svmosaic.models.learned_gate import LearnedGateSVC
     from svmosaic.models.learned_gate_svr import LearnedGateSVR
     from svmosaic.models.linear import LinearSVC, LinearSVR
@@ -31,6 +32,7 @@ __all__, __getattr__, __dir__ = lazy(
         "clustered": ["ClusteredSVC", "KMeansSVC"],
         "clustered_svr": ["ClusteredSVR", "KMeansSVR"],
         "hierarchical_mixture": ["HierarchicalMixtureSVC"],
+        "kernel": ["KernelSVC", "KernelSVR"],
         "learned_gate": ["LearnedGateSVC"],
         "learned_gate_svr": ["LearnedGateSVR"],
         "linear": ["LinearSVC", "LinearSVR"],

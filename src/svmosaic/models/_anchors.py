@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from svmosaic.gates import DistanceGate
 from svmosaic.heads import head_of
@@ -22,50 +22,81 @@ RECONSTRUCTION_RIDGE = {"llc": 1e-4, "lle": 1e-3}
 
 
 @parameters
-class AnchorsMixin:
-    """Anchors and local codes, for a `ComposedModel`.
+class PlacedAnchorsMixin:
+    """Anchors, for a `ComposedModel`.
 
     Parameters
     ----------
     n_anchors : int, default=100
-        Number of anchors, and so of tiles.
-    n_neighbors : int, default=16
-        Anchors that share a row. The paper has 8: half the cost of solving, but less accurate on average.
-        The cost of prediction is proportional to `n_anchors` + `n_neighbors` x outputs.
-    coding : {"softmax", "inverse", "llc", "lle", "soft"}, default="softmax"
-        How the nearest anchors share a row. "softmax": exp(-code_scale d^2). "inverse": 1 / d, the paper's choice.
-        "llc": locality-constrained linear coding. "lle": reconstruction weights of locally linear embedding. "soft":
-        softmax over all anchors.
-    code_scale : float or None, default=None
-        Sharpness of the softmax codes; None for 4 / (median squared distance to the `n_neighbors`-th anchor). For
-        "llc" and "lle" the ridge, as a share of the mean squared distance; None for 1e-4 and 1e-3.
+        Number of anchors, and therefore of tiles.
     anchors : {"class", "kmeans", "random"}, array or clusterer, default="kmeans"
-        "kmeans": k-means on a sample of the rows. "class": the same within each class, for classifiers. "random": rows.
-        An array or anything fitted with `cluster_centers_`: these anchors, which may so come from unlabeled data.
-        Another clusterer: a clone of it is fitted.
+        "kmeans": k-means on a sample of the rows. "class": the same within each class, for classifiers. "random":
+        random rows. An array, or a fitted object with `cluster_centers_`: these anchors, which may thus come from
+        unlabeled data. An unfitted clusterer: a clone of it is fitted.
     rows_per_anchor : int or None, default=256
-        k-means looks at a sample of this many rows per anchor; None for all rows.
+        Size of the sample for k-means, in rows per anchor; None for all rows.
     kmeans_iter : int, default=10
-        Lloyd steps of k-means.
-
-    Attributes
-    ----------
-    anchors_ : ndarray of shape (n_tiles, n_features)
-    intercept_ : ndarray of shape (n_tiles, n_outputs)
-        In units of y, for values.
-    code_scale_ : float
-        The sharpness used.
+        Number of Lloyd steps of k-means.
     """
 
     n_anchors: Count = positional(100)
-    n_neighbors: Count = 16
-    coding: Coding = "softmax"
-    code_scale: Positive | None = None
     anchors: Any = "kmeans"
     C: Positive = 10.0
     tol: Positive = 1e-3
     rows_per_anchor: Count | None = 256
     kmeans_iter: Count = 10
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if isinstance(self.anchors, str) and self.anchors == "class" and is_regressor(self):
+            raise ValueError("anchors='class' needs classes: pass 'kmeans' or 'random', an array or a clusterer")
+
+    def _place(self, rows, rng):
+        return rows.place(
+            self.n_anchors, source=self.anchors, rows_per_center=self.rows_per_anchor, max_iter=self.kmeans_iter,
+            rng=rng, name="anchors", n_jobs=self.n_jobs,
+        )  # fmt: skip
+
+
+class ConstantTilesMixin:
+    """Tiles that are only a number."""
+
+    @property
+    def feature_importances_(self):
+        """Not there: the tiles are constants, and features count through the distances to the anchors only."""
+        raise AttributeError(f"{type(self).__name__} has no feature_importances_: its tiles have no weights")
+
+
+@parameters
+class AnchorsMixin(PlacedAnchorsMixin):
+    """Anchors and local codes, for a `ComposedModel`.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=16
+        Number of nearest anchors that share a row. The paper uses 8, which halves the cost of solving, but is less
+        accurate on average.
+        The cost of prediction is proportional to `n_anchors` + `n_neighbors` x outputs.
+    coding : {"softmax", "inverse", "llc", "lle", "soft"}, default="softmax"
+        How the nearest anchors share a row. "softmax": exp(-code_scale d^2). "inverse": 1 / d, as in the paper.
+        "llc": locality-constrained linear coding. "lle": reconstruction weights of locally linear embedding. "soft":
+        softmax over all anchors.
+    code_scale : float or None, default=None
+        Sharpness of the softmax codes; None for 4 / (median squared distance to the `n_neighbors`-th anchor). For
+        "llc" and "lle", the ridge as a fraction of the mean squared distance; None for 1e-4 and 1e-3.
+
+    Attributes
+    ----------
+    anchors_ : ndarray of shape (n_tiles, n_features)
+    intercept_ : ndarray of shape (n_tiles, n_outputs)
+        For regressors, in units of y.
+    code_scale_ : float
+        The sharpness used.
+    """
+
+    n_neighbors: Count = 16
+    coding: Coding = "softmax"
+    code_scale: Positive | None = None
 
     @property
     def anchors_(self):
@@ -85,10 +116,7 @@ class AnchorsMixin:
         return getattr(self.mosaic_.gate, "inner", self.mosaic_.gate)
 
     def _fit_gate(self, rows, rng):
-        anchors = rows.place(
-            self.n_anchors, source=self.anchors, rows_per_center=self.rows_per_anchor, max_iter=self.kmeans_iter,
-            rng=rng, name="anchors", n_jobs=self.n_jobs,
-        )  # fmt: skip
+        anchors = self._place(rows, rng)
         scaled_by_rows = self.code_scale is None and self.coding in ("softmax", "soft")
         sample = rows.sample(SCALE_ROWS, rng) if scaled_by_rows else None
         return code_gate(sample, anchors, self.coding, self.n_neighbors, self.code_scale, rng)
@@ -101,24 +129,24 @@ class LocallyLinearMixin(AnchorsMixin):
     Parameters
     ----------
     solver : {"auto", "dual", "newton", "sgd"}, default="auto"
-        "dual": dual coordinate descent, on one thread per output. "newton": Newton's method on all threads, where the
-        features are at most some hundreds. "auto": descent, which is handed to Newton's method if it drags on. "sgd":
+        "dual": dual coordinate descent, with one thread per output. "newton": Newton's method on all threads, for up
+        to some hundreds of features. "auto": descent, which switches to Newton's method if it takes too long. "sgd":
         stochastic gradient descent, Algorithm 1 of the paper, with steps :math:`1 / (\lambda (t + t_0))`,
         :math:`\lambda = 1 / (C n)`, which stops when five passes together lower the objective by less than `tol`
         allows; it has no certificate.
     feature_map : transformer or None, default=None
-        Finite-dimensional kernel map in front of the tiles (section 3.2 of the paper), such as
+        Finite-dimensional kernel map applied before the tiles (section 3.2 of the paper), such as
         `sklearn.kernel_approximation.AdditiveChi2Sampler` or `Nystroem`.
     code_space : {"input", "features"}, default="input"
         Where distances to anchors are measured if there is a feature map.
     pieces : int, sequence of arrays or None, default=None
-        A curve per feature and anchor instead of a slope, as in `LinearSVC`; anchors and codes stay as they are without
-        it. `partial_fit` takes the knots from the first batch. Not together with `feature_map`.
+        A curve per feature and anchor instead of a slope, as in `LinearSVC`; anchors and codes do not change.
+        `partial_fit` takes the knots from the first batch. Cannot be combined with `feature_map`.
 
     Attributes
     ----------
     tile_coef_ : ndarray of shape (n_tiles, n_outputs, n_features)
-        In units of y, for values.
+        For regressors, in units of y.
     """
 
     feature_map: Any = None

@@ -46,36 +46,36 @@ class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
         return self.mosaic_.compile(head=head_of(self), feature_names=self._row_names)
 
     def explain(self, X):
-        """Take the scores of rows apart into tiles and features, exactly; of a regressor, predictions in units of y.
+        """Decompose the scores of rows exactly into tiles and features; for a regressor, predictions in units of y.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A few rows: the result has a number for each row, tile that answered, output and feature.
+            A few rows: the result has one number per row, tile used, output and feature.
 
         Returns
         -------
         Explanation
-            `features(top)` and `tiles()` are its tables, `to_frame(top)` the former for pandas.
+            `features(top)` and `tiles()` return its tables, `to_frame(top)` the former as a pandas DataFrame.
         """
         check_is_fitted(self)
         return explain(self.mosaic_, self._rows(X), head_of(self), self._row_names, self.n_jobs)
 
     @property
     def regions_(self):
-        """What each tile is about, on the training data: a `Table` with one line per tile.
+        """Description of each tile on the training data: a `Table` with one line per tile.
 
-        A row counts for the tile that its gate gives most weight to; with several gates once for each gate, which a
-        column names. Columns: rows; of a classifier the most frequent class, accuracy and the share of each class, of a
-        regressor the mean of y, its standard deviation and the mean absolute error; and the features whose
-        contributions vary most within the region (the mean absolute deviation from their mean; with one output and
-        straight tiles, with the sign of the weight).
+        A row is assigned to the tile with the largest weight; with several gates, once for each gate, which a column
+        names. Columns: the number of rows; for a classifier, the most frequent class, the accuracy and the share of
+        each class; for a regressor, the mean and standard deviation of y and the mean absolute error; and the features
+        whose contributions vary most within the region (the mean absolute deviation from their mean; with one output
+        and linear tiles, with the sign of the weight).
 
-        Of models with up to 256 tiles, three columns say each region in words, found when they are first asked for from
-        up to 2,000 of the training rows: "rule", the two to four conditions on columns that tell its rows best from all
-        others, "covers", the share of its rows that fulfill them, and "pure", the share of the rows fulfilling them
-        that is the region's. `to_frame()` gives a pandas DataFrame; `svmosaic.interpretation.describe_regions`
-        describes the regions of other rows, and merges those that predict alike.
+        For models with up to 256 tiles, three columns describe each region in words. They are computed on first access
+        from up to 2,000 training rows: "rule", the two to four conditions on columns that best separate its rows from
+        all others; "covers", the share of its rows that satisfy them; and "pure", the share of the rows satisfying them
+        that belong to the region. `to_frame()` returns a pandas DataFrame; `svmosaic.interpretation.describe_regions`
+        describes the regions for other rows and merges regions with similar predictions.
         """
         if not hasattr(self, "region_counts_"):
             raise AttributeError(f"this {type(self).__name__} has no counts of its training rows: fit it first")
@@ -84,12 +84,12 @@ class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
 
     @property
     def curves_(self):
-        """What each feature does to the margins of the tiles and on the whole: `Curves`, for models with `pieces`.
+        """Effect of each feature on the margins of the tiles, and overall: `Curves`, for models with `pieces`.
 
-        Those of a regressor are in units of y.
+        For a regressor, they are in units of y.
 
-        ``curves_[feature]`` has `knots`, `values` of each tile and output, and their `mean` over the tiles, weighted by
-        their training rows; ``curves_.ranking()`` lists features by the spread of that mean.
+        ``curves_[feature]`` has `knots`, the `values` for each tile and output, and their `mean` over the tiles,
+        weighted by their training rows; ``curves_.ranking()`` lists features by the spread of that mean.
         """
         if not hasattr(self, "mosaic_"):
             raise AttributeError(f"this {type(self).__name__} has no curves: fit it first")
@@ -98,16 +98,16 @@ class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
         return curves_of(self.mosaic_.in_units(head), rows, head.output_names, self._row_names)
 
     def summarise_regions(self, X, y):
-        """The same as `regions_`, of other rows, and each region in words.
+        """The same as `regions_` for other rows, with each region in words.
 
-        Regions are described by the conditions on columns that tell their rows best from all others ("rule"), with the
-        share of their rows that these cover ("covers") and the share of the rows fulfilling them that is the region's
-        ("pure").
+        Regions are described by the conditions on columns that best separate their rows from all others ("rule"), with
+        the share of their rows that satisfy them ("covers") and the share of the rows satisfying them that belong to
+        the region ("pure").
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or, of a regressor with several targets, (n_samples, n_targets)
+        y : array-like of shape (n_samples,) or, for a regressor with several targets, (n_samples, n_targets)
         """
         from svmosaic.interpretation.regions import words_of_tiles
 
@@ -170,9 +170,9 @@ class BaseMosaicClassifier(ProbabilityMixin, MosaicMixin, ClassifierMixin, BaseE
     mosaic_ : Mosaic
         The fitted form.
     calibration_ : Temperature, Odds, Sigmoid, Isotonic or None
-        From scores to probabilities.
+        Converts scores to probabilities.
     regions_ : Table
-        Rows, classes, accuracy and strongest features of each tile, on the training data.
+        Rows, classes, accuracy and strongest features of each tile on the training data.
     """
 
     def decision_function(self, X):
@@ -194,11 +194,11 @@ class BaseMosaicRegressor(MosaicMixin, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     head_ : Regress
-        The mean and the standard deviation of y, `center` and `scale`, by which scores become values.
+        The mean and the standard deviation of y, `center` and `scale`, which convert scores to predictions.
     mosaic_ : Mosaic
-        The fitted form; its scores are values of the normalized y.
+        The fitted form; its scores are predictions of the normalized y.
     regions_ : Table
-        Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data.
+        Rows, mean and spread of y, mean absolute error and strongest features of each tile on the training data.
     """
 
     def predict(self, X):

@@ -25,22 +25,22 @@ class CellsMixin:
     n_clusters : int, default=8
         Number of cells. Fewer are used if there are fewer distinct rows.
     clusterer : None, estimator or array of shape (n, n_features), default=None
-        None: k-means. A fitted clusterer: its `cluster_centers_`. Another: a clone of it is fitted, and its
-        `cluster_centers_` or the means of its `labels_` are the centers. An array: these centers.
+        None: k-means. A fitted clusterer: its `cluster_centers_`. An unfitted clusterer: a clone of it is fitted, and
+        its `cluster_centers_` or the means of its `labels_` are the centers. An array: these centers.
     rows_per_cluster : int or None, default=256
-        k-means looks at a sample of this many rows per cell; None for all rows.
+        Size of the sample for k-means, in rows per cell; None for all rows.
     kmeans_iter : int, default=10
-        Lloyd steps of k-means.
+        Number of Lloyd steps of k-means.
     pieces : int, sequence of arrays or None, default=None
-        A curve per feature and cell instead of a slope, as in `LinearSVC`; the cells stay as they are without it.
+        A curve per feature and cell instead of a slope, as in `LinearSVC`; the cells do not change.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_cells, n_features)
     tile_coef_ : ndarray of shape (n_cells, n_outputs, n_features)
-        In units of y, for values.
+        For regressors, in units of y.
     intercept_ : ndarray of shape (n_cells, n_outputs)
-        In units of y, for values.
+        For regressors, in units of y.
     """
 
     n_clusters: Count = positional(8)
@@ -84,8 +84,8 @@ class KMeansCells(CellsMixin):
     Parameters
     ----------
     coupling : ClusteredTasks or None, default=None
-        None: independent cells. Otherwise cells form groups of similar weights: its penalty takes the place of
-        :math:`\tfrac12 \lVert W \rVert^2`, and weights and groups are fitted in turn, five times.
+        None: independent cells. Otherwise, cells form groups of similar weights: the penalty of the coupling replaces
+        :math:`\tfrac12 \lVert W \rVert^2`, and weights and groups are fitted alternately, five times.
     """
 
     coupling: ClusteredTasks | None = None
@@ -114,12 +114,12 @@ class ClusteredCells(CellsMixin):
     Parameters
     ----------
     global_reg : float, default=1.0
-        The :math:`\lambda` of the objective: the larger, the more independent the cells.
+        The :math:`\lambda` of the objective: larger values make the cells more independent.
 
     Attributes
     ----------
     global_coef_ : ndarray of shape (n_outputs, n_features)
-        The global vector; for values, in units of the normalized y.
+        The global weights; for regressors, in units of the normalized y.
     global_intercept_ : ndarray of shape (n_outputs,)
     """
 

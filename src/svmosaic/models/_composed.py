@@ -32,37 +32,38 @@ class ComposedModel(CallbackSupportMixin, FitRowsMixin):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the size of the weights.
+        Weight of the losses relative to the penalty on the weights. Smaller values regularize more.
     solver : {"auto", "dual", "newton", "sgd"}, default="auto"
         "dual": coordinate descent, best for many features or sparse rows. "newton": second order, best if rows far
-        outnumber features and the only one to converge on badly scaled data. "auto" chooses by cost. "sgd": averaged
-        stochastic gradient descent, which has no certificate: `dual_gap_` is nan.
+        outnumber features, and the only one that converges on badly scaled data. "auto" chooses by estimated cost.
+        "sgd": averaged stochastic gradient descent, which has no certificate: `dual_gap_` is nan.
     tol : float, default=1e-4
-        Stop when the duality gap is below `tol` times the objective at zero: C times the sum of sample weights for
-        classes, the losses if all predictions were the mean for values.
+        Stop when the duality gap is below `tol` times the objective at zero: for classifiers, C times the sum of sample
+        weights; for regressors, the losses if every prediction were the mean.
     max_iter : int, default=1000
-        Largest number of epochs (dual) or steps (newton).
+        Maximum number of epochs (dual) or steps (newton).
     fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
-        The constant appended to each row for the biases, which are penalized like the other weights.
+        The constant appended to each row for the intercepts, which are penalized like the other weights.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Number of threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         For the regions and the order of the coordinates.
     verbose : int, default=0
-        1 prints the objective, the gap and the live tiles (those whose weights are not all zero) of each output, on the
-        way and at the end.
+        1 prints the objective, the gap and the number of live tiles (those whose weights are not all zero) of each
+        output, during the fit and at the end.
     max_time : float or None, default=None
-        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap. Outputs
-        (and independent tiles) share the time that is left when they start; the regions are not cut short.
+        Seconds after which the solver stops with the best weights so far and a warning that reports their gap. Outputs
+        (and independent tiles) share the time that is left when they start; placing the regions is not cut short.
 
     Attributes
     ----------
     objective_ : ndarray of shape (n_outputs,)
-        Of each output: one for two classes, else one per class; for values one per target, normalized.
+        Objective of each output: one for two classes, otherwise one per class; for regressors, one per target, for the
+        normalized y.
     dual_gap_ : ndarray of shape (n_outputs,)
-        The certificate: no weights have an objective lower by more than this. nan after stochastic descent, which has
-        no dual point.
+        The certificate: no weights have an objective that is lower by more than this. nan after stochastic gradient
+        descent, which has no dual solution.
     n_iter_ : int
     """
 
@@ -90,7 +91,7 @@ class ComposedModel(CallbackSupportMixin, FitRowsMixin):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,); for regressors also (n_samples, n_targets)
         sample_weight : array-like of shape (n_samples,), optional
-            Multiplies C for each row. A row of weight k counts as k copies of it.
+            Multiplies C for each row. A row with weight k counts as k copies of the row.
 
         Returns
         -------
@@ -202,7 +203,7 @@ class ComposedRegressor(ValuesMixin, ComposedModel, BaseMosaicRegressor):
     Parameters
     ----------
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "quantile", "expectile"}, default=...
-        With the error r = y - f(x) of a row: max(0, \|r\| - epsilon), or its square; or q max(0, r) +
+        With the residual r = y - f(x) of a row: max(0, \|r\| - epsilon), or its square; or q max(0, r) +
         (1 - q) max(0, -r) with q the `quantile`, or the same with squares ("expectile").
     """
 

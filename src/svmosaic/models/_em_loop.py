@@ -148,7 +148,7 @@ class EM:
                     trace.stop_reason = "objective fell"
                     warnings.warn(
                         f"the EM objective fell from {value:.6g} to {new_value:.6g} in iteration {trace.n_iter}; "
-                        "stopped at the best iterate. Standardise the features or lower inner_tol.",
+                        "stopped at the best iterate. Standardize the features or lower inner_tol.",
                         ConvergenceWarning,
                         stacklevel=4,
                     )

@@ -23,7 +23,7 @@ class ExportMixin(SaveMixin):
     """Also `save_predictor`, `to_onnx`, `to_c` and `to_javascript`; each exporter is imported when it is called."""
 
     def save_predictor(self, path):
-        """Write `predictor()` to a file: `svmosaic.load` opens it with numpy and the core alone, in a moment.
+        """Write `predictor()` to a file, which `svmosaic.load` opens quickly and with only NumPy and the core.
 
         Parameters
         ----------
@@ -35,7 +35,7 @@ class ExportMixin(SaveMixin):
         save_predictor(self.predictor(), path)
 
     def to_onnx(self, path=None, **options):
-        """The model as an ONNX `ModelProto`, also written to `path` if given; needs the extra `onnx`.
+        """Return the model as an ONNX `ModelProto`, also written to `path` if given; needs the extra `onnx`.
 
         Options are `dtype` and `explain`; see `svmosaic.export.onnx.to_onnx`.
         """
@@ -52,7 +52,7 @@ class ExportMixin(SaveMixin):
         return to_c(self, path, **options)
 
     def to_javascript(self, path=None):
-        """The model as the text of an ES module, also written to `path` if given.
+        """Return the model as the text of an ES module, also written to `path` if given.
 
         It exports `predict`, `predictProba`, `predictInterval`, `scores` and `explain`; see
         `svmosaic.export.javascript.to_javascript`.

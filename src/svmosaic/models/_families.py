@@ -2,6 +2,7 @@
 
 from svmosaic.models.clustered import ClusteredSVC
 from svmosaic.models.clustered_svr import ClusteredSVR
+from svmosaic.models.kernel import KernelSVC, KernelSVR
 from svmosaic.models.learned_gate import LearnedGateSVC
 from svmosaic.models.learned_gate_svr import LearnedGateSVR
 from svmosaic.models.linear import LinearSVC, LinearSVR
@@ -11,12 +12,12 @@ from svmosaic.models.tree import TreeSVC
 from svmosaic.models.tree_svr import TreeSVR
 
 CLASSIFIERS = {
-    "linear": LinearSVC, "clustered": ClusteredSVC, "local": LocallyLinearSVC, "learned": LearnedGateSVC,
-    "trees": TreeSVC,
+    "linear": LinearSVC, "clustered": ClusteredSVC, "local": LocallyLinearSVC, "kernel": KernelSVC,
+    "learned": LearnedGateSVC, "trees": TreeSVC,
 }  # fmt: skip
 REGRESSORS = {
-    "linear": LinearSVR, "clustered": ClusteredSVR, "local": LocallyLinearSVR, "learned": LearnedGateSVR,
-    "trees": TreeSVR,
+    "linear": LinearSVR, "clustered": ClusteredSVR, "local": LocallyLinearSVR, "kernel": KernelSVR,
+    "learned": LearnedGateSVR, "trees": TreeSVR,
 }  # fmt: skip
 NAMES = {
     task: {family: kind.__name__ for family, kind in kinds.items()}
@@ -32,7 +33,9 @@ SMALLEST_LEAF = 5
 NO_GLOBAL_TILE = 1e24
 
 
-def build_classifier(candidate, n_rows, *, seed, n_jobs=None, max_time=None, pieces=None, n_components=16):
+def build_classifier(
+    candidate, n_rows, *, seed, n_jobs=None, max_time=None, pieces=None, n_components=16, variance=1.0
+):
     """The classifier of a candidate, for a fit of `n_rows` rows.
 
     Parameters
@@ -46,9 +49,11 @@ def build_classifier(candidate, n_rows, *, seed, n_jobs=None, max_time=None, pie
         Knots of each column.
     n_components : int
         Of learned gates.
+    variance : float
+        Of all columns together, by which kernels are scaled.
     """
-    settings = {"random_state": seed, "n_jobs": n_jobs, "max_time": max_time, "pieces": pieces}
-    settings |= _settings(candidate, n_rows, n_components)
+    settings = {"random_state": seed, "n_jobs": n_jobs, "max_time": max_time}
+    settings |= _settings(candidate, n_rows, pieces, n_components, variance)
     if candidate.family == "learned":
         settings["loss"] = "log_loss" if candidate.smooth else "squared_hinge"
     elif candidate.family != "local":
@@ -56,31 +61,34 @@ def build_classifier(candidate, n_rows, *, seed, n_jobs=None, max_time=None, pie
     return CLASSIFIERS[candidate.family](**settings)
 
 
-def build_regressor(candidate, n_rows, *, seed, n_jobs=None, max_time=None, pieces=None, n_components=16):
+def build_regressor(candidate, n_rows, *, seed, n_jobs=None, max_time=None, pieces=None, n_components=16, variance=1.0):
     """The regressor of a candidate, for a fit of `n_rows` rows with standardized values.
 
     Parameters
     ----------
-    candidate, n_rows, seed, n_jobs, max_time, pieces, n_components
+    candidate, n_rows, seed, n_jobs, max_time, pieces, n_components, variance
         As for `build_classifier`.
     """
-    settings = {"random_state": seed, "n_jobs": n_jobs, "max_time": max_time, "pieces": pieces, "normalize_y": False}
-    settings |= _settings(candidate, n_rows, n_components)
+    settings = {"random_state": seed, "n_jobs": n_jobs, "max_time": max_time, "normalize_y": False}
+    settings |= _settings(candidate, n_rows, pieces, n_components, variance)
     squared = "squared_error" if candidate.family == "learned" else "squared_epsilon_insensitive"
     settings["loss"] = squared if candidate.smooth else "epsilon_insensitive"
     settings["epsilon"] = 0.0 if candidate.smooth else EPSILON
     return REGRESSORS[candidate.family](**settings)
 
 
-def _settings(candidate, n_rows, n_components) -> dict:
+def _settings(candidate, n_rows, pieces, n_components, variance) -> dict:
     """Parameters that classifiers and regressors of a family share."""
+    if candidate.family == "kernel":
+        return {"n_anchors": candidate.tiles, "gamma": candidate.sharpness / variance, "C": candidate.C, "tol": 1e-2}
     if candidate.family == "learned":
         return {
             "n_tiles": candidate.tiles, "n_gates": candidate.gates, "n_neighbors": candidate.neighbors,
             "n_components": n_components, "weight_decay": candidate.decay, "dropout": candidate.dropout,
             "max_iter": candidate.epochs(n_rows), "batch_size": candidate.batch_size(n_rows), "early_stopping": False,
+            "pieces": pieces,
         }  # fmt: skip
-    common = {"C": candidate.C, "tol": 1e-3}
+    common = {"C": candidate.C, "tol": 1e-3, "pieces": pieces}
     if candidate.family == "clustered":
         return common | {"n_clusters": candidate.tiles}
     if candidate.family == "local":

@@ -13,9 +13,9 @@ class ImportanceMixin:
     def feature_importances_(self):
         """Mean absolute contribution of each feature, of shape (n_features,): weight times spread within the regions.
 
-        More exactly the mean, over training rows and outputs, of how far the contribution of the feature is from its
-        mean in the region of the row; what `regions_` ranks "strongest features" by. It does not depend on the units of
-        the features. scikit-learn's `RFE` and `SelectFromModel` rank by it.
+        More precisely, the mean over training rows and outputs of the absolute difference between the contribution of
+        the feature and its mean in the region of the row; `regions_` ranks its "strongest features" by it. It does not
+        depend on the units of the features. scikit-learn's `RFE` and `SelectFromModel` use it to rank features.
         """
         if not hasattr(self, "mosaic_"):
             raise AttributeError(f"this {type(self).__name__} has no feature_importances_ before it is fitted")

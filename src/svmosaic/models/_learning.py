@@ -46,82 +46,82 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
     Parameters
     ----------
     n_tiles : int, default=100
-        Number of anchors of each gate, and so of its tiles.
+        Number of anchors of each gate, and therefore of its tiles.
     n_gates : int, default=1
-        Number of gates. Several small gates are less a matter of the seed than a large one: 8 gates of 16 tiles with 2
-        neighbors cost about as much as one of 128 tiles with 16.
+        Number of gates. Several small gates depend less on the seed than one large gate: 8 gates of 16 tiles with 2
+        neighbors cost about as much as one gate of 128 tiles with 16.
     n_components : int or None, default=16
-        Dimension of the projection of each gate, at most the number of features; None gives x itself to the gate.
+        Dimension of the projection of each gate, at most the number of features; None passes x itself to the gate.
     n_neighbors : int, default=8
-        Anchors of each gate that share a row.
+        Number of anchors of each gate that share a row.
     weight_decay : float, default=0.01
-        Share of itself that a tile loses per step, times the learning rate. Raise it, up to 1, if the training rows are
-        learned by heart.
+        Fraction by which a tile shrinks per step, times the learning rate. Raise it, up to 1, if the model overfits.
     dropout : float, default=0.0
-        Share of the features that the tiles do not see, at most 0.9, drawn anew for each row in each step; the gate
-        sees all. Another remedy for learning by heart.
+        Fraction of the features that are hidden from the tiles, at most 0.9, drawn for each row in each step; the gate
+        sees all features. Another remedy for overfitting.
     C : float, default=10.0
         Weight of the losses when the tiles are polished.
     learn_gate : bool, default=True
-        False keeps projection, anchors and sharpness as they start, and learns the tiles only.
+        False keeps the initial projection, anchors and sharpness, and learns only the tiles.
     max_iter : int, default=40
-        Epochs.
+        Number of epochs.
     learning_rate : float, default=0.03
-        Peak of the schedule, for tiles; the gate learns at 0.3 of it.
+        Peak learning rate of the tiles; the gate uses 0.3 of it.
     batch_size : int or None, default=None
-        Rows per step. None takes a 400th of the rows, but at least 32 and at most 1024.
+        Rows per step. None uses a 400th of the rows, but at least 32 and at most 1024.
     max_time : float or None, default=None
-        Seconds after which learning stops, between two batches, with what has been learned by then and a warning; the
-        rate has not fallen yet, so that fewer epochs are the better way to a shorter fit.
+        Seconds after which training stops between two batches, with the current model and a warning. The learning rate
+        has not decayed by then, so for a shorter fit, fewer epochs are better.
     early_stopping : bool or "auto", default="auto"
-        Score a held-out part after each epoch, stop after `n_iter_no_change` epochs without a better score, and keep
-        the best. "auto" does so if the held-out part has at least 50 rows.
+        Score held-out rows after each epoch, stop after `n_iter_no_change` epochs without improvement, and keep
+        the best epoch. "auto" does so if at least 50 rows are held out.
     n_iter_no_change : int, default=10
-        Epochs without a better score after which `early_stopping` stops.
+        Number of epochs without improvement after which `early_stopping` stops.
     validation_fraction : float, default=0.1
-        Size of the part held out from training for `early_stopping`, `polish` and (of a classifier) `calibration`.
+        Fraction of the rows held out for `early_stopping`, `polish` and (for a classifier) `calibration`.
     refit : bool or "auto", default="auto"
-        After early stopping, learn once more from all rows, for the number of epochs that was best. "auto" does so for
-        at most 50,000 rows. Never together with `polish` or `calibration`, which need the held-out part.
+        After early stopping, train again on all rows, for the best number of epochs. "auto" does so for
+        at most 50,000 rows. Never used with `polish` or `calibration`, which need the held-out rows.
     polish : bool, default=False
-        Solve for the tiles with the gate frozen, and keep what is better on the held-out part. Worth its time if
-        features are many and rows few. A classifier needs ``loss="squared_hinge"`` for it.
+        Solve for the tiles with the gate frozen, and keep the tiles that are better on the held-out rows. Useful with
+        many features and few rows. A classifier needs ``loss="squared_hinge"`` for it.
     tol : float, default=1e-3
-        Duality gap of the polished tiles, as a share of the objective at zero.
+        Duality gap of the polished tiles, relative to the objective at zero.
     warm_start : bool, default=False
-        Start `fit` from the gate and tiles of the last one; anew if classes or targets, features, loss, `n_tiles`,
+        Start `fit` from the gate and tiles of the last fit, unless classes or targets, features, loss, `n_tiles`,
         `n_gates`, `n_components` or `n_neighbors` have changed.
     device : {"cpu", "gpu", "auto"}, default="cpu"
-        Where to learn, and to score 10,000 rows or more. "gpu" needs JAX and an accelerator, and dense rows; "auto" is
-        the CPU if there is none. On the CPU results have the same bits whatever `n_jobs`; on an accelerator they are
-        reproducible up to the order in which it adds numbers.
+        Device for training, and for scoring 10,000 rows or more. "gpu" needs JAX, an accelerator and dense rows; "auto"
+        uses the CPU if there is no accelerator. On the CPU, results are bit-for-bit the same for every `n_jobs`; on an
+        accelerator, they are reproducible up to the order of additions.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Number of threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints the mean loss of each epoch.
     pieces : int, sequence of arrays or None, default=None
         A curve per feature and tile instead of a slope, as in `LinearSVC`; the gate measures distances in a projection
         of the same features, which starts from the principal components of the standardized columns (``n_components=
-        None``: from these columns themselves). Features need not be standardized then. Learned on the CPU only.
+        None``: from these columns themselves). Features need not be standardized then.
 
     Attributes
     ----------
     loss_curve_ : list of float
-        Mean loss met during each epoch, of the normalized y for values, dropout included; of the first run, with
-        `refit`.
+        Mean training loss of each epoch, including dropout; for regressors, of the normalized y; with `refit`, of the
+        first run.
     validation_scores_ : list of float
-        Accuracy, or minus the mean loss for values, on the held-out part after each epoch, with `early_stopping`.
+        With `early_stopping`: accuracy, or for regressors the negative mean loss, on the held-out rows after each
+        epoch.
     best_iter_ : int
-        Epochs that were best on the held-out part; `n_iter_` without early stopping.
+        Best number of epochs on the held-out rows; `n_iter_` without early stopping.
     polish_scores_ : tuple of float
-        With `polish`: the same of the learned and of the polished tiles.
+        With `polish`: the score of the learned and of the polished tiles on the held-out rows.
     polished_ : bool
-        Whether the tiles are the polished ones.
+        Whether the polished tiles were kept.
     dual_gap_ : ndarray of shape (n_outputs,)
         With `polish`: certified gap of the polished tiles.
     n_iter_ : int
-        Epochs, of both runs with `refit`.
+        Number of epochs; with `refit`, of both runs.
     stop_reason_ : str
         "max_iter", "max_time", "early_stopping" or "callback".
     """

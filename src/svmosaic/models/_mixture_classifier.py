@@ -33,53 +33,54 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
     Parameters
     ----------
     label_weight : float, default=1.0
-        The rho of the objective: how much labels count against positions. 1 is the paper's.
+        The rho of the objective: the weight of the labels relative to the positions. 1 is the value of the paper.
     max_iter : int, default=30
-        Largest number of EM iterations.
+        Maximum number of EM iterations.
     tol : float, default=1e-4
-        Stop when an iteration raises the objective by no more than this share of it.
+        Stop when an iteration raises the objective by no more than this fraction of it.
     max_time : float or None, default=None
-        Stop near this many seconds: solves are cut short, and no iteration is begun after it. The model is the best so
-        far, and a warning says so.
+        Stop after about this many seconds: solves are cut short, and no further iteration is started. The result is the
+        best model so far, with a warning.
     early_stopping : bool, default=False
-        Keep a part of the rows for validation, stop when its accuracy has not risen for `n_iter_no_change`
-        iterations, and return the iterate where it was best (which may be the k-means start).
+        Hold out a part of the rows for validation, stop when its accuracy has not improved for `n_iter_no_change`
+        iterations, and return the best iterate (which may be the k-means start).
     validation_fraction : float, default=0.1
-        The part kept for validation.
+        Fraction of the rows held out for validation.
     n_iter_no_change : int, default=5
     solver : {"auto", "dual", "newton"}, default="auto"
         For the experts; see `LinearSVC`.
     inner_tol : float, default=1e-3
         Duality gap to which the experts are solved in an iteration, relative to the objective at zero. Inexact
-        solves are fine: an expert's new weights are kept only if they are better.
+        solves are fine: new weights of an expert are kept only if they are better.
     inner_max_iter : int, default=1000
-        Largest number of epochs or steps of the solver in an iteration.
+        Maximum number of epochs or steps of the solver in an iteration.
     rows_per_expert : int or None, default=256
-        The k-means start looks at a sample of this many rows per expert; None for all rows.
+        Size of the sample for the k-means start, in rows per expert; None for all rows.
     kmeans_iter : int, default=10
-        Lloyd steps of k-means.
+        Number of Lloyd steps of k-means.
     fit_intercept : bool, default=True
     intercept_scaling : "scale" or float, default="scale"
-        The constant appended to each row for the experts' biases, which are penalized like the other weights.
-        "scale": the root mean square norm of the rows. An expert far from the origin needs a bias of the order of
-        ‖w‖ times its distance from there; with this constant it costs no more than w itself, wherever the expert is.
+        The constant appended to each row for the intercepts of the experts, which are penalized like the other weights.
+        "scale": the root mean square norm of the rows. An expert far from the origin needs an intercept of about
+        ‖w‖ times its distance from the origin; with this constant, it costs no more than w itself.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the weights of the rows of each class.
     calibration : {"temperature", "odds", "sigmoid", "isotonic", "posterior"} or None, default=None
-        How `predict_proba` makes probabilities. The first four as in `LinearSVC`: fitted to scores of rows held out in
-        five folds, with the gate and its responsibilities kept and the experts solved again. "posterior": the
-        mixture's own, sum_j g_j(x) p(y | x, j) with p(y | x, j) = exp(-h(y s_j)) / (exp(-h(s_j)) + exp(-h(-s_j))), and
-        for more than two classes the outputs' normalized; decision values are then p(+ | x) - p(- | x) in place of
-        the vote, whose sign may differ where experts disagree (there the vote counts an expert of a small margin for
-        less). With any, `predict` is the most probable class. None: no `predict_proba`.
+        How `predict_proba` converts scores to probabilities. The first four work as in `LinearSVC`: they are fitted to
+        scores of rows held out in five folds, with the gate and its responsibilities kept and the experts solved again.
+        "posterior": the posterior of the mixture, sum_j g_j(x) p(y | x, j) with p(y | x, j) = exp(-h(y s_j)) /
+        (exp(-h(s_j)) + exp(-h(-s_j))), normalized over the outputs if there are more than two classes. Decision values
+        are then p(+ | x) - p(- | x) instead of the vote; the sign may differ if experts disagree, because the vote
+        gives less weight to an expert with a small margin. With any of them, `predict` returns the most probable class.
+        None: no `predict_proba`.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Number of threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        For k-means, the order of the coordinates and the validation part.
+        For k-means, the order of the coordinates and the validation rows.
     verbose : int, default=0
-        1 prints a line per iteration.
+        1 prints one line per iteration.
     pieces : int, sequence of arrays or None, default=None
-        A curve per feature and expert instead of a slope, as in `LinearSVC`. The gate sees the rows themselves.
+        A curve per feature and expert instead of a slope, as in `LinearSVC`. The gate uses the original features.
 
     Attributes
     ----------
@@ -87,13 +88,13 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
     intercept_ : ndarray of shape (n_experts, 1 or n_classes)
     calibration_ : Temperature, Odds, Sigmoid, Isotonic, Posterior or None
     n_experts_ : int
-        Experts that are left.
+        Number of experts after pruning.
     objective_ : ndarray of shape (n_iterations + 1,)
         The objective at the k-means start and after each iteration.
     experts_per_iter_, effective_experts_ : ndarray of shape (n_iterations + 1,)
-        How many experts were alive, and exp(entropy) of the shares they answered for.
+        Number of live experts, and exp(entropy) of their shares of the rows.
     validation_score_ : ndarray, with `early_stopping`
-        Accuracy on the validation part.
+        Accuracy on the validation rows.
     stop_reason_ : str
         "tol", "max_iter", "max_time", "early_stopping", "callback" or "objective fell".
     n_iter_ : int

@@ -35,24 +35,25 @@ class StreamMixin:
     Parameters
     ----------
     penalize_intercept : bool, default=True
-        False leaves the biases out of the penalty, as the paper does; stochastic descent only. The steps of the biases
-        are multiplied by the square of `intercept_scaling`: a few times 1 lets them reach large values sooner.
+        False leaves the intercepts out of the penalty, as in the paper; stochastic gradient descent only. The steps of
+        the intercepts are multiplied by the square of `intercept_scaling`: values above 1 let them grow faster.
     shuffle : bool, default=True
-        For `fit` with stochastic descent: a new random order in every pass, or the rows as they come. `partial_fit`
-        always takes them as they come.
+        For `fit` with stochastic gradient descent: visit the rows in a new random order in every pass. `partial_fit`
+        always visits them in the given order.
     average : bool, default=True
-        Stochastic descent returns the average of its iterates, the t-th weighing t; False for the last iterate, as in
-        the paper.
+        Stochastic gradient descent returns the average of its iterates, with weight t for iterate t; False returns the
+        last iterate, as in the paper.
     t0 : float or None, default=None
-        Offset of the step count of stochastic descent. None: found by trying first steps of several sizes on the first
-        1000 rows.
+        Offset of the step count of stochastic gradient descent. None: determined by trying initial steps of several
+        sizes on the first 1000 rows.
     stream_length : int or None, default=None
-        For `partial_fit`: the n of :math:`\lambda = 1 / (C n)`. None: the rows of `fit`, or of the first batch.
+        For `partial_fit`: the n of :math:`\lambda = 1 / (C n)`. None: the number of rows of `fit`, or of the first
+        batch.
 
     Attributes
     ----------
     n_samples_seen_ : int
-        Rows of `fit`, and of all batches since.
+        Number of rows of `fit` and of all batches since.
     """
 
     penalize_intercept: bool = True
@@ -118,23 +119,23 @@ class ClassifierStreamMixin(StreamMixin):
     @available_if(_can_stream)
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        r"""One pass of stochastic descent over a batch, in the order of its rows.
+        r"""One pass of stochastic gradient descent over a batch, in the order of its rows.
 
-        The first batch places the anchors (unless they are given), finds the scale of the codes, fits the feature map
-        and chooses the first step; later ones only move the tiles. After `fit`, descent goes on from what was fitted.
-        Memory is that of the batch and the model, however long the stream is.
+        The first batch places the anchors (unless they are given), determines the scale of the codes, fits the feature
+        map and chooses the initial step; later batches only update the tiles. After `fit`, training continues from the
+        fitted model. It needs memory for the batch and the model, however long the stream is.
 
-        The penalty is that of :math:`\lambda = 1 / (C n)` with n the `stream_length`; where that is None, n is the
-        number of rows of `fit` or, without `fit`, of the first batch. Batches in turn then do exactly what
+        The penalty is :math:`\lambda = 1 / (C n)` with n the `stream_length`; if that is None, n is the
+        number of rows of `fit` or, without `fit`, of the first batch. Consecutive batches then do exactly what
         ``fit(solver="sgd", shuffle=False, max_iter=1)`` does on all their `stream_length` rows at once, provided that
-        anchors and `code_scale` are given, and `t0` too unless the first batch holds the 1000 rows it is found on.
+        anchors and `code_scale` are given, and `t0` too unless the first batch has the 1000 rows used to determine it.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), optional
-            All classes that the stream will bring; needed in the first call.
+            All classes that occur in the stream; required in the first call.
         sample_weight : array-like of shape (n_samples,), optional
             Multiplies C for each row.
 
@@ -151,10 +152,10 @@ class RegressorStreamMixin(StreamMixin):
     @available_if(_can_stream)
     @all_or_nothing
     def partial_fit(self, X, y, sample_weight=None):
-        """One pass of stochastic descent over a batch, as `LocallyLinearSVC.partial_fit` makes it.
+        """One pass of stochastic gradient descent over a batch, as in `LocallyLinearSVC.partial_fit`.
 
-        The first batch also finds the mean and the standard deviation by which y is normalized; it should be a fair
-        sample of the stream.
+        The first batch also determines the mean and the standard deviation by which y is normalized; it should be
+        representative of the stream.
 
         Parameters
         ----------

@@ -17,10 +17,10 @@ class ProbabilityMixin:
     Parameters
     ----------
     calibration : {"temperature", "odds", "sigmoid", "isotonic"} or None, default=None
-        How `predict_proba` turns scores into probabilities, fitted to scores of rows held out in five folds with the
-        gate kept. "temperature": one number, and "odds": two for all classes; `predict` stays as it is. "sigmoid":
-        Platt's, two numbers per class. "isotonic": a step function per class, for large sets. With any, `predict` is
-        the most probable class. None: no `predict_proba`.
+        How `predict_proba` converts scores to probabilities, fitted to scores of rows held out in five folds with the
+        gate kept. "temperature" (one parameter) and "odds" (two parameters for all classes) do not change `predict`.
+        "sigmoid": Platt scaling, two parameters per class. "isotonic": a step function per class, for large data. With
+        any of them, `predict` returns the most probable class. None: no `predict_proba`.
     """
 
     calibration: str | None = None

@@ -128,7 +128,7 @@ class Progress:
                 live = sum(bool(tile.any()) for tile in tiles)
                 print(
                     f"[{self.name}] output {c + 1}/{len(solutions)}: objective {s.certificate.primal:.6g}, gap "
-                    f"{s.gap:.3g} (asked for {s.target:.3g}), {live} of {len(tiles)} tiles live, {s.n_iter} iterations "
+                    f"{s.gap:.3g} (required: {s.target:.3g}), {live} of {len(tiles)} tiles live, {s.n_iter} iterations "
                     f"({s.solver})"
                 )
         warn_if_unconverged(solutions, max_iter, self.name, self.max_time if control.out_of_time else None)

@@ -28,53 +28,53 @@ class SearchMixin:
     Parameters
     ----------
     time_budget : float or None, default=30
-        Seconds for the search and the last fit together; None for no limit. Give it more for many rows. If the budget
-        runs out, the choice depends on the speed of the machine: `budget_bound_` says whether it did. Otherwise the
+        Seconds for the search and the final fit together; None for no limit. Use more for many rows. If the budget
+        runs out, the result depends on the speed of the machine; `budget_bound_` reports whether it did. Otherwise, the
         same `random_state` gives the same model.
     max_tiles : int, default=100000
-        Tiles that the model may have, those of all gates and leaves of all trees counted. A lower number makes
-        prediction cheaper.
+        Maximum number of tiles of the model, including those of all gates and the leaves of all trees. A lower number
+        makes prediction cheaper.
     blend : bool, default=True
-        Whether a weighted sum of several models may be chosen. False: a single one, which is easier to explain.
+        Whether a weighted sum of several models may be chosen. False: a single model, which is easier to explain.
     families : sequence of str or None, default=None
-        What to choose among: "linear", "clustered", "local", "learned", "trees". None: all.
+        Model families to choose among: "linear", "clustered", "local", "kernel", "learned", "trees". None: all
+        (for values all but "kernel").
     validation_fraction : float, default=0.2
-        Share of the rows that is held out; 20,000 rows at most.
+        Fraction of the rows that is held out, at most 20,000 rows.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it, unless the budget runs out.
+        Number of threads. The result does not depend on it, unless the budget runs out.
     random_state : int, RandomState or None, default=None
-        For the held-out part, the subsamples and all models.
+        For the held-out rows, the subsamples and all models.
     verbose : int, default=0
         1 prints every candidate and its score.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The single model, or the one with the largest weight in the blend; like this estimator it takes rows as they are
-        measured.
+        The single model, or the one with the largest weight in the blend; like this estimator, it takes unscaled rows.
     scaling_ : Scaling, Ranks or None
         How `best_estimator_` scales the columns: by an affine map, or by quantiles.
     parts_ : list of tuple
         (weight, estimator) of each model of the blend, the largest weight first.
     best_score_ : float
-        Held-out score of the model; nan if there were too few rows to hold any out, and the model is linear. Chosen as
-        the best of many, it is a little too good to be expected of new rows.
+        Held-out score of the model; nan if there were too few rows to hold any out, and the model is linear. As the
+        best of many scores, it is slightly optimistic.
     leaderboard_ : Leaderboard
-        A list of dicts, which prints as a table. All that was tried, the last round first, then best first: model,
-        tiles (of all gates), gates, pieces, C, scaling, details, rows (of the training part), parts (held out in turn),
-        score, std (over the parts, nan for a single one), loss (held-out: the log-loss of calibrated scores, for values
-        the mean squared or absolute error of the standardized ones), seconds (of all its fits), failure (why it could
-        not be fitted, or ""), chosen, weight (share in the model). Scores compare within a round, that is for equal
-        rows and parts. `pandas.DataFrame(leaderboard_)` gives a frame.
+        A list of dicts that prints as a table: all trials, the last round first, then the best first. Keys: model,
+        tiles (of all gates), gates, pieces, C, scaling, details, rows (of the training part), parts (number of folds
+        that were held out), score, std (over the folds, nan for a single one), loss (held-out: the log-loss of
+        calibrated scores; for regressors, the mean squared or absolute error of the standardized y), seconds (of all
+        fits), failure (why it could not be fitted, or ""), chosen, weight (share in the model). Compare scores only
+        within a round, that is, for equal rows and parts. `pandas.DataFrame(leaderboard_)` gives a DataFrame.
     budget_bound_ : bool
-        Whether anything was left out for want of time.
+        Whether anything was left out for lack of time.
     stop_reason_ : str
         Why the search ended: "time budget", "no better model in ... trials", "nothing left to try", or "stopped by a
         callback".
     held_out_ : tuple of ndarray, or None
-        Indices of the training rows (those of weight zero not counted) that were held out, and their scores, of shape
-        (n_held_out, n_outputs), by models that had not seen them; of values, ``head_.answers(scores)`` are in units of
-        y.
+        Indices of the training rows (not counting rows of weight zero) that were held out, and their scores, of shape
+        (n_held_out, n_outputs), by models that had not seen them; for regressors, ``head_.answers(scores)`` is in units
+        of y.
     """
 
     time_budget: Positive | None = positional(30.0)

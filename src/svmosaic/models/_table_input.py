@@ -75,16 +75,16 @@ class TableInputMixin:
     Parameters
     ----------
     categorical : list of str, optional
-        Columns of a table to take as categories whatever they hold.
+        Columns of a table to treat as categories, whatever their values.
     ordered : dict of str to list, or list of str, optional
-        Columns of a table whose categories have an order, from the lowest to the highest.
+        Columns of a table whose categories have an order, from lowest to highest.
     drop : list of str, optional
         Columns of a table to leave out.
 
     Attributes
     ----------
     preparation_ : TablePreparation or None
-        From the columns of a table to the rows that `best_estimator_` takes; None if X was a matrix of numbers.
+        Converts the columns of a table to the rows that `best_estimator_` takes; None if X was a numeric matrix.
     """
 
     categorical: list | None = None
@@ -116,9 +116,9 @@ class TableInputMixin:
     def feature_importances_(self):
         """Mean absolute contribution of each column, of shape ``(n_features_in_,)``: weight times spread.
 
-        More exactly the mean, over training rows and outputs, of how far the contribution is from its mean in the
-        region of the row. If the model was fitted to a table, those of all features that are made of a column are added
-        up.
+        More precisely, the mean over training rows and outputs of the absolute difference between the contribution and
+        its mean in the region of the row. If the model was fitted to a table, the importances of all features made from
+        a column are added up.
         """
         if self._table is None:
             return super().feature_importances_
@@ -129,12 +129,13 @@ class TableInputMixin:
         return np.array(list(found.values()))
 
     def predictor(self):
-        """The fitted model packed for many small calls, without scikit-learn's checks.
+        """The fitted model compiled for many small calls, without scikit-learn's checks.
 
         Returns
         -------
         Predictor, or TablePredictor
-            The latter if the model was fitted to a table: it takes a row as a dict by column, and needs no pandas.
+            The latter if the model was fitted to a table: it takes a row as a dict with columns as keys, without
+            pandas.
         """
         packed = super().predictor()
         if self._table is None:
@@ -144,18 +145,18 @@ class TableInputMixin:
         return TablePredictor(packed, self._table)
 
     def explain(self, X):
-        """Take the scores of rows apart into tiles and columns, exactly.
+        """Decompose the scores of rows exactly into tiles and columns.
 
         Parameters
         ----------
         X : frame, array-like or sparse matrix of shape (n_samples, n_features)
-            A few rows: the result has a number for each row, tile that answered, output and column.
+            A few rows: the result has one number per row, tile used, output and column.
 
         Returns
         -------
         Explanation
-            `features(top)` and `tiles()` are its tables, `to_frame(top)` the former for pandas. If the model was fitted
-            to a table, its features are the columns of that, with all that is made of a column added up.
+            `features(top)` and `tiles()` return its tables, `to_frame(top)` the former as a pandas DataFrame. If the
+            model was fitted to a table, the features are its columns, with the contributions of a column added up.
         """
         check_is_fitted(self)
         account = super().explain(X)

@@ -28,42 +28,43 @@ class TreesMixin:
     Parameters
     ----------
     n_trees : int, default=32
-        1 gives the model that can be read, many the accurate one. A single tree is grown on all rows, several on
-        bootstrap samples of them.
+        Number of trees. One tree gives readable rules, many trees are more accurate. A single tree is grown on all
+        rows, several on bootstrap samples.
     max_leaves : int, default=32
-        Leaves per tree at most. 1 leaves the global tile alone.
+        Maximum number of leaves per tree. With 1, only the global tile is left.
     tiles : {"linear", "constant"}, default="linear"
-        What a leaf adds: a linear function of the columns, or a number. Numbers are easier to read, faster, and often
-        enough if most columns are categories.
+        What a leaf contributes: a linear function of the columns, or a number. Numbers are easier to read, faster, and
+        often sufficient if most columns are categories.
     global_reg : float, default=1.0
-        The :math:`\lambda` of the objective: the larger, the more the leaves count; very large values leave the leaves
-        alone.
+        The :math:`\lambda` of the objective: larger values give the leaves more influence; with very large values,
+        there is no global tile.
     pieces : int, sequence of arrays or None, default=16
         Knots per column of the curves of the global tile; see `LinearSVC`. None: the global tile is linear.
     min_rows_per_leaf : int, default=20
-        Rows that a leaf must hold when a tree is grown. Small leaves overfit.
+        Minimum number of rows per leaf when a tree is grown. Small leaves overfit.
     growth : {"forest", "extra", "boosted"}, default="forest"
-        How trees are grown: on bootstrap samples, as a random forest does; on all rows with random thresholds, which
-        suits columns of noisy numbers; or one after the other, each for what those before leave over. Boosted trees
-        are grown for each target, or class if there are more than two, `n_trees` of them together.
+        How trees are grown: on bootstrap samples, as in a random forest; on all rows with random thresholds, which
+        suits noisy numeric columns; or sequentially, each fitted to the residuals of the previous ones. Boosted trees
+        are grown for each target, or for each class if there are more than two, `n_trees` in total.
     trees : None, fitted tree or forest of scikit-learn, or sequence of fitted trees, default=None
-        Trees to use instead of growing some. A model that is cloned, as by a search, needs them in a `FrozenEstimator`.
+        Trees to use instead of growing them. If the model is cloned, as in a search, wrap them in a `FrozenEstimator`.
     solver : {"auto", "dual"}, default="auto"
         Dual coordinate descent.
     max_time : float or None, default=None
-        Seconds after which the solver stops with the best weights so far, and a warning that reports their gap. No
-        more trees are grown after half of them.
+        Seconds after which the solver stops with the best weights so far and a warning that reports their gap. No
+        more trees are grown after half of this time.
 
     Attributes
     ----------
     mosaic_ : Mosaic
-        The fitted form: tile 0 is the global one, then come the leaves, tree by tree from left to right.
-    global_coef_ : ndarray of shape (n_outputs, n_features that the tiles see)
-        In units of y, for values.
+        The fitted form: tile 0 is the global tile, followed by the leaves, tree by tree from left to right.
+    global_coef_ : ndarray of shape (n_outputs, n_features of the feature map)
+        For regressors, in units of y.
     global_intercept_ : ndarray of shape (n_outputs,)
-        For values, in units of y, with the mean of y: the prediction for a row to which nothing else adds.
+        For regressors, in units of y and including the mean of y.
     rules_ : Table
-        One line per leaf: tree, tile, rule, rows, what `regions_` says of them, and the number that the leaf adds.
+        One line per leaf: tree, tile, rule, number of rows, the columns of `regions_`, and the contribution of the
+        leaf.
     """
 
     n_trees: Count = positional(32)
@@ -103,9 +104,9 @@ class TreesMixin:
         Parameters
         ----------
         preparation : fitted transformer or pipeline of some, optional
-            What made the columns of X, such as ``pipeline[:-1]``. Rules are then in the columns that it was fitted to:
-            "marital_status is Married" instead of "marital_status_Married > 0.5", and numbers in their own units. None:
-            in the columns of X.
+            The transformer that made the columns of X, such as ``pipeline[:-1]``. Rules then refer to the columns
+            that it was fitted to: "marital_status is Married" instead of "marital_status_Married > 0.5", and numbers in
+            their original units. None: rules refer to the columns of X.
 
         Returns
         -------
@@ -157,7 +158,7 @@ class TreesMixin:
         Parameters
         ----------
         preparation : fitted transformer or pipeline of some, optional
-            What made the columns of X; see `rules`.
+            The transformer that made the columns of X; see `rules`.
 
         Returns
         -------

@@ -15,15 +15,15 @@ class ValuesMixin:
     Parameters
     ----------
     epsilon : float, default=0.1
-        Errors below it cost nothing with the epsilon-insensitive losses; in units of the standard deviation of y,
+        Smaller errors cost nothing with the epsilon-insensitive losses; in units of the standard deviation of y,
         unless `normalize_y` is False.
     quantile : float or sequence of float, default=0.5
-        Between 0 and 1, for the losses "quantile" and "expectile". With the first, about this share of the rows lies
-        below the predictions. A sequence gives predictions with a column for each of its values, on the same regions;
-        they are fitted one by one and may cross.
+        Between 0 and 1, for the losses "quantile" and "expectile". With the first, about this fraction of the rows lies
+        below the predictions. With a sequence, predictions have one column per value, on the same regions;
+        they are fitted independently and may cross.
     normalize_y : bool, default=True
-        Fit to (y - mean) / standard deviation, so that C and `epsilon` do not depend on the unit of y; with several
-        targets, of each. Predictions are in the unit of y in any case.
+        Fit to (y - mean) / standard deviation, separately for each target, so that C and `epsilon` do not depend on the
+        units of y. Predictions are always in units of y.
     """
 
     epsilon: NotNegative = 0.1

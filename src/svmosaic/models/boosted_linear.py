@@ -27,64 +27,64 @@ from svmosaic.solvers import Solver, warn_if_unconverged
 
 @estimator
 class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, ClassifierMixin, BaseEstimator):
-    r"""AdaBoost (SAMME) of linear SVMs, with early stop.
+    r"""AdaBoost (SAMME) of linear SVMs, with early stopping.
 
     Round m fits a linear SVM to the rows weighted by :math:`D_m`, which starts as the sample weights :math:`s` and
-    always sums to what they do. For two classes it minimizes over w (bias included)
+    always has the same sum. For two classes it minimizes over w (intercept included)
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i D_m(i) \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle)
 
-    (one against the rest for K > 2). Of its answers :math:`h_m`, with the weighted share :math:`e_m` of wrong ones,
+    (one-vs-rest for K > 2). With its predictions :math:`h_m` and their weighted error :math:`e_m`,
 
     .. math:: a_m = \nu \left( \log \frac{1 - e_m}{e_m} + \log (K - 1) \right) , \qquad
               D_{m+1}(i) \propto D_m(i) \exp(a_m [h_m(x_i) \ne y_i])
 
-    with :math:`\nu` the `learning_rate`, and the answer of all is the class with the largest
+    with :math:`\nu` the `learning_rate`. The prediction is the class with the largest
     :math:`\sum_m a_m [h_m(x) = c]`. One round is `LinearSVC`.
 
-    Boosting stops where an SVM makes no error on the training rows, which is the last then, or does no better than
-    chance, :math:`e_m \ge 1 - 1/K`, which is left out. Votes are signs, as in the papers: margins added up would be one
-    linear function again. A sum of signs of hyperplanes is not linear in regions that a gate could name, so this model
-    has no `mosaic_` to be exported or drawn; a prediction costs one product with each of the SVMs.
+    Boosting stops if an SVM makes no error on the training rows (it is then the last one), or is no better than
+    chance, :math:`e_m \ge 1 - 1/K` (it is then left out). Votes are signs, as in the papers: a sum of margins would be
+    a single linear function again. A sum of signs is not linear within regions that a gate could describe, so this
+    model has no `mosaic_` to be exported or plotted; a prediction costs one product with each of the SVMs.
 
     Parameters
     ----------
     n_estimators : int, default=100
-        Largest number of rounds.
+        Maximum number of rounds.
     C : float, default=1.0
         Weight of the losses.
     learning_rate : float, default=1.0
         Multiplies the weight of each vote.
     loss : {"hinge", "squared_hinge"}, default="hinge"
     early_stopping : bool, default=False
-        Hold out a part of the rows, stop when it is no longer answered better, and keep the rounds up to the best.
+        Hold out a part of the rows, stop when their score no longer improves, and keep the rounds up to the best.
     validation_fraction : float, default=0.1
-        Share of the rows held out.
+        Fraction of the rows held out.
     n_iter_no_change : int, default=10
-        Rounds without a better answer after which to stop.
+        Number of rounds without improvement after which to stop.
     solver : {"auto", "dual", "newton"}, default="auto"
         As in `LinearSVC`.
     tol : float, default=1e-4
         Each SVM stops when its duality gap is below `tol` times its objective at zero.
     max_iter : int, default=1000
-        Largest number of epochs or steps for each SVM.
+        Maximum number of epochs or steps for each SVM.
     fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
-        The constant :math:`\beta` appended to each row for the bias, which is penalized like the other weights.
+        The constant :math:`\beta` appended to each row for the intercept, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies the first weights of each class.
+        Multiplies the initial weights of each class.
     calibration : {"temperature", "odds", "sigmoid", "isotonic"} or None, default=None
-        How `predict_proba` turns votes into probabilities; see `LinearSVC`. Fitted to the votes of as many rounds on
+        How `predict_proba` converts votes to probabilities; see `LinearSVC`. Fitted to the votes of as many rounds on
         rows held out in five folds, which costs five more fits. None: no `predict_proba`.
     n_jobs : int or None, default=None
-        Threads, over classes. The result does not depend on it.
+        Number of threads, over classes. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        Chooses the rows held out, and orders the coordinates of descent.
+        For the held-out rows and the order of the coordinates.
     verbose : int, default=0
         1 prints the error and the weight of each round.
     max_time : float or None, default=None
-        Near this many seconds the SVM in work is cut short, and no other is begun; a warning says so. Where there is a
-        `calibration`, boosting and the five fits of its folds get a sixth of it each.
+        After about this many seconds, the current SVM is cut short and no other is started, with a warning. With a
+        `calibration`, boosting and the five fits of its folds get a sixth of the time each.
 
     Attributes
     ----------
@@ -96,26 +96,26 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     estimator_errors_ : ndarray of shape (n_rounds,)
         The weighted error :math:`e_m` of each SVM.
     n_estimators_ : int
-        Rounds kept.
+        Number of rounds kept.
     stop_reason_ : {"n_estimators", "perfect", "chance", "validation", "max_time", "callback"}
         Why boosting stopped.
     validation_scores_ : ndarray or None
-        Accuracy on the rows held out after each round, with `early_stopping`.
+        With `early_stopping`: accuracy on the held-out rows after each round.
     dual_gap_ : ndarray of shape (n_rounds, 1 or n_classes)
         The certificate of each SVM.
     n_iter_ : int
-        Most epochs or steps that an SVM took.
+        Largest number of epochs or steps of an SVM.
     n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+    feature_names_in_ : ndarray, if X had names
 
     See Also
     --------
-    MixtureSVC : What the paper compares it with.
+    MixtureSVC : The model that the paper compares with boosting.
 
     Notes
     -----
-    The first SVM is kept with weight 1 where it does no better than chance, with a warning: there is nothing to boost.
-    A weighted error below machine precision counts as that in :math:`a_m`.
+    If the first SVM is no better than chance, it is kept with weight 1 and a warning is issued: there is nothing to
+    boost. A weighted error below machine precision counts as machine precision in :math:`a_m`.
 
     References
     ----------
@@ -160,7 +160,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
-            The first weights of the rows. A row of weight k counts as k copies of it.
+            The initial weights of the rows. A row with weight k counts as k copies of the row.
 
         Returns
         -------
@@ -247,8 +247,8 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     def decision_function(self, X):
         r"""The vote, between -1 and 1: :math:`\sum_m a_m h_m(x) / \sum_m a_m` with signs h for two classes.
 
-        For K > 2 of shape (n_samples, n_classes): a vote counts 1 for its class and -1 / (K - 1) for each other one.
-        """
+        For K > 2, of shape (n_samples, n_classes): a vote counts 1 for its class and -1 / (K - 1) for every other
+        class."""
         *_, last = self.staged_decision_function(X, first=None)
         return last
 
@@ -280,7 +280,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
                 yield head.shaped(share[:, head.positive])
 
     def staged_predict(self, X):
-        """Answers after the first round, the second, and so on, by their votes.
+        """Predictions after the first round, the second, and so on.
 
         Parameters
         ----------

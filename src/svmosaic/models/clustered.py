@@ -20,7 +20,7 @@ class KMeansSVC(KMeansCells, ComposedClassifier):
     See Also
     --------
     ClusteredSVC : Cells that are tied to a global SVM.
-    KMeansSVR : The same for values.
+    KMeansSVR : The same for regression.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class ClusteredSVC(ClusteredCells, ComposedClassifier):
     See Also
     --------
     KMeansSVC : Cells that know nothing of each other.
-    ClusteredSVR : The same for values.
+    ClusteredSVR : The same for regression.
     LocallyLinearSVC : Soft regions instead of cells.
 
     Examples

@@ -19,7 +19,7 @@ class KMeansSVR(KMeansCells, ComposedRegressor):
     See Also
     --------
     ClusteredSVR : Cells that are tied to a global tile.
-    KMeansSVC : The same for classes.
+    KMeansSVC : The same for classification.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class ClusteredSVR(ClusteredCells, ComposedRegressor):
     See Also
     --------
     KMeansSVR : Cells that know nothing of each other.
-    ClusteredSVC : The same for classes.
+    ClusteredSVC : The same for classification.
 
     Examples
     --------

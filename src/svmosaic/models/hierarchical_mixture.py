@@ -11,22 +11,22 @@ from svmosaic.models.mixture import SoftmaxMixture
 
 @estimator
 class HierarchicalMixtureSVC(SoftmaxMixture):
-    r"""Mixture of linear SVMs under a tree of gates.
+    r"""Mixture of linear SVMs with a tree of gates.
 
-    The weight of expert j, a leaf of the tree, is the product of the softmaxes on the way down to it,
+    The weight of expert j, a leaf of the tree, is the product of the softmaxes along its path,
 
     .. math:: g_j(x) = \prod_{a \in \text{path}(j)} \frac{\xi_a e^{-\tau_a \lVert x - v_a \rVert^2}}
               {\sum_{b \text{ sibling of } a} \xi_b e^{-\tau_b \lVert x - v_b \rVert^2}} ,
 
-    for any number of levels; objective and prediction are those of `MixtureSVC`. EM works on the joint
-    responsibilities of the leaves: those of an inner node are the sums over the leaves below it. The pruning prior
-    acts at each level; a leaf is removed with the nodes above it that are left without children.
+    for any number of levels. The objective and the prediction are those of `MixtureSVC`. EM uses the joint
+    responsibilities of the leaves; those of an inner node are the sums over the leaves below it. The pruning prior
+    acts at each level; a leaf is removed together with the nodes above it that have no other children.
 
     Parameters
     ----------
     branching : sequence of int, default=(4, 5)
-        Children of each node, level by level: (4, 5) has four nodes with five experts each. Fewer are used where a
-        cell has fewer distinct rows.
+        Number of children of each node, level by level: (4, 5) means four nodes with five experts each. Fewer are used
+        if a cell has fewer distinct rows.
 
     Attributes
     ----------

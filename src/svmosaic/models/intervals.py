@@ -27,11 +27,15 @@ class Intervals:
     ----------
     model : fitted regressor with two quantiles
     margin : float
-        What is added to both sides, in units of y; negative if the quantiles were too far apart.
+        Margin added on both sides, in units of y; negative if the quantiles were too far apart.
     coverage : float
-        Share of the held-out rows inside, each half of them judged with the margin of the other half; nan without
-        `conformal`.
+        Fraction of the held-out rows inside, computed for each half of them with the margin of the other half; nan
+        without `conformal`.
     n_held_out : int
+
+    See Also
+    --------
+    fit_intervals : Fits them.
     """
 
     model: Any
@@ -107,14 +111,13 @@ def fit_intervals(
     """Fit a regressor to two quantiles and, with `conformal`, correct them.
 
     The correction is split conformal prediction for quantiles (Romano, Patterson and Candes, 2019): the model is fitted
-    without a part of the rows, and its quantiles are moved apart until the share of that part that lies between them is
-    the one asked for. New rows like the training rows then lie inside with at least that probability, however bad the
-    quantiles are.
+    without a part of the rows, and its quantiles are moved apart until that part has the requested coverage. New rows
+    from the same distribution then lie inside with at least that probability, no matter how poor the quantiles are.
 
-    A part of a few rows says little about how far that is. Up to a thousand rows are held out in turn instead, a
-    tenth at a time, and the model that is kept is fitted to all of them. The coverage is then nearer to the one
-    asked for, and the intervals are narrower, but this is usual, not proved: a model that changes much with each row
-    can fall short.
+    With few rows, a part of them says little about the margin. Up to a thousand rows, ten-fold cross-validation is used
+    instead, and the final model is fitted to all rows. The coverage is then usually closer to the requested one, and
+    the intervals are narrower, but the coverage is not guaranteed: a model that changes much with each row can fall
+    short.
 
     Parameters
     ----------
@@ -123,20 +126,24 @@ def fit_intervals(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     sample_weight : array-like of shape (n_samples,), optional
-        Weighs the losses; held-out rows count equally.
+        Weights of the losses; held-out rows count equally.
     quantiles : pair of float, default=(0.05, 0.95)
         Increasing; their difference is the coverage.
     conformal : bool or {"split", "cross"}, default=True
-        Hold out a part of the rows, or all of them in turn; True chooses by their number. False fits to all rows, and
-        corrects nothing.
+        Hold out a part of the rows ("split"), or use cross-validation ("cross"); True chooses by the number of rows.
+        False fits to all rows without a correction.
     held_out : float, default=0.2
-        Share of the rows that is held out, unless they are in turn.
+        Fraction of the rows that is held out by "split".
     random_state : int, RandomState or None, default=None
-        Draws them.
+        For the choice of the held-out rows.
 
     Returns
     -------
     Intervals
+
+    See Also
+    --------
+    svmosaic.MosaicRegressor : Fits intervals with its parameter `quantiles`.
     """
     low, high = check_quantiles(quantiles)
     model = clone(model).set_params(loss="quantile", quantile=(low, high))

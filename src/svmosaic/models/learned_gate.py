@@ -22,31 +22,31 @@ class LearnedGateSVC(LearningMixin, BaseMosaicClassifier):
     with :math:`N_m(x)` the `n_neighbors` anchors of gate m nearest to :math:`P_m x`. Projections P, anchors v,
     sharpness :math:`\tau` and tiles are learned together by minibatches of the loss, with Adam, a one-cycle
     schedule, and weight decay and dropout on the tiles. The loss is the squared hinge,
-    :math:`\sum_i s_i \sum_c \max(0, 1 - y_{ic} f_c(x_i))^2`, one against the rest, or the multinomial log-loss. Start:
-    principal components (of several gates each has its own random rotation of them), k-means in them, zero tiles. A
-    part of the rows is held out to find the best epoch. The problem is not convex, and there is no certificate for the
-    gate. With `polish`, the tiles are then solved for with the gate frozen; they minimize
+    :math:`\sum_i s_i \sum_c \max(0, 1 - y_{ic} f_c(x_i))^2`, one-vs-rest, or the multinomial log-loss. Training starts
+    from principal components (with several gates, a random rotation of them for each), k-means in this projection, and
+    zero tiles. A part of the rows is held out to find the best epoch. The problem is not convex, and there is no
+    certificate for the gate. With `polish`, the tiles are then solved for with the gate frozen; they minimize
 
     .. math:: \tfrac12 \sum_j \lVert (w_{jc}, b_{jc}) \rVert^2 + C \sum_i s_i \max(0, 1 - y_{ic} f_c(x_i))^2
 
-    for each output c, to a certified gap, and what is better on the held-out part is kept.
+    for each output c, to a certified gap, and the tiles that are better on the held-out rows are kept.
 
-    Standardize the features first; dense rows far from the origin are centered, at least. Learning is in float32.
+    Standardize the features first; dense rows far from the origin are centered internally. Training uses float32.
 
     Parameters
     ----------
     loss : {"squared_hinge", "log_loss"}, default="squared_hinge"
-        "log_loss" is multinomial; its scores are log-odds, so that `predict_proba` needs no calibration.
+        "log_loss" is multinomial; its scores are log-odds, so `predict_proba` needs no calibration.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weight of the rows of each class.
     calibration : {"temperature", "odds", "sigmoid", "isotonic"} or None, default=None
-        How `predict_proba` turns scores into probabilities; see `LinearSVC`. The gate has learned from the labels too,
-        so the calibration is fitted to a part held out from training, of size `validation_fraction`. None: the
-        probabilities of the log-loss, or, with the squared hinge, no `predict_proba`.
+        How `predict_proba` converts scores to probabilities; see `LinearSVC`. The gate has learned from the labels too,
+        so the calibration is fitted to rows held out from training, a fraction `validation_fraction`. None: the
+        probabilities of the log-loss or, with the squared hinge, no `predict_proba`.
 
     See Also
     --------
-    LearnedGateSVR : The same for values.
+    LearnedGateSVR : The same for regression.
     LocallyLinearSVC : Fixed anchors, and a convex problem.
 
     Examples
@@ -68,15 +68,15 @@ class LearnedGateSVC(LearningMixin, BaseMosaicClassifier):
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """One pass over a batch of a stream, in minibatches at a constant learning rate.
 
-        The first batch, unless `fit` came before, places the projection and the gate. `regions_` is then about the rows
-        of this batch.
+        The first batch, unless `fit` was called before, initializes the projection and the gate. `regions_` then
+        describes the rows of this batch.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), optional
-            All classes that the stream will bring; needed in the first call.
+            All classes that occur in the stream; required in the first call.
         sample_weight : array-like of shape (n_samples,), optional
             Weighs the loss of each row.
 

@@ -29,20 +29,20 @@ class LearnedGateSVR(ValuesMixin, LearningMixin, BaseMosaicRegressor):
 
     .. math:: \tfrac12 \sum_j \lVert (w_j, b_j) \rVert^2 + C \sum_i s_i \, \text{loss}(y_i - f(x_i))
 
-    to a certified gap, and what is better on the held-out part is kept.
+    to a certified gap, and the tiles that are better on the held-out rows are kept.
 
-    Standardize the features first; dense rows far from the origin are centered, at least. Learning is in float32.
+    Standardize the features first; dense rows far from the origin are centered internally. Training uses float32.
 
     Parameters
     ----------
     loss : str, default="squared_error"
-        With the error r = y - f(x) of a row, "squared_error": r^2; "epsilon_insensitive": max(0, \|r\| - epsilon), and
-        "squared_epsilon_insensitive" its square; "quantile": q max(0, r) + (1 - q) max(0, -r) with q the `quantile`,
-        and "expectile" the same with squares.
+        With the residual r = y - f(x) of a row, "squared_error": r^2; "epsilon_insensitive": max(0, \|r\| - epsilon),
+        and "squared_epsilon_insensitive" its square; "quantile": q max(0, r) + (1 - q) max(0, -r) with q the
+        `quantile`, and "expectile" the same with squares.
 
     See Also
     --------
-    LearnedGateSVC : The same for classes.
+    LearnedGateSVC : The same for classification.
     LocallyLinearSVR : Fixed anchors, and a convex problem.
 
     Examples
@@ -64,8 +64,8 @@ class LearnedGateSVR(ValuesMixin, LearningMixin, BaseMosaicRegressor):
     def partial_fit(self, X, y, sample_weight=None):
         """One pass over a batch of a stream, in minibatches at a constant learning rate.
 
-        The first batch, unless `fit` came before, places the projection and the gate, and finds the mean and the
-        standard deviation by which y is normalized. `regions_` is then about the rows of this batch.
+        The first batch, unless `fit` was called before, initializes the projection and the gate, and determines the
+        mean and the standard deviation by which y is normalized. `regions_` then describes the rows of this batch.
 
         Parameters
         ----------

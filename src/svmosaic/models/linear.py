@@ -17,10 +17,10 @@ class _SingleTile:
     Parameters
     ----------
     pieces : int, sequence of arrays or None, default=None
-        Gives each feature a piecewise-linear curve instead of a slope. An integer is the largest number of knots per
-        feature, which are placed at quantiles and at frequent values; 8 to 32 is usual. A sequence has the knots of
-        each feature, increasing; an empty one, or None, leaves that feature straight. Features with two values stay
-        straight, and no feature needs to be scaled. See `curves_`.
+        Gives each feature a piecewise-linear curve instead of a slope. An integer is the maximum number of knots per
+        feature, which are placed at quantiles and at frequent values; 8 to 32 is typical. A sequence contains the
+        increasing knots of each feature; an empty array, or None, keeps that feature linear. Features with two values
+        stay linear, and no feature needs to be scaled. See `curves_`.
     """
 
     C: Positive = positional(1.0)
@@ -42,13 +42,13 @@ class _SingleTile:
 class LinearSVC(_SingleTile, ComposedClassifier):
     r"""Linear support vector classifier with a certificate.
 
-    For two classes, minimizes over w (bias included)
+    For two classes, it minimizes over w (intercept included)
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle)
 
     with the loss max(0, 1 - m) or its square, the sample weights s (1 if not given) and :math:`\beta` the
-    `intercept_scaling`. The bias is penalized like the other weights; a larger :math:`\beta` penalizes it less. More
-    classes are taken one against the rest. The objective is that of scikit-learn's `LinearSVC`.
+    `intercept_scaling`. The intercept is penalized like the other weights; a larger :math:`\beta` penalizes it less.
+    Several classes are handled one-vs-rest. The objective is the same as in scikit-learn's `LinearSVC`.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class LinearSVC(_SingleTile, ComposedClassifier):
 
     See Also
     --------
-    LinearSVR : The same for values.
+    LinearSVR : The same for regression.
     ClusteredSVC : One SVM per cell.
     LocallyLinearSVC : Tiles blended between anchors.
 
@@ -78,13 +78,13 @@ class LinearSVC(_SingleTile, ComposedClassifier):
 class LinearSVR(_SingleTile, ComposedRegressor):
     r"""Linear support vector regression with a certificate.
 
-    Minimizes over w (bias included)
+    It minimizes over w (intercept included)
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i \, \text{loss}(y_i - \langle w, (x_i, \beta) \rangle)
 
-    with the sample weights s (1 if not given) and :math:`\beta` the `intercept_scaling`, for each target. The bias is
-    penalized like the other weights; it is that of the normalized y, whose mean is zero. With ``normalize_y=False``,
-    the objective is that of scikit-learn's `LinearSVR`.
+    with the sample weights s (1 if not given) and :math:`\beta` the `intercept_scaling`, for each target. The intercept
+    is penalized like the other weights; it refers to the normalized y, whose mean is zero. With ``normalize_y=False``,
+    the objective is the same as in scikit-learn's `LinearSVR`.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class LinearSVR(_SingleTile, ComposedRegressor):
 
     See Also
     --------
-    LinearSVC : The same for classes.
+    LinearSVC : The same for classification.
     LocallyLinearSVR : Tiles blended between anchors.
 
     Examples

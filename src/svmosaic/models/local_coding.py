@@ -7,26 +7,26 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic.couplings import Coupling
-from svmosaic.models._anchors import AnchorsMixin
+from svmosaic.models._anchors import AnchorsMixin, ConstantTilesMixin
 from svmosaic.models._composed import ComposedClassifier
 from svmosaic.models._composed_fit import solve_outputs
 from svmosaic.models._parameters import Count, estimator
 
 
 @estimator
-class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
+class LocalCodingSVC(ConstantTilesMixin, AnchorsMixin, ComposedClassifier):
     r"""Linear SVM on local coordinates: a constant per anchor, blended by the codes.
 
     With local codes :math:`\gamma(x)` over the anchors nearest to x, which sum to one, the classifier is
 
     .. math:: H(x) = \langle b, \gamma(x) \rangle
 
-    and b minimizes (one against the rest for more than two classes, all on the same codes)
+    and b minimizes (one-vs-rest for more than two classes, all with the same codes)
 
     .. math:: \tfrac12 \lVert b / \beta \rVert^2 + C \sum_i s_i \, \text{loss}(y_i H(x_i)) .
 
-    It is `LocallyLinearSVC` with the weights held at zero (equation 15 of the LL-SVM paper), and needs more anchors for
-    the same accuracy: its scores vary only as the codes do. There is no other intercept, as the codes sum to one.
+    It is `LocallyLinearSVC` with the weights fixed at zero (equation 15 of the LL-SVM paper), and needs more anchors
+    for the same accuracy. There is no other intercept, because the codes sum to one.
 
     Parameters
     ----------
@@ -64,11 +64,6 @@ class LocalCodingSVC(AnchorsMixin, ComposedClassifier):
     n_neighbors: Count = 8
     solver: Literal["auto", "dual", "sgd"] = "auto"
     fit_intercept: bool = field(default=True, init=False)  # the intercepts are all there is
-
-    @property
-    def feature_importances_(self):
-        """Not there: the tiles are constants, and features count through the distances to the anchors only."""
-        raise AttributeError(f"{type(self).__name__} has no feature_importances_: its tiles have no weights")
 
     def _solving(self):
         return _solve_intercepts

@@ -17,21 +17,21 @@ class LocallyLinearSVC(LocallyLinearMixin, ClassifierStreamMixin, ComposedClassi
 
     .. math:: H(x) = \sum_v \gamma_v(x) (\langle w_v, \Phi(x) \rangle + b_v)
 
-    and its tiles minimize (one against the rest for more than two classes, all on the same codes)
+    and its tiles minimize (one-vs-rest for more than two classes, all with the same codes)
 
     .. math:: \tfrac12 \sum_v \lVert (w_v, b_v / \beta) \rVert^2 + C \sum_i s_i \, \text{loss}(y_i H(x_i)) .
 
     This is the paper's :math:`\tfrac{\lambda}{2}\lVert W\rVert^2 + \tfrac1n \sum_i \text{hinge}` with
-    :math:`C = 1 / (\lambda n)`, except that the paper leaves the biases free: :math:`\beta`, the `intercept_scaling`,
-    large comes as close as one likes. :math:`\Phi` is the `feature_map`, the identity if not given.
+    :math:`C = 1 / (\lambda n)`, except that the paper does not penalize the intercepts; a large :math:`\beta`, the
+    `intercept_scaling`, approximates this. :math:`\Phi` is the `feature_map`, by default the identity.
 
-    Standardize the features first (or scale the rows to unit norm, for images and counts): codes are by Euclidean
-    distance.
+    Standardize the features first (or scale the rows to unit norm, for images and counts): codes depend on Euclidean
+    distances.
 
     Parameters
     ----------
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        One against the rest, or all classes in one problem: the loss of a row is then the largest of
+        One-vs-rest, or all classes in one problem: the loss of a row is then the largest of
         :math:`[m \ne y_i] + H_m(x_i) - H_{y_i}(x_i)` over the classes m (Crammer and Singer, 2002; hinge and dual
         descent only).
 
@@ -46,7 +46,7 @@ class LocallyLinearSVC(LocallyLinearMixin, ClassifierStreamMixin, ComposedClassi
 
     See Also
     --------
-    LocallyLinearSVR : The same for values.
+    LocallyLinearSVR : The same for regression.
     LearnedGateSVC : Anchors that are learned with the tiles.
     LocalCodingSVC : A linear SVM on the codes alone.
 

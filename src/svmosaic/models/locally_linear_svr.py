@@ -27,7 +27,7 @@ class LocallyLinearSVR(LocallyLinearMixin, RegressorStreamMixin, ComposedRegress
 
     See Also
     --------
-    LocallyLinearSVC : The same for classes.
+    LocallyLinearSVC : The same for classification.
     LearnedGateSVR : Anchors that are learned with the tiles.
 
     Examples
@@ -42,8 +42,3 @@ class LocallyLinearSVR(LocallyLinearMixin, RegressorStreamMixin, ComposedRegress
     """
 
     loss: str = "squared_epsilon_insensitive"
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        if isinstance(self.anchors, str) and self.anchors == "class":
-            raise ValueError("anchors='class' needs classes: pass 'kmeans' or 'random', an array or a clusterer")

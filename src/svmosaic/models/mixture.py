@@ -18,18 +18,19 @@ class SoftmaxMixture(BaseMixtureClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the squared norm of the experts' weights.
+        Weight of the losses relative to the squared norm of the experts' weights.
     tau : "scale" or float, default="scale"
-        The scale of the gate: the larger, the sharper. "scale": 2 / D, with D the mean squared distance of the rows to
-        their k-means centers, which makes the model independent of the units of X. A number: the same everywhere.
+        Sharpness of the gate. "scale": 2 / D, with D the mean squared distance of the rows to
+        their k-means centers, which makes the model independent of the units of X. A number: this value everywhere.
     nu : "scale" or float, default="scale"
-        Experts that answer for no more than this many rows (this much sample weight) are removed, and the others'
-        coefficients lowered by it: a knob for the size of the model. "scale": 0.2 % of the rows. 0 keeps all.
+        Experts with a total responsibility of at most this many rows (or this much sample weight) are removed, and the
+        coefficients of the others are lowered by it: it controls the size of the model. "scale": 0.2 % of the rows. 0
+        keeps all experts.
     gate : {"normalised", "paper"}, default="normalised"
-        Whether the mixing coefficients stand inside the softmax, or outside as printed in the paper, where the
-        likelihood rewards having fewer experts until about one is left.
+        Whether the mixing coefficients are inside the softmax, or outside as printed in the paper, in which case the
+        likelihood favors fewer experts until about one is left.
     gate_iter : int, default=10
-        Steps of L-BFGS on the centroids in an iteration. 0 leaves them where k-means put them.
+        L-BFGS steps on the centroids per iteration. 0 keeps them at the k-means centers.
     """
 
     C: Positive = 1.0
@@ -50,7 +51,7 @@ class SoftmaxMixture(BaseMixtureClassifier):
 class MixtureSVC(SoftmaxMixture):
     r"""Mixture of linear SVMs: a soft partition and its linear experts, learned together by EM.
 
-    Maximises over centroids v, mixing coefficients :math:`\xi` and experts w (biases included)
+    It maximizes over centroids v, mixing coefficients :math:`\xi` and experts w (intercepts included)
 
     .. math:: \sum_i s_i \log \sum_j g_j(x_i) \, e^{-\frac{\rho}{m} \sum_c \max(0, 1 - y_{ic} \langle w_{jc},
               (x_i, \beta) \rangle)} - \frac{1}{2Cm} \sum_{jc} \lVert w_{jc} \rVert^2 , \qquad
@@ -58,13 +59,13 @@ class MixtureSVC(SoftmaxMixture):
               {\sum_l \xi_l e^{-\tau \lVert x - v_l \rVert^2}} ,
 
     and predicts by the vote :math:`\sum_j g_j(x) (e^{-h(s_j)} - e^{-h(-s_j)})` of the experts' scores s, with the
-    hinge h. There is m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under
+    hinge h. There is m = 1 output for two classes; m > 2 classes are handled one-vs-rest in all experts, with
     one gate.
 
     Parameters
     ----------
     n_experts : int, default=20
-        Experts at the start; `nu` may remove some.
+        Initial number of experts; `nu` may remove some.
 
     Attributes
     ----------
@@ -83,7 +84,7 @@ class MixtureSVC(SoftmaxMixture):
     --------
     HierarchicalMixtureSVC : A tree of gates.
     MultiTaskMixtureSVC : Gaussian gates, and experts that form groups.
-    svmosaic.display.ConvergenceDisplay : The course of EM.
+    svmosaic.display.ConvergenceDisplay : Plots the convergence of EM.
 
     Examples
     --------

@@ -19,45 +19,45 @@ from svmosaic.search.judge import ClassJudge
 
 @estimator
 class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMosaicClassifier):
-    r"""Mosaic of linear classifiers that chooses its models, their tiles and their scaling: the one to try first.
+    r"""Mosaic of linear classifiers that chooses its models, their tiles and their scaling. Try this model first.
 
-    Rows are scaled by the model itself: pass them as they are measured. Linear, clustered, locally linear, learned-gate
-    and tree models, with and without a curve per feature, are judged on rows held out: of up to 4000 rows five parts in
-    turn, of more a single part, with rungs of growing numbers of rows. The best are varied as long as there is time and
-    it helps. If a weighted blend of the best few is better than the best one, the blend is the model: a weighted sum of
-    mosaics is a mosaic. What was chosen is fitted once more to all rows, unless those held out are a twentieth of them
-    or less.
+    The model scales the rows itself. Linear, clustered, locally linear, learned-gate and tree models, with and without
+    a curve per feature, are compared on held-out rows: by five-fold cross-validation for up to 4000 rows, and on a
+    single held-out part for more, with increasing numbers of rows. Variations of the best models are tried as long as
+    there is time and it helps. If a weighted blend of the best few is better than the best one, the blend is the model:
+    a weighted sum of mosaics is a mosaic. The chosen models are fitted again to all rows, unless at most a twentieth of
+    the rows was held out.
 
     Parameters
     ----------
     metric : str or callable, default="accuracy"
-        What to choose by: the name of any scorer of scikit-learn, such as "balanced_accuracy", "f1", "roc_auc",
+        Metric to optimize: the name of any scikit-learn scorer, such as "balanced_accuracy", "f1", "roc_auc",
         "average_precision" or "neg_log_loss", or a callable with the signature (estimator, X, y).
     pos_label : label, default=None
-        The class that metrics such as "f1" are about, if there are two. None: the second of the sorted labels.
+        For two classes, the positive class of metrics such as "f1". None: the second of the sorted labels.
     class_weight : dict, "balanced" or None, default=None
-        Weighs the rows of each class in the losses and in the calibration, so that `predict` and `predict_proba` answer
-        as if the classes occurred in these proportions; the metric counts rows as they are.
+        Weights of the classes in the losses and in the calibration, so that `predict` and `predict_proba` answer as if
+        the classes occurred in these proportions; the metric does not use them.
     calibration : {"odds", "temperature", "sigmoid", "isotonic"} or None, default="odds"
-        How `predict_proba` turns scores into probabilities, fitted to the scores of held-out rows. "temperature": the
-        softmax of the scores times one number. "odds": for more than two classes a sigmoid, the same for all of them,
-        normalized; for two the temperature. With these two, `predict` stays as it is. "sigmoid": Platt's, two numbers
-        per class. "isotonic": a step function per class, for large sets. With any, `predict` is the most probable
-        class. None: no `predict_proba`.
+        How `predict_proba` converts scores to probabilities, fitted to the scores of held-out rows. "temperature": the
+        softmax of the scores times one number. "odds": for more than two classes, a sigmoid with the same parameters
+        for all of them, normalized; for two classes, the temperature. These two do not change `predict`. "sigmoid":
+        Platt scaling, two parameters per class. "isotonic": a step function per class, for large data. With any of
+        them, `predict` returns the most probable class. None: no `predict_proba`.
 
     Attributes
     ----------
     mosaic_ : Mosaic
-        The fitted form, scaling included.
+        The fitted form, including the scaling.
     regions_ : Table
-        Rows, classes, accuracy and strongest features of each tile, on the training data; of at
-        most 100,000 rows. Up to 256 tiles are described in words, as `summarise_regions` does.
+        Rows, classes, accuracy and strongest features of each tile on the training data, from at
+        most 100,000 rows. Up to 256 tiles are described in words, as by `summarise_regions`.
 
     See Also
     --------
-    MosaicRegressor : The same for values.
+    MosaicRegressor : The same for regression.
     TreeSVC : Regions that are rules, without a search.
-    svmosaic.display.write_report : A page about the fitted model.
+    svmosaic.display.write_report : An HTML report on the fitted model.
 
     Examples
     --------
@@ -79,14 +79,14 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
     @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Search, then fit the best to all rows.
+        """Search, then fit the best model to all rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or frame of pandas, Polars or PyArrow
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
-            Weighs the rows in the losses, in the calibration and in the held-out score.
+            Weights of the rows in the losses, in the calibration and in the held-out score.
 
         Returns
         -------

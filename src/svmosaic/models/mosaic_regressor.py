@@ -18,39 +18,39 @@ from svmosaic.search.judge import ValueJudge
 
 @estimator
 class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSupportMixin, BaseMosaicRegressor):
-    r"""Mosaic of linear regressions that chooses its models, their tiles and their scaling: the one to try first.
+    r"""Mosaic of linear regressions that chooses its models, their tiles and their scaling. Try this model first.
 
     The search is that of `MosaicClassifier`, over `LinearSVR`, `ClusteredSVR`, `LocallyLinearSVR`, `LearnedGateSVR` and
-    `TreeSVR`: pass rows as they are measured. Candidates minimize squared errors, or absolute ones if the metric is
-    about these. A weighted blend of the best few is the model if it is better on held-out rows.
+    `TreeSVR`. The model scales the rows itself. Candidates minimize squared errors, or absolute errors if the metric
+    is based on these. A weighted blend of the best few is the model if it is better on held-out rows.
 
     Parameters
     ----------
     metric : str or callable, default="r2"
-        What to choose by: the name of any scorer of scikit-learn for regressors, such as "neg_mean_absolute_error" or
+        Metric to optimize: the name of any scikit-learn scorer for regressors, such as "neg_mean_absolute_error" or
         "neg_root_mean_squared_error", or a callable with the signature (estimator, X, y).
     quantiles : pair of float or None, default=None
-        With (0.05, 0.95), `predict_interval` gives 90 % intervals: the model with the largest weight is fitted once
-        more, to these two quantiles on one gate. Not counted in `time_budget`.
+        With (0.05, 0.95), `predict_interval` returns 90 % intervals: the model with the largest weight is fitted
+        again, to these two quantiles on one gate. Not counted in `time_budget`.
     conformal : bool or {"split", "cross"}, default=True
         Correct the intervals on rows that their model is not fitted to, so that their coverage is valid: on a fifth of
-        the rows, or, up to a thousand, on all in turn; see `svmosaic.models.intervals.fit_intervals`.
+        the rows or, up to a thousand rows, by cross-validation; see `svmosaic.models.intervals.fit_intervals`.
 
     Attributes
     ----------
     mosaic_ : Mosaic
-        The fitted form, scaling included; its scores are standardized values.
+        The fitted form, including the scaling; its scores are predictions of the standardized y.
     regions_ : Table
-        Rows, mean and spread of y, mean absolute error and strongest features of each tile, on the training data; of at
-        most 100,000 rows. Up to 256 tiles are described in words, as `summarise_regions` does.
+        Rows, mean and spread of y, mean absolute error and strongest features of each tile on the training data, from
+        at most 100,000 rows. Up to 256 tiles are described in words, as by `summarise_regions`.
     intervals_ : Intervals or None
-        What `predict_interval` uses.
+        The fitted intervals that `predict_interval` uses.
     coverage_ : float
-        Share of held-out rows inside their intervals, with `quantiles` and `conformal`.
+        With `quantiles` and `conformal`: fraction of held-out rows inside their intervals.
 
     See Also
     --------
-    MosaicClassifier : The same for classes.
+    MosaicClassifier : The same for classification.
     svmosaic.models.intervals.fit_intervals : Intervals for any regressor.
 
     Examples
@@ -71,14 +71,14 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
     @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Search, then fit the best to all rows.
+        """Search, then fit the best model to all rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or frame of pandas, Polars or PyArrow
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array-like of shape (n_samples,), optional
-            Weighs the rows in the losses and in the held-out score.
+            Weights of the rows in the losses and in the held-out score.
 
         Returns
         -------

@@ -30,9 +30,9 @@ MOST_DISTANCE = 1e6
 
 @estimator
 class MultiTaskMixtureSVC(BaseMixtureClassifier):
-    r"""LSVM-MTL: a Gaussian mixture with a linear SVM each, and SVMs that form groups.
+    r"""LSVM-MTL: a Gaussian mixture with a linear SVM per component, and SVMs that form groups.
 
-    Maximises over mixing coefficients :math:`\pi`, Gaussians and experts w (biases included)
+    It maximizes over mixing coefficients :math:`\pi`, Gaussians and experts w (intercepts included)
 
     .. math:: \sum_i s_i \log \sum_j \pi_j N(x_i; \mu_j, \Sigma_j) \, e^{-\frac{\rho}{m} \sum_c \max(0,
               1 - y_{ic} \langle w_{jc}, (x_i, \beta_0) \rangle)} - \frac{1}{m} \sum_c \Omega(W_c) , \qquad
@@ -40,27 +40,27 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
 
     or the convex relaxation of :math:`\Omega` (see `ClusteredTasks`), and predicts by the vote
     :math:`\sum_j p(j \mid x) (e^{-h(s_j)} - e^{-h(-s_j)})` of the experts' scores s, with the hinge h. There is
-    m = 1 output for two classes; m > 2 classes are taken one against the rest in all experts, under one gate, each
-    output with groups of its own.
+    m = 1 output for two classes; m > 2 classes are handled one-vs-rest in all experts, with one gate; each
+    output has its own groups.
 
     Parameters
     ----------
     n_experts : int, default=14
     groups : {"relaxed", "hard"} or None, default="relaxed"
-        How the experts are tied. "relaxed": the convex relaxation of Zhou, Chen and Ye. "hard": k-means on the
-        experts' weights, alternated. None: not at all, the penalty is :math:`\beta \lVert W \rVert^2`.
+        How the experts are coupled. "relaxed": the convex relaxation of Zhou, Chen and Ye. "hard": alternating k-means
+        on the experts' weights. None: not at all, the penalty is :math:`\beta \lVert W \rVert^2`.
     n_groups : "auto" or int, default="auto"
-        "auto": 5, or as many as n_features and n_experts - 1 allow: with as many groups as the weights have dimensions
-        or as there are experts, the relaxation says nothing.
+        "auto": 5, or as many as n_features and n_experts - 1 allow. With as many groups as the weights have dimensions
+        or as there are experts, the relaxation has no effect.
     alpha : float, default=0.1
         Weight of the variance within groups.
     beta : float, default=0.1
         Weight of the squared norm; :math:`\beta = \rho / (2C)` for the C of a linear SVM.
     covariance : {"full", "diag", "isotropic"}, default="full"
     covariance_floor : "auto" or float, default="auto"
-        Smallest eigenvalue of a covariance, as a share of the mean variance of the features; the most sensitive
-        setting. "auto": the largest of 1e-5, 1e-4, 1e-3, 0.01 and 0.1 within one standard error of the best on two
-        hold-outs of a quarter of the rows, from short runs on at most 10,000 rows without groups.
+        Smallest eigenvalue of a covariance, relative to the mean variance of the features; the most sensitive
+        parameter. "auto": the largest of 1e-5, 1e-4, 1e-3, 0.01 and 0.1 within one standard error of the best on two
+        held-out quarters of the rows, from short runs on at most 10,000 rows without groups.
 
     Attributes
     ----------
@@ -68,9 +68,9 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     covariances_ : ndarray of shape (n_experts, n_features, n_features), (.., n_features) or (.., 1)
     mixing_ : ndarray of shape (n_experts,)
     covariance_floor_ : float
-        The share that was used.
+        The value that was used.
     floor_scores_ : dict
-        Accuracy of each floor on the hold-out, with "auto".
+        With "auto": accuracy of each floor on the held-out rows.
     task_groups_ : ndarray of shape (1 or n_classes, n_experts)
         The group of each expert.
     coupling_ : ndarray of shape (1 or n_classes, n_experts, n_experts)
@@ -83,7 +83,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
 
     See Also
     --------
-    MixtureSVC : Gates by distance.
+    MixtureSVC : A gate based on distances.
     HierarchicalMixtureSVC : A tree of gates.
 
     Examples

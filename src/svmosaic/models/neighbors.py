@@ -32,45 +32,45 @@ QUERIES_AT_ONCE, QUERIES_PER_SEARCH = 4096, 512
 class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     r"""SVM-KNN: for each query, a linear SVM on its nearest training rows.
 
-    `fit` only keeps the rows. To predict x, the k training rows N(x) nearest to it are looked up. If they are of one
-    class, that is the answer. Otherwise it is the sign of :math:`\langle w, (x, \beta) \rangle` (for more than two
-    classes among them the largest of several, one against the rest) where w minimizes
+    `fit` only stores the rows. To predict x, the k nearest training rows N(x) are found. If they are all of one
+    class, that class is predicted. Otherwise, the prediction is the sign of :math:`\langle w, (x, \beta) \rangle` (for
+    more than two classes among them, the largest of several, one-vs-rest), where w minimizes
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_{i \in N(x)} s_i \, \text{loss}(y_i \langle w, (x_i, \beta) \rangle) .
 
-    There is no fixed set of tiles: w changes with every change of the neighbors, and there are far more sets of
-    neighbors than rows. So this model alone has no `mosaic_` that could be scored, exported or drawn; it keeps the
-    training rows, and a prediction costs a search and a training. It is the method that locally linear SVMs were
-    proposed to replace, and is here to be compared with.
+    There is no fixed set of tiles: w changes with the neighbors, and there are far more sets of
+    neighbors than rows. The model therefore has no `mosaic_` that could be scored, exported or plotted; it keeps the
+    training rows, and each prediction requires a search and a fit. Locally linear SVMs were proposed to replace this
+    method; it is included for comparison.
 
     Parameters
     ----------
     n_neighbors : int, default=50
-        Training rows in each SVM; all of them where there are fewer.
+        Number of training rows in each SVM; all rows if there are fewer.
     C : float, default=1.0
         Weight of the losses.
     loss : {"hinge", "squared_hinge"}, default="hinge"
     tol : float, default=1e-3
         Each SVM stops when its duality gap is below `tol` times its objective at zero.
     max_iter : int, default=10000
-        Largest number of epochs of dual coordinate descent for each SVM.
+        Maximum number of epochs of dual coordinate descent for each SVM.
     metric : str or callable, default="euclidean"
         Distance for the search, as in `sklearn.neighbors.NearestNeighbors`.
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
-        How to search.
+        Search algorithm, as in `sklearn.neighbors.NearestNeighbors`.
     fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
-        The constant :math:`\beta` appended to each row for the bias, which is penalized like the other weights.
+        The constant :math:`\beta` appended to each row for the intercept, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies C for each class; "balanced" by the classes of the training set, not of the neighbors.
+        Multiplies C for each class; "balanced" refers to the classes of the training rows, not of the neighbors.
     calibration : {"temperature", "odds", "sigmoid", "isotonic"} or None, default=None
-        How `predict_proba` turns scores into probabilities. Fitted to the scores of the training rows, each by
-        neighbors in the other four of five folds, which makes `fit` cost what predicting all training rows does. None:
-        no `predict_proba`.
+        How `predict_proba` converts scores to probabilities. It is fitted to the scores of the training rows, each
+        computed from neighbors in the other four of five folds, so `fit` then costs as much as predicting all training
+        rows. None: no `predict_proba`.
     n_jobs : int or None, default=None
-        Threads, over queries. The result does not depend on it.
+        Number of threads, over queries. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        Orders the coordinates of descent, for every query alike.
+        For the order of the coordinates, which is the same for every query.
     verbose : int, default=0
         1 prints how many queries needed an SVM.
 
@@ -81,7 +81,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
     neighbors_ : NearestNeighbors
         The fitted search, with the training rows.
     n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+    feature_names_in_ : ndarray, if X had names
 
     See Also
     --------
@@ -89,9 +89,10 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
 
     Notes
     -----
-    Scores of the classes present among the neighbors are those of the SVMs, or 1 where they are of one class; absent
-    classes are put one below the lowest of these, and at most at -1. A row of weight k is not k copies of it:
-    copies would take the places of other neighbors. Only rows of weight zero are left out of the search.
+    The scores of classes that are present among the neighbors are those of the SVMs, or 1 if there is only one class;
+    absent classes get the lowest of these scores minus one, and at most -1. A row with weight k does not count as k
+    copies of the row, because copies would replace other neighbors. Only rows of weight zero are left out of the
+    search.
 
     References
     ----------
@@ -124,7 +125,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
 
     @all_or_nothing
     def fit(self, X, y, sample_weight=None):
-        """Keep the training rows, and build the search over them.
+        """Store the training rows, and build the index for the search.
 
         Parameters
         ----------
@@ -230,8 +231,8 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         if n_late:
             warnings.warn(
                 f"{type(self).__name__}: {n_late} of {n_problems} SVMs stopped after max_iter={self.max_iter} epochs; "
-                f"the worst has a relative duality gap of {max(r[3] for r in reports):.3g} where tol={self.tol:.3g} "
-                "was asked for. Standardise the features, increase max_iter, raise tol, or lower C.",
+                f"the worst has a relative duality gap of {max(r[3] for r in reports):.3g}, above tol={self.tol:.3g}. "
+                "Standardize the features, increase max_iter, raise tol, or lower C.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -14,25 +14,25 @@ class TreeSVC(TreesMixin, ComposedClassifier):
     .. math:: f(x) = \langle w, \phi(x) \rangle
               + \frac{1}{\sqrt M} \sum_m \langle v_{m, \text{leaf}_m(x)}, (1, x) \rangle
 
-    The trees are grown first, as scikit-learn grows them; then all tiles minimize together, for each output,
+    The trees are grown first, by scikit-learn; then all tiles jointly minimize, for each output,
 
     .. math:: \tfrac{\lambda}{2} \lVert w \rVert^2 + \tfrac12 \sum_{m,l} \lVert v_{ml} \rVert^2
               + C \sum_i s_i \, \text{loss}(y_i f(x_i)) ,
 
-    one convex problem with a certificate. :math:`\phi` are the `pieces`, so that the global tile is an additive model;
-    the leaves add what depends on several columns at once. With one tree, a region is a rule that can be read: see
+    one convex problem with a certificate. :math:`\phi` are the `pieces`, so the global tile is an additive model;
+    the leaves add interactions between columns. With one tree, each region is a readable rule: see
     `rules_` and `export_text`.
 
     Parameters
     ----------
     n_trees : int, default=32
-        1 gives the model that can be read, many the accurate one: of the test rows of adult, one tree of 8 leaves gets
-        86.96 % right, 50 boosted trees get 87.11 % (docs/rules.md). A single tree is grown on all rows, several on
-        bootstrap samples of them.
+        Number of trees. One tree gives readable rules, many trees are more accurate: on the test rows of adult, one
+        tree of 8 leaves has an accuracy of 86.96 %, 50 boosted trees have 87.11 % (docs/rules.md). A single tree is
+        grown on all rows, several on bootstrap samples.
 
     See Also
     --------
-    TreeSVR : The same for values.
+    TreeSVR : The same for regression.
     ClusteredSVC : Regions by distance instead of rules.
     svmosaic.interpretation.describe_regions : Rules for the regions of any model.
 

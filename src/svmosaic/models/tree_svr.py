@@ -25,7 +25,7 @@ class TreeSVR(TreesMixin, ComposedRegressor):
 
     See Also
     --------
-    TreeSVC : The same for classes.
+    TreeSVC : The same for classification.
     ClusteredSVR : Regions by distance instead of rules.
 
     Examples

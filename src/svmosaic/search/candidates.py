@@ -4,7 +4,9 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-FAMILIES = ("linear", "clustered", "local", "learned", "trees")
+FAMILIES = ("linear", "clustered", "local", "kernel", "learned", "trees")
+# Those with one more tile, of all rows.
+OF_ALL_ROWS = ("trees", "kernel")
 # A tile needs some rows, a leaf that is only a number fewer, and a gate more of them to be learned.
 ROWS_PER_TILE, ROWS_PER_LEAF, ROWS_TO_LEARN = 10, 2, 100
 # Weights of all tiles together, so that wide rows do not fill the memory.
@@ -20,7 +22,7 @@ BOOSTED_TREES, BOOSTED_LEAVES = 50, 64
 LEAST_C, MOST_C = 1e-4, 1e3
 MOST_EFFORT = 3.0
 MANY_ROWS = 50_000
-# Above so many, a learned gate with little decay is among the first.
+# Above so many, a learned gate with little decay is among the first, and kernel machines come after others.
 SEVERAL_ROWS = 4000
 
 
@@ -30,7 +32,7 @@ class Candidate:
 
     Attributes
     ----------
-    family : {"linear", "clustered", "local", "learned", "trees"}
+    family : {"linear", "clustered", "local", "kernel", "learned", "trees"}
     scaling : str
         A key of `scalings_of`. "none" for families that need none, because their pieces or trees see to it.
     tiles : int
@@ -43,6 +45,8 @@ class Candidate:
         Weight of the losses; None for learned gates.
     neighbors : int
         Anchors that share a row.
+    sharpness : float
+        Kernels: factor of the usual scale of distances.
     decay, dropout : float
         Of learned gates.
     smooth : bool
@@ -64,6 +68,7 @@ class Candidate:
     pieces: int | None = None
     C: float | None = None
     neighbors: int = 8
+    sharpness: float = 1.0
     decay: float = 0.01
     dropout: float = 0.0
     smooth: bool = False
@@ -75,7 +80,7 @@ class Candidate:
     @property
     def n_tiles(self) -> int:
         """Tiles of the fitted model at most."""
-        return 1 if self.family == "linear" else self.tiles * self.gates + (self.family == "trees")
+        return 1 if self.family == "linear" else self.tiles * self.gates + (self.family in OF_ALL_ROWS)
 
     @property
     def knots(self) -> int:
@@ -87,6 +92,8 @@ class Candidate:
     def n_weights(self, n_features, n_outputs) -> int:
         """Numbers that the tiles of the fitted model hold, at most; leaves are straight."""
         width = n_features * (self.knots + 2 if self.knots else 1)
+        if self.family == "kernel":
+            return self.n_tiles * (n_features + n_outputs)
         if self.family != "trees":
             return self.n_tiles * width * n_outputs
         leaves = self.tiles * self.gates * n_features if self.linear_leaves else 0
@@ -100,6 +107,8 @@ class Candidate:
     def _details(self):
         if self.family in ("local", "learned"):
             yield f"{self.neighbors} neighbors"
+        if self.family == "kernel":
+            yield f"sharpness {self.sharpness:g}"
         if self.family == "learned":
             yield f"decay {self.decay:g}"
             if self.dropout:
@@ -145,6 +154,8 @@ class Candidate:
             grown = 20.0 * self.gates * np.log2(n_rows + 2.0) * tried[self.growth]
             leaves = self.gates * (n_features if self.linear_leaves else 2.0)
             return 3e7 + n_rows * (grown + 30.0 * n_outputs * (seen + leaves))
+        if self.family == "kernel":
+            return 2e7 + n_rows * self.tiles * (10.0 * n_features + self.tiles + 60.0 * n_outputs)
         if self.family == "local":
             placed = 10.0 * self.tiles * n_features * min(1.0, 256.0 * self.tiles / n_rows)
             solved = n_outputs * (10.0 * self.neighbors * seen + 1e4)
@@ -155,7 +166,9 @@ class Candidate:
         """Small changes, the likeliest to help first."""
         if self.C is not None:
             yield from (replace(self, C=C) for C in (self.C * 4, self.C / 4) if LEAST_C < C < MOST_C)
-        if self.family in ("local", "clustered"):
+        if self.family == "kernel":
+            yield from (replace(self, sharpness=self.sharpness * factor) for factor in (3.0, 1.0 / 3.0))
+        if self.family in ("local", "kernel", "clustered"):
             yield replace(self, tiles=2 * self.tiles)
         if self.family == "learned":
             yield replace(self, decay=self.decay * 4)
@@ -186,7 +199,7 @@ def power_of_two(value, least, most) -> int:
     return int(np.clip(2.0 ** np.round(np.log2(max(value, 1e-9))), least, most))
 
 
-def seeds(scalings, n_rows) -> list[Candidate]:
+def seeds(scalings, n_rows, kernels=True) -> list[Candidate]:
     """The first candidates, in the order in which they are tried.
 
     The order is that of a greedy portfolio over many sets (benchmarks/study_search.py); tiles grow with the root of the
@@ -198,6 +211,8 @@ def seeds(scalings, n_rows) -> list[Candidate]:
         Worth trying, the first the usual one.
     n_rows : int
         Of the last fit.
+    kernels : bool
+        Whether kernel machines are among them.
     """
     usual, root = scalings[0], n_rows**0.5
     affine = [way for way in scalings if way != "rank"]  # ranks come late: they are seldom the best
@@ -206,6 +221,7 @@ def seeds(scalings, n_rows) -> list[Candidate]:
     few = replace(gate, tiles=max(8, anchors // 2), decay=0.1)
     bent = replace(gate, scaling="none", pieces=16, decay=0.1)
     local = Candidate("local", usual, power_of_two(root / 5, 8, 256), C=1.0)
+    kernel = Candidate("kernel", usual, power_of_two(12 * root, 32, 512), C=10.0)
     additive = Candidate("linear", "none", pieces=16, C=0.01)
     leafy = Candidate("trees", "none", leaves, 16, 16, C=0.03, linear_leaves=True)
     trees = Candidate("trees", "none", 2 * leaves, 8, 16, C=0.1)
@@ -226,6 +242,16 @@ def seeds(scalings, n_rows) -> list[Candidate]:
         replace(gate, tiles=max(8, anchors // 8), gates=8, neighbors=2, decay=1.0, smooth=True),
         gate,
     ]
+    if kernels:
+        even = "common" if "common" in affine else usual
+        best = [replace(kernel, sharpness=0.3), replace(kernel, scaling=even), replace(kernel, sharpness=0.3, C=1.0)]
+        if n_rows <= SEVERAL_ROWS:  # they take no time
+            pool[1:1] = best
+            pool += [
+                replace(kernel, C=100.0), replace(kernel, scaling=even, C=1.0), replace(kernel, sharpness=0.1, C=0.1),
+            ]  # fmt: skip
+        else:
+            pool[1 + len(first) : 1 + len(first)] = best[:2]
     for way in scalings[1:]:
         pool += [replace(gate, scaling=way), replace(local, scaling=way)]
     return [
@@ -272,8 +298,9 @@ def fitting(candidate, *, n_rows, most_tiles, n_features, n_outputs) -> Candidat
     if candidate.growth == "boosted" and n_outputs > 1:
         return None  # a tree per class and round: forests do as well with fewer
     room = min(1.0, MOST_WEIGHTS / candidate.n_weights(n_features, n_outputs))
-    most = min(most_tiles - (candidate.family == "trees"), max(1, int(room * candidate.tiles * candidate.gates)))
-    tiles = min(candidate.tiles, most, n_rows // (ROWS_PER_LEAF if candidate.only_leaves else ROWS_PER_TILE))
+    most = min(most_tiles - (candidate.family in OF_ALL_ROWS), max(1, int(room * candidate.tiles * candidate.gates)))
+    few = candidate.only_leaves or candidate.family == "kernel"
+    tiles = min(candidate.tiles, most, n_rows // (ROWS_PER_LEAF if few else ROWS_PER_TILE))
     gates = min(candidate.gates, most // max(tiles, 1))
     if tiles < 2 or gates < 1 or (candidate.family == "learned" and n_rows < ROWS_TO_LEARN):
         return None

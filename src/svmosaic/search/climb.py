@@ -35,16 +35,28 @@ CLEARLY_WORSE = 0.03
 MOST_SPARSE_COLUMNS = 1000
 # Candidates that take more than this share of the budget on the first rung come after the others.
 DEAR = 0.08
+# Rows of kernel machines at most, unless they are asked for.
+KERNEL_ROWS = 20_000
 # Candidates that take more than this factor of an equal part of a rung's time come after the others.
 FAIR = 2.0
 # Usual slope of the loss against the rows, both as logarithms (benchmarks/study_search.py --slopes).
-LEARNING = {"linear": 0.03, "clustered": 0.07, "local": 0.19, "trees": 0.27, "leaves": 0.35, "learned": 0.4}
+LEARNING = {
+    "linear": 0.03,
+    "clustered": 0.07,
+    "local": 0.19,
+    "kernel": 0.25,
+    "trees": 0.27,
+    "leaves": 0.35,
+    "learned": 0.4,
+}
 # The last is that of one learned gate of 128 tiles; what a doubling of the tiles, one of the gates, and curves add.
 OF_TILES, OF_GATES, OF_CURVES = 0.023, -0.024, 0.065
 # Share of the budget that must be left for a leader to learn on.
 WORTH_LEARNING = 0.15
 # Share of the budget that the linear baseline may take to be tried before others on higher rungs.
 CHEAP = 0.01
+# Share of the search's time in which those that did not go on may still be judged by all parts.
+OTHERS_SHARE = 0.5
 # Epochs of a learned gate on all rows, if the time is long.
 MOST_EPOCHS = 40
 
@@ -69,6 +81,7 @@ class Search(Trials):
                     return
                 if not pool:
                     break
+            self._judge_others(level, rungs[level])
             self._vary(rungs[: level + 1])
 
     def _rungs(self, pool) -> list[Rung]:
@@ -80,7 +93,11 @@ class Search(Trials):
 
     def _seeds(self) -> list[Candidate]:
         smallest = min(len(train) for train, _ in self.folds)
-        first = seeds(self.usual, self.X.shape[0])
+        # For values and for many or wide rows kernel machines take time that others use better
+        # (benchmarks/study_placement.py, on training rows).
+        asked = self.families is not None
+        few_of_classes = self.judge.smooth is None and self.X.shape[0] <= KERNEL_ROWS
+        first = seeds(self.usual, self.X.shape[0], asked or few_of_classes)
         if self.judge.smooth is not None:
             first = [replace(candidate, smooth=self.judge.smooth) for candidate in first]
         if self.judge.leaf_cost is not None:
@@ -88,8 +105,9 @@ class Search(Trials):
         pool = list(dict.fromkeys(filter(None, (self._fitting(candidate, smallest) for candidate in first))))
         if self.clock.budget is None:
             return pool
-        n_rows = min(smallest, FIRST_RUNG)
-        return sorted(pool, key=lambda c: self.clock.expected(c, n_rows) > DEAR * self.clock.budget)
+        n_rows, most = min(smallest, FIRST_RUNG), DEAR * self.clock.budget
+        pool = [c for c in pool if asked or c.family != "kernel" or self.clock.expected(c, smallest) <= most]
+        return sorted(pool, key=lambda c: self.clock.expected(c, n_rows) > most)
 
     def _fitting(self, candidate, n_rows) -> Candidate | None:
         """The candidate if it suits these rows, perhaps with fewer tiles."""
@@ -98,7 +116,7 @@ class Search(Trials):
         if candidate.scaling not in self.scalings:
             candidate = replace(candidate, scaling=self.usual[0])
         wide = sparse.issparse(self.X) and self.X.shape[1] > MOST_SPARSE_COLUMNS
-        if wide and (candidate.pieces is not None or candidate.family == "trees"):
+        if wide and (candidate.pieces is not None or candidate.family in ("trees", "kernel")):
             return None
         return fitting(
             candidate, n_rows=n_rows, most_tiles=self.most_tiles, n_features=self.X.shape[1],
@@ -134,6 +152,22 @@ class Search(Trials):
             self._attempt(candidate, level, here)
             if self.stopped:
                 return
+
+    def _judge_others(self, level, rung):
+        """Judge those that did not go on by all parts too, as long as that takes little time.
+
+        Two parts of few rows tell little, and a blend gains by all that are as good as the leaders.
+        """
+        if len(self.folds) == 1 or self.clock.budget is None:
+            return
+        judged = {t.candidate for t in self.trials if t.rung == level}
+        baselines = {t.candidate for t in self.trials if self._is_baseline(t.candidate)}
+        if baselines and not baselines & judged:
+            return
+        others = sorted((t for t in self.trials if not t.failure and t.candidate not in judged), key=lambda t: t.loss)
+        for candidate in dict.fromkeys(t.candidate for t in others):
+            if self._affords(candidate, rung, OTHERS_SHARE) and not self.stopped:
+                self._attempt(candidate, level, rung)
 
     def _is_baseline(self, candidate) -> bool:
         """Whether this is the linear model that others are compared with, rows being held out in turn."""

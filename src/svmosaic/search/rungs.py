@@ -21,7 +21,7 @@ HARDLY_HELD_OUT = 0.05
 # first and the last if there is room.
 FIRST_RUNG, GROWTH = 4000, 4
 # Multiplications per second and thread, before any is measured.
-USUAL_SPEED = {"linear": 1e9, "clustered": 5e8, "local": 3e9, "learned": 5e9, "trees": 7e8}
+USUAL_SPEED = {"linear": 1e9, "clustered": 5e8, "local": 3e9, "kernel": 8e9, "learned": 5e9, "trees": 7e8}
 # Share of the budget for the candidates of the first rung, by which its rows are planned.
 FIRST_SHARE = 0.15
 

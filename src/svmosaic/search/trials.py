@@ -11,6 +11,7 @@ from joblib import effective_n_jobs
 from scipy import sparse
 
 from svmosaic.maps import Pieces
+from svmosaic.rows import evenly, total_variance
 from svmosaic.search.candidates import COMPONENTS, Candidate, same_but_effort
 from svmosaic.search.rungs import HARDLY_HELD_OUT, Clock
 from svmosaic.search.scalings import scalings_of
@@ -27,6 +28,8 @@ END = 0.98
 MOST_BYTES = 1 << 29
 # Rows that regions are counted on.
 COUNTED_ROWS = 100_000
+# Rows that the variance of the columns is found from.
+VARIANCE_ROWS = 2000
 
 
 @dataclass
@@ -111,6 +114,7 @@ class Trials:
         self.stop_reason = "nothing left to try"
         self._parts: dict[tuple, tuple] = {}
         self._knots: dict[int, list] = {}
+        self._variances: dict[str, float] = {}
 
     @property
     def _threads(self) -> int:
@@ -241,6 +245,7 @@ class Trials:
         """The candidate fitted to some rows, within `limit` seconds, perhaps from where a `warm` model stands."""
         options = {"max_time": limit, "n_jobs": n_jobs, "seed": self.seed, "pieces": self._pieces(candidate)}
         options["n_components"] = min(COMPONENTS, self.X.shape[1])
+        options["variance"] = self._variance(candidate)
         model = self.build(candidate, len(rows), **options)
         if warm is not None:
             model = copy.deepcopy(warm).set_params(**model.get_params(deep=False) | {"warm_start": True})
@@ -250,6 +255,14 @@ class Trials:
         """Rows as the candidate takes them."""
         scaling = self.scalings[candidate.scaling]
         return X if scaling is None else scaling.scale(X)
+
+    def _variance(self, candidate) -> float:
+        """That of all columns together, as a candidate with kernels takes them; others do not ask for it."""
+        if candidate.family == "kernel" and candidate.scaling not in self._variances:
+            some = evenly(self.X.shape[0], VARIANCE_ROWS)
+            rows = self.scaled(candidate, self.X[some])
+            self._variances[candidate.scaling] = total_variance(rows, self.weight[some])
+        return self._variances.get(candidate.scaling, 1.0)
 
     def _pieces(self, candidate):
         """The knots of each column as the candidate takes it: the same for all, so that they can be blended."""

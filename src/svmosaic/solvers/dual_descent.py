@@ -13,7 +13,7 @@ SECONDS_A_CALL = 0.2
 FLOAT32_TOL = 1e-5
 
 
-def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, control=None) -> Solution:
+def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, control=None, more=None) -> Solution:
     """Solve by dual coordinate descent (core/dual_descent.hpp) to a duality gap of tol * P(0).
 
     Parameters
@@ -30,6 +30,8 @@ def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1,
         For the certificates; descent itself is sequential.
     control : TaskControl, optional
         Asked between calls of the core whether to stop.
+    more : callable, optional
+        After the last epoch, more(n_iter, gap) says how many to add.
     """
     alpha = start_duals(problem, alpha)
     visited = np.flatnonzero(problem.cost > 0).astype(np.int32)
@@ -46,16 +48,17 @@ def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1,
 
     certificate, n_iter, target = descend(
         problem, weights, epochs, lambda: certify(problem, alpha, n_threads), tol=tol, max_iter=max_iter,
-        control=control or alone(), again=lambda: state.unshrink(len(visited)),
+        control=control or alone(), again=lambda: state.unshrink(len(visited)), more=more,
     )  # fmt: skip
     return Solution(certificate, alpha, n_iter, target, "dual")
 
 
-def descend(problem, weights, epochs, certify, *, tol, max_iter, control, again=None):
+def descend(problem, weights, epochs, certify, *, tol, max_iter, control, again=None, more=None):
     """Epochs until `certify()`, the certificate of the duals as they are, confirms a gap of tol * P(0).
 
     `epochs(weights, aim, max_epochs, max_seconds)` returns how many it made and the gap they estimate; `again()` is
-    called before it goes on from weights computed anew. Returns the certificate, the epochs and the gap asked for.
+    called before it goes on from weights computed anew; `more(n_iter, gap)` says how many epochs to add after the last
+    one. Returns the certificate, the epochs and the gap asked for.
     """
     target = aim = tol * problem.primal_at_zero
     n_iter = failures = 0
@@ -68,8 +71,14 @@ def descend(problem, weights, epochs, certify, *, tol, max_iter, control, again=
         if estimate > aim and n_iter < max_iter and not over:
             continue
         certificate = certify()
-        if certificate.gap <= target or n_iter >= max_iter or over:
+        if certificate.gap <= target or over:
             return certificate, n_iter, target
+        if n_iter >= max_iter:
+            max_iter += more(n_iter, certificate.gap) if more else 0
+            if n_iter >= max_iter:
+                return certificate, n_iter, target
+            if estimate > aim:
+                continue
         # The estimate was too rosy: rows shrunk away came back, or rounding. Aim lower, look at all rows again,
         # and after a second failure stop trusting float32.
         failures += 1

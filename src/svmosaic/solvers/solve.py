@@ -39,8 +39,9 @@ _LARGEST_HESSIAN, _LARGEST_OWN = 1e9, 2e8
 # loss takes several of them for each proximal step.
 _TYPICAL_EPOCHS, _TYPICAL_STEPS = 25, {1: 10, 2: 4}
 # Epochs of descent before it is handed over, as a share of what Newton's method should take: rows that touch several
-# tiles are hard on descent, which then either ends soon or drags on, on one thread.
-_PATIENCE_ALONE, _PATIENCE_CROSSED = 2.0, 0.5
+# tiles are hard on descent, which then either ends soon or drags on, on one thread. It goes on if its gap falls fast
+# enough to end before Newton's method should; the rate since the start, which is faster, counts so many times less.
+_PATIENCE_ALONE, _PATIENCE_CROSSED, _SLOWER = 2.0, 0.5, 2.0
 # Values that a thread should have to read in a pass: as many as a piece of rows has in the core (core/passes.hpp).
 _VALUES_PER_THREAD = 2**18
 # Descent that has reached its limit is not handed to a Newton's method that should take longer than it did, unless it
@@ -164,18 +165,34 @@ def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solu
     if newton <= _TYPICAL_EPOCHS * epoch:
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
     # Descent that drags on is handed over.
-    patience = float(max_iter)
+    patience, more = float(max_iter), None
     if np.isfinite(newton) and problem.one_tile_a_row:
         patience = _PATIENCE_ALONE * int(newton / epoch)
     elif np.isfinite(newton):
         patience = max(_TYPICAL_EPOCHS, _PATIENCE_CROSSED * newton / epoch)
+        more = _while_promising(problem, tol, max_iter, newton / epoch) if alpha is None else None
     patience = int(min(max_iter, patience))
-    descent = solve_dual_descent(problem, tol=tol, max_iter=patience, alpha=alpha, **options)
+    descent = solve_dual_descent(problem, tol=tol, max_iter=patience, alpha=alpha, more=more, **options)
     worthwhile = newton <= max(_SHORT, max_iter * epoch) or problem.one_tile_a_row
     if descent.converged or options["control"].stopped or not (np.isfinite(newton) and worthwhile):
         return descent
     second = solve_newton(problem, tol=tol, max_iter=max_iter, alpha=descent.alpha, **options)
     return second if second.gap <= descent.gap else descent
+
+
+def _while_promising(problem, tol, max_iter, most):
+    """Epochs to add after those that were made, if the fall of the gap promises an end within `most` more."""
+    last = 0, problem.primal_at_zero
+
+    def more(n_iter, gap) -> int:
+        nonlocal last
+        fall = np.log(last[1] / gap) / (n_iter - last[0]) / (1.0 if last[0] else _SLOWER)
+        last = n_iter, gap
+        needed = np.log(gap / (tol * problem.primal_at_zero)) / fall if fall > 0 else np.inf
+        # Few epochs may raise the gap.
+        return int(min(max(needed, _TYPICAL_EPOCHS), max_iter - n_iter)) if needed <= most else 0
+
+    return more
 
 
 def _own_bytes(problem) -> float:
@@ -247,7 +264,7 @@ def warn_if_unconverged(solutions, max_iter, name, max_time=None):
     worst = max(late, key=lambda s: s.gap / max(s.target, 1e-300))
     warnings.warn(
         f"{name}: {len(late)} of {len(solutions)} problems stopped after {what}{'' if max_time else ' iterations'}; "
-        f"the worst has a duality gap of {worst.gap:.3g} where {worst.target:.3g} was asked for. Standardise the "
+        f"the worst has a duality gap of {worst.gap:.3g}, above the required {worst.target:.3g}. Standardize the "
         f"features, increase {limit}, raise tol, or lower C.",
         ConvergenceWarning,
         stacklevel=3,

@@ -14,13 +14,13 @@ from svmosaic.tabular.table_predictor import PreparedPredictor, TablePredictor
 
 
 def make_predictor(model):
-    """`predictor()` of an estimator, or of a pipeline that ends in one: packed for many small calls.
+    """Compile an estimator, or a pipeline that ends in one, for many small calls.
 
-    Steps that the exporters know (imputers, scalers, one-hot and ordinal encoders, alone or in a `ColumnTransformer`)
-    are folded into a few lookups and products: a row is a dict or an array, and scikit-learn is not called. Such a
-    predictor can be written to a file by `svmosaic.export.files.save_predictor`. Text that a one-hot encoder does not
-    know then counts as none of its categories, as in the exports. Other steps, such as a `TfidfVectorizer`, are called
-    as they are.
+    Steps that the exporters support (imputers, scalers, one-hot and ordinal encoders, alone or in a
+    `ColumnTransformer`) are reduced to a few lookups and products: a row is a dict or an array, and scikit-learn is not
+    called. Such a predictor can be written to a file by `svmosaic.export.files.save_predictor`. Text unknown to a
+    one-hot encoder then belongs to none of its categories, as in the exports. Other steps, such as a `TfidfVectorizer`,
+    are called without changes.
 
     Parameters
     ----------
@@ -109,16 +109,20 @@ def _text_column(prepared, j, places) -> Column:
 
 
 class PipelinePredictor(PreparedPredictor):
-    """A packed estimator behind steps that are called as they are. Obtain one from `make_predictor`.
+    """A compiled estimator after steps of a pipeline that are called without changes. Created by `make_predictor`.
 
-    It takes what the steps take, or one row of it: a text is one document, a dict by column one row of a table, an
-    array of one dimension one row of numbers.
+    It takes the input of the steps, or a single row: a string is one document, a dict with columns as keys is one row
+    of a table, and a one-dimensional array is one row of numbers.
 
     Parameters
     ----------
     predictor : Predictor or TablePredictor
     steps : Pipeline
-        What is in front of it.
+        The steps before it.
+
+    See Also
+    --------
+    make_predictor : Creates it.
     """
 
     def __init__(self, predictor, steps):

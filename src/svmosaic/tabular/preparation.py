@@ -134,7 +134,7 @@ def clean_values(y):
     numbers = pd.to_numeric(known, errors="coerce").to_numpy(dtype=np.float64)
     if np.isnan(numbers).any():
         raise TableError(
-            f"the label holds text, such as {str(known.to_numpy()[np.isnan(numbers)][0])!r}, which are no values to "
-            "predict: pass --task classification, or name this text with --na if it marks missing values"
+            f"the label holds text, such as {str(known.to_numpy()[np.isnan(numbers)][0])!r}, which is not a "
+            "number: pass --task classification, or name this text with --na if it marks missing values"
         )
     return numbers, there

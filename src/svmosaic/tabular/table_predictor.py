@@ -167,6 +167,11 @@ class TablePredictor(PreparedPredictor):
     predictor : Predictor
         Of rows of numbers.
     preparation : TablePreparation
+
+    See Also
+    --------
+    svmosaic.predictor.Predictor : Takes rows of numbers.
+    svmosaic.export.files.save_predictor : Writes it to a file.
     """
 
     def __init__(self, predictor, preparation):

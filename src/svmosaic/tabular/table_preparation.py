@@ -75,6 +75,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     feature_names_in_ : ndarray of str
         All columns of the training table.
     n_features_in_ : int
+
+    See Also
+    --------
+    svmosaic.MosaicClassifier : Contains one if it is fitted to a table.
     """
 
     def __init__(
@@ -261,7 +265,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         unknown = sorted({text for text in texts if text is not None and text not in rank})
         if unknown:
             raise TableError(
-                f"ordered says nothing of {unknown[0]!r} in the column {values.name!r}: add it to the list"
+                f"ordered does not list {unknown[0]!r}, a value of the column {values.name!r}: add it to the list"
             )
         ranks = np.array([rank[text][0] for text in texts if text is not None])
         middle = [float(np.median(ranks))] if len(ranks) else [0.0]
@@ -275,8 +279,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         if not named and is_identifier(distinct, known):
             self.dropped_[values.name] = "identifier"
             warnings.warn(
-                f"column {values.name!r} is left out: it holds {distinct} different texts in {known} rows, so it only "
-                f"names them. Pass categorical=[{values.name!r}] to use it anyway, drop=[{values.name!r}] to say so",
+                f"column {values.name!r} is left out: it has {distinct} distinct values in {known} rows, so it looks "
+                f"like an identifier. Pass categorical=[{values.name!r}] to use it anyway, or drop=[{values.name!r}] "
+                "to silence this warning",
                 UserWarning,
                 stacklevel=2,
             )

@@ -39,6 +39,10 @@ class TrainedModel:
     missing_texts : list of str or None
         For a model of a text file: what counts as missing in columns of text, once blanks at both ends are stripped.
         The same is done to rows from elsewhere, here and in exported models. None takes text as it is.
+
+    See Also
+    --------
+    open_model : Opens one from a file.
     """
 
     pipeline: Any
@@ -252,7 +256,12 @@ class TrainedModel:
 
 
 def open_model(path) -> TrainedModel:
-    """The model in a file of `svmosaic train`."""
+    """The model in a file of `svmosaic train`.
+
+    See Also
+    --------
+    svmosaic.load : Opens a file written by `save`.
+    """
     try:
         model = load(path)
     except FileNotFoundError:

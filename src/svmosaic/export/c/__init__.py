@@ -14,28 +14,33 @@ __all__ = ["CExportError", "CTarget", "to_c"]
 def to_c(estimator, path, *, name=None):
     """Write a fitted estimator as `path` (C99) and the header next to it.
 
-    The C functions take one row of float32. Products of rows with weights are accumulated in float32, as by the scoring
-    engine; what decides the weights of a gate once its tiles are chosen is accumulated in double.
+    The C functions take one row of float32. Products of rows with weights are accumulated in float32, as in the scoring
+    engine; the weights of a gate, once its tiles are chosen, are computed in double precision.
 
-    With a pipeline of imputers, scalers and one-hot encoders, a trained model, or a model that was fitted to a table,
-    they take the columns as they stand in the table, NaN for a missing value. In place of text a row has the number
-    that `NAME_text` gives for it, in place of a date its days since 1970-01-01. `NAME_predict` of a regressor returns
-    the value (of several targets, it writes the values), and there are no classes; `NAME_predict_interval` writes the
-    lower and the upper end for a `MosaicRegressor` with `quantiles`. There is `NAME_explain` for models
-    whose scores are sums over features; the header says why there is none for others.
+    For a pipeline of imputers, scalers and one-hot encoders, a trained model, or a model that was fitted to a table,
+    they take the columns of the table, with NaN for a missing value. Text is passed as the number that `NAME_text`
+    returns for it, and a date as days since 1970-01-01. `NAME_predict` of a regressor returns
+    the value (with several targets, it writes the values), and there are no classes; `NAME_predict_interval` writes the
+    lower and the upper end for a `MosaicRegressor` with `quantiles`. `NAME_explain` exists for models
+    whose scores are sums over features; otherwise, the header states why it does not.
 
     Parameters
     ----------
     estimator : fitted estimator of this library, pipeline that ends in one, or TrainedModel
         Without a feature map.
     path : str or path
-        Of the C file; its header gets the suffix .h.
+        The C file; its header gets the suffix .h.
     name : str, optional
-        Prefix of the functions; the name of the file if not given.
+        Prefix of the functions; the file name if not given.
 
     Returns
     -------
     source, header : Path
+
+    See Also
+    --------
+    svmosaic.export.onnx.to_onnx : Writes ONNX.
+    svmosaic.export.javascript.to_javascript : Writes JavaScript.
     """
     source = Path(path)
     if not re.fullmatch(r"[\w.+ -]+\.c", source.name, flags=re.ASCII):  # it is written into the source

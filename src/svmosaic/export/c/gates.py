@@ -32,8 +32,8 @@ def _distance(target, arguments, rows):
         parts.append(array("factor", factor, "double"))
     locality = _LOCALITY if coding == "llc" else ""
     weights = _WEIGHTS[coding].replace("@SCALE@", number(repr(float(scale)))).replace("@LOCALITY@", locality)
-    times_factor = "" if factor is None else "    weight[a] *= factor[tile[a]];\n"
-    parts += [_NEAREST, weights + _CHOOSE.replace("@FACTOR@", times_factor)]
+    steps = ("" if coding == "kernel" else _NORMALIZE) + ("" if factor is None else _MULTIPLY)
+    parts += [_NEAREST, weights + _CHOOSE.replace("@STEPS@", steps)]
     return "\n".join(parts).replace("FEATURES", rows)
 
 
@@ -215,6 +215,15 @@ _WEIGHTS = {
 }
 """,
 }
+_WEIGHTS["kernel"] = """static void weigh(const float *z, const int *tile, double *weight) {
+  for (int a = 0; a < WIDTH; ++a) {
+    const float *c = centers + (long)tile[a] * FEATURES;
+    double squared = 0;
+    for (int f = 0; f < FEATURES; ++f) squared += ((double)z[f] - c[f]) * ((double)z[f] - c[f]);
+    weight[a] = expf((float)(-@SCALE@ * squared));
+  }
+}
+"""
 _WEIGHTS["llc"] = _WEIGHTS[
     "lle"
 ] = """/* The weights that rebuild z from its centres: (D D^T + ridge) w = 1, by elimination. */
@@ -258,16 +267,16 @@ _LOCALITY = """    if (farthest > 0) {
 _CHOOSE = """
 static void choose(const float *x, int *tile, double *weight) {
   float z[FEATURES];
-  double total = 0;
   for (int f = 0; f < FEATURES; ++f) z[f] = x[f] - mean[f];
   nearest(z, tile);
   weigh(z, tile, weight);
-  for (int a = 0; a < WIDTH; ++a) total += weight[a];
-  for (int a = 0; a < WIDTH; ++a) {
-    weight[a] /= total;
-@FACTOR@  }
-}
+@STEPS@}
 """
+_NORMALIZE = """  double total = 0;
+  for (int a = 0; a < WIDTH; ++a) total += weight[a];
+  for (int a = 0; a < WIDTH; ++a) weight[a] /= total;
+"""
+_MULTIPLY = "  for (int a = 0; a < WIDTH; ++a) weight[a] *= factor[tile[a]];\n"
 
 _PROJECT = """
 static void choose(const float *x, int *tile, double *weight) {

@@ -6,7 +6,12 @@ import numpy as np
 
 
 class CExportError(ValueError):
-    """A model that cannot be written as C."""
+    """A model that cannot be written as C.
+
+    See Also
+    --------
+    svmosaic.export.c.to_c : Raises it.
+    """
 
 
 def array(name, values, ctype="float", *, missing=False):

@@ -270,7 +270,7 @@ const GATES = {
     // Sorting is stable: of equals, the first.
     const tile = close.map((_, j) => j).sort((a, b) => close[b] - close[a]).slice(0, gate.width);
     const weight = CODINGS[gate.coding](gate, z, tile, (a, f) => gate.centers[tile[a] * z.length + f]);
-    const total = sum(weight);
+    const total = gate.coding === "kernel" ? 1 : sum(weight);
     return { tile, weight: weight.map((w, a) => (w / total) * (gate.factor === null ? 1 : gate.factor[tile[a]])) };
   },
 
@@ -348,6 +348,8 @@ const CODINGS = {
     // on a center it takes all; ties share
     return squared.map((s) => (smallest > 0 ? Math.sqrt(smallest / s) : s > 0 ? 0 : 1));
   },
+
+  kernel: (gate, z, tile, center) => tile.map((_, a) => Math.exp(-gate.scale * inner(z, a, a, center))),
 
   llc: (gate, z, tile, center) => rebuilt(gate, z, tile, center, true),
   lle: (gate, z, tile, center) => rebuilt(gate, z, tile, center, false),

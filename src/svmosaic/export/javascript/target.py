@@ -23,7 +23,12 @@ FIELDS = {
 
 
 class JavaScriptExportError(ValueError):
-    """A model that cannot be written as JavaScript."""
+    """A model that cannot be written as JavaScript.
+
+    See Also
+    --------
+    svmosaic.export.javascript.to_javascript : Raises it.
+    """
 
 
 def _gate(kind):

@@ -22,28 +22,28 @@ __all__ = ["OPSET", "OnnxExportError", "OnnxTarget", "register", "to_onnx"]
 
 
 def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
-    """A fitted estimator as an ONNX model.
+    """Return a fitted estimator as an ONNX model.
 
     The input is `X`, of shape (n, n_features). Outputs are `label` (int64 or string), with a calibration
     `probabilities` of shape (n, n_classes), and `scores`, of shape (n, 1) for two classes (positive: the second) or
     (n, n_classes). A regressor has the output `variable`, of shape (n, n_targets), and with intervals (the parameter
     `quantiles` of `MosaicRegressor`) their ends `low` and `high`, each of shape (n, 1).
 
-    With a pipeline, a trained model or a model that was fitted to a table the graph takes the columns as they stand in
-    the table, NaN for missing numbers. If some are text or dates, there is one input of shape (n, 1) per column, called
-    as the column as far as ONNX allows; missing text is "", and a date is a double, its days since 1970-01-01. The
-    metadata entry `columns` is a JSON object from the inputs to the columns. The outputs of the first two are those of
-    skl2onnx: `label` and `probabilities`, which without a calibration are the scores, (-s, s) for two classes.
+    For a pipeline, a trained model or a model that was fitted to a table, the graph takes the columns of the table,
+    with NaN for missing numbers. If some are text or dates, there is one input of shape (n, 1) per column, named after
+    the column as far as ONNX allows; missing text is "", and a date is a double, in days since 1970-01-01. The metadata
+    entry `columns` is a JSON object that maps inputs to columns. The outputs of the first two are those of skl2onnx:
+    `label` and `probabilities`, which without a calibration are the scores, (-s, s) for two classes.
 
     Parameters
     ----------
     estimator : fitted estimator of this library, pipeline that ends in one, or TrainedModel
-        Without a feature map. Steps of a pipeline that are no imputers, scalers and one-hot encoders are converted by
+        Without a feature map. Steps of a pipeline other than imputers, scalers and one-hot encoders are converted by
         skl2onnx, without intervals: see `register`.
     path : str or path, optional
-        Where to write the model too.
+        If given, the model is also written to this file.
     dtype : {float32, float64}, default=float32
-        Of the rows and of the arithmetic of the tiles.
+        Type of the rows and of the arithmetic of the tiles.
     explain : bool, default=False
         Whether to add the outputs `scores`, `contributions`, of shape (n, n_outputs, n_columns), and `intercept`, of
         shape (n, n_outputs): contributions of the columns and the intercept add up to the scores.
@@ -51,6 +51,12 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
     Returns
     -------
     onnx.ModelProto
+
+    See Also
+    --------
+    register : Registers the estimators with skl2onnx.
+    svmosaic.export.c.to_c : Writes C.
+    svmosaic.export.javascript.to_javascript : Writes JavaScript.
     """
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
@@ -126,15 +132,19 @@ def _classifier_outputs(whole, target, label, probabilities, scores, element):
 
 
 def register(*models):
-    """Register our estimators with skl2onnx, so that a pipeline that ends in one converts.
+    """Register our estimators with skl2onnx, so that it can convert pipelines that end in one.
 
-    skl2onnx names two outputs, the label and the probabilities. As for its own linear SVMs, a model without calibration
-    gives its scores in their place: (-s, s) for two classes.
+    skl2onnx has two outputs, the label and the probabilities. As for its own linear SVMs, a model without calibration
+    returns its scores instead of probabilities: (-s, s) for two classes.
 
     Parameters
     ----------
     *models : estimators or pipelines, optional
-        Those whose types to register; all types that have been imported if none are given.
+        Models whose types to register; if none are given, all types that have been imported.
+
+    See Also
+    --------
+    to_onnx : Converts without skl2onnx where possible.
     """
     from skl2onnx import update_registered_converter
     from skl2onnx.common.shape_calculator import (

@@ -46,9 +46,12 @@ def _distance(target, arguments, rows):
         weight = graph.add("Softmax", logits, axis=1)
     elif coding in ("llc", "lle"):
         weight = _reconstruction(graph, z, closest, chosen, of_chosen, shifted, width, scale, coding == "llc")
+    elif coding == "kernel":
+        weight = graph.add("Exp", graph.add("Mul", _squared_distances(graph, z, closest), graph.constant(-scale)))
     else:
         raise target.error(f"the coding {coding!r} cannot be written as ONNX")
-    weight = graph.add("Div", weight, graph.sum(weight, 1))
+    if coding != "kernel":
+        weight = graph.add("Div", weight, graph.sum(weight, 1))
     if factor is not None:
         weight = graph.add("Mul", weight, of_chosen(factor))
     if chosen is None:

@@ -22,7 +22,12 @@ from svmosaic.mosaic import FlatTiles, linked
 
 
 class OnnxExportError(ValueError):
-    """A model that cannot be written as ONNX."""
+    """A model that cannot be written as ONNX.
+
+    See Also
+    --------
+    svmosaic.export.onnx.to_onnx : Raises it.
+    """
 
 
 class OnnxTarget(Target):

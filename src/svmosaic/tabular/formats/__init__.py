@@ -160,7 +160,7 @@ def format_of(path, format=None) -> str:
     elif suffixes and suffixes[-1] in SUFFIXES:
         return SUFFIXES[suffixes[-1]]
     raise TableError(
-        f"the format of {path} is not known by its name: it should end in {', '.join(SUFFIXES)} "
+        f"the format of {path} is not known from its name: it should end in {', '.join(SUFFIXES)} "
         f"(also {', '.join(COMPRESSED)} after those of text), or be named (--format)"
     )
 

@@ -21,7 +21,12 @@ COMPRESSED = (".gz", ".bz2", ".xz", ".zip")
 
 
 class TableError(ValueError):
-    """A file that cannot be read as a table, or a table without what was asked of it."""
+    """A file that cannot be read as a table, or a table that lacks a required column or rows.
+
+    See Also
+    --------
+    svmosaic.tabular.trained_model.open_model : Opens a model that was trained on a table.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +75,7 @@ def find_column(columns, label, name="the table") -> str:
             raise TableError(
                 f"{name} has one column, {columns[0]!r}: columns are separated by commas, semicolons or tabs"
             )
-        raise TableError(f"{name} has {len(columns)} columns, so none at place {place}")
+        raise TableError(f"{name} has {len(columns)} columns, so there is no column with index {place}")
     return columns[place]
 
 
