@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from svmosaic import LinearSVC, load, outofcore
-from svmosaic.atomic import check_output, write_bytes, write_text, written
+from svmosaic.atomic import check_output, signal_raises, write_bytes, write_text, written
 from svmosaic.cli import main
 from svmosaic.export.files import ModelFileError
 
@@ -190,6 +190,37 @@ def test_a_terminated_command_cleans_up(model, tmp_path):
     assert process.returncode == 143
     assert errors == "svmosaic: terminated\n"
     assert os.listdir(out) == []
+
+
+class Stopped(BaseException):
+    pass
+
+
+def work_for(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def test_a_signal_whose_exception_gets_lost_raises_it_again():
+    # As Python loses it while it composes the message of another error.
+    before = signal.getsignal(signal.SIGTERM)
+    lost, cleaned = 0, False
+    with pytest.raises(Stopped), signal_raises("SIGTERM", Stopped, before):  # noqa: PT012
+        for _ in range(3):
+            try:
+                signal.raise_signal(signal.SIGTERM) if lost == 0 else work_for(60)
+            except Stopped:
+                lost += 1
+        try:
+            work_for(60)
+        finally:
+            work_for(1)  # it is not disturbed
+            cleaned = True
+    assert lost == 3
+    assert cleaned
+    work_for(0.5)  # nothing comes after the block
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_an_output_that_is_an_input_is_refused(model, table, tmp_path, capsys):

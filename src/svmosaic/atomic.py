@@ -1,5 +1,6 @@
 """Writing files so that a reader sees the old content or the new one, never a part of it."""
 
+import _thread
 import errno
 import hashlib
 import os
@@ -7,6 +8,7 @@ import re
 import secrets
 import signal
 import stat
+import sys
 import tempfile
 import threading
 from contextlib import contextmanager, suppress
@@ -22,6 +24,9 @@ _PREFIX = ".svmosaic-"
 _NO_ROOM = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
 # Where Linux and macOS list the open files of a process; a path there names a descriptor, not a file.
 _DESCRIPTOR = re.compile(r"(?:/proc/self/fd|/dev/fd)/(\d+)")
+
+# Seconds until a signal whose exception got lost raises it again.
+_REPEATED_AFTER = 0.2
 
 
 class Terminated(KeyboardInterrupt):
@@ -134,21 +139,51 @@ def _replaced(path):
 
 
 @contextmanager
-def terminated_by_exception():
-    """SIGTERM raises `Terminated` in this block, if it would end the process without a word otherwise."""
+def signal_raises(name, exception, instead_of):
+    """In this block, the signal raises the exception, provided that its handler is `instead_of`.
 
-    def terminate(*_):
-        raise Terminated
-
-    free = hasattr(signal, "SIGTERM") and threading.current_thread() is threading.main_thread()
-    if not free or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    It does so until the exception has left the block: Python and others lose one that comes at the wrong moment, such
+    as while `int("x")` composes the message of its ValueError.
+    """
+    number = getattr(signal, name, None)
+    free = number is not None and threading.current_thread() is threading.main_thread()
+    if not free or signal.getsignal(number) is not instead_of:
         yield
         return
-    signal.signal(signal.SIGTERM, terminate)
+    left, repeating = threading.Event(), False
+
+    def repeat():
+        while not left.wait(_REPEATED_AFTER):
+            _thread.interrupt_main(number)
+
+    def handle(*_):
+        nonlocal repeating
+        if _is_handled(exception):  # whoever cleans up is left in peace
+            return
+        if not repeating:
+            repeating = True
+            _thread.start_new_thread(repeat, ())  # threading takes locks, which the interrupted code may hold
+        raise exception
+
+    signal.signal(number, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        left.set()
+        signal.signal(number, instead_of)
+
+
+def _is_handled(kind) -> bool:
+    """Whether an `except` or `finally` block that was entered by such an exception is being executed."""
+    error = sys.exception()
+    while error is not None and not isinstance(error, kind):
+        error = error.__context__
+    return error is not None
+
+
+def terminated_by_exception():
+    """SIGTERM raises `Terminated` in this block, if it would end the process without a word otherwise."""
+    return signal_raises("SIGTERM", Terminated, signal.SIG_DFL)
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 import argparse
 import os
+import signal
 import sys
 import warnings
 from importlib import import_module
 
-from svmosaic.atomic import Terminated, terminated_by_exception
+from svmosaic.atomic import Terminated, signal_raises, terminated_by_exception
 
 # Each module has `add_arguments(parser)` and `run(options)`, which returns the exit code (None for success). Only the
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
@@ -53,7 +54,7 @@ def main(arguments=None):
 def _guarded(run, options):
     """Exit code of a command; what is wrong with its data is reported in one line, without a traceback."""
     try:
-        with terminated_by_exception():
+        with terminated_by_exception(), signal_raises("SIGINT", KeyboardInterrupt, signal.default_int_handler):
             return run(options) or 0
     except Terminated:
         print("svmosaic: terminated", file=sys.stderr)
