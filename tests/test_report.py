@@ -34,7 +34,9 @@ from svmosaic import (
     NeighborsSVC,
     TreeSVC,
     TreeSVR,
+    load,
 )
+from svmosaic.cli import main
 from svmosaic.datasets import data_folder, make_xor
 from svmosaic.display import region_report, write_report
 from svmosaic.gates.trees import Condition
@@ -143,6 +145,18 @@ def test_columns_are_those_of_the_table(tmp_path):
     flowers = pd.DataFrame(X, columns=["sepal", "width", "petal", "thin"])
     data = data_of(region_report(scaled.fit(flowers, y), flowers, y))
     assert data["columns"][0]["low"] == X[:, 0].min()  # not in standard deviations
+
+
+def test_a_column_that_was_left_out_has_a_flat_effect(tmp_path):
+    # No column of a kernel machine is more important than another, so that the first ones are drawn.
+    X, y = make_xor(random_state=0)
+    pd.DataFrame({"constant": 3, "a": X[:, 0], "b": X[:, 1], "y": y}).to_csv(tmp_path / "table.csv", index=False)
+    train = ["train", str(tmp_path / "table.csv"), "--label", "y", "-o", str(tmp_path / "a.model"), "--quiet"]
+    assert main([*train, "--model", "kernel", "--set", "n_anchors=16"]) == 0
+    model = load(tmp_path / "a.model")
+    effects = data_of(region_report(model, *model.sample_rows()))["effects"]
+    assert len(effects) == 3
+    assert all(np.ptp(one["mean"]) == 0 and np.isfinite(one["mean"]).all() for one in effects)
 
 
 def test_sparse_rows_and_one_feature():

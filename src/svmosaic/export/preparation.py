@@ -149,7 +149,8 @@ class Preparation:
         values = np.asarray(values, dtype=np.float64)
         parts = [self.part_of(f) for f in np.flatnonzero(self.source == column)]
         found = {None: values, "missing": np.isnan(values).astype(np.float64)}
-        return np.stack([found[p] if p in found else part_of_date(p, values, np.floor) for p in parts], axis=1)
+        features = [found[p] if p in found else part_of_date(p, values, np.floor) for p in parts]
+        return np.array(features).reshape(len(parts), len(values)).T  # none of a column that was left out
 
     def columns_of_text(self) -> list[tuple[int, np.ndarray, list]]:
         """Each column of text that features are made of: (column, their places, their categories)."""

@@ -108,7 +108,9 @@ def _effect(subject, j, share, curves):
     column, values = subject.columns[j], subject.values(j)
     points = _points(subject, j, values, curves)
     at = subject.features_at(j, points)
-    tiles = sum(curves(f, at[:, i]) for i, f in enumerate(column.features))  # (n_sloped, n_outputs, n_points)
+    tiles = np.zeros((*subject.mosaic.coef.shape[:2], len(points)))
+    for i, f in enumerate(column.features):  # none of a column that was left out
+        tiles += curves(f, at[:, i])
     found = np.einsum("rk,kcp->rcp", share, tiles) * subject.scale[:, None]
     found -= (found * _rows_at(points, values, column.is_text)).sum(axis=2, keepdims=True)
     return Effect(column.name, column.is_text, points, found[-1], found[:-1])
