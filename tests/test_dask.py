@@ -225,7 +225,7 @@ def test_every_estimator_under_the_joblib_backend(client, data):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_joblib_backend_ray(data):
-    ray = pytest.importorskip("ray", reason="ray is an extra of its own: pip install 'svmosaic[ray]'")
+    ray = pytest.importorskip("ray", reason="ray is an extra of its own: pip install ray")
     from ray.util.joblib import register_ray
 
     X, y, _ = data

@@ -202,7 +202,7 @@ class Explanation:
         try:
             import shap
         except ImportError as error:
-            raise ImportError("to_shap needs the package shap: pip install 'svmosaic[shap]'") from error
+            raise ImportError("to_shap needs the package shap: pip install shap") from error
         values, base = self.contributions.transpose(0, 2, 1), self.intercept
         names = {"data": self.value, "feature_names": list(self.feature_names)}
         if len(self.output_names) == 1:

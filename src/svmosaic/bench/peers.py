@@ -7,7 +7,8 @@ from typing import Any
 
 from svmosaic._lazy import find_type
 
-INSTALL = "pip install 'svmosaic[bench]'"
+# Packages that are named otherwise than what is imported of them.
+PACKAGES = {"sklearnex": "scikit-learn-intelex"}
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,10 @@ class Peer:
 
     def missing(self) -> str | None:
         """Why it cannot be used here, or None."""
-        if self.needs is None or find_spec(self.needs.split(".")[0]) is not None:
+        module = (self.needs or "").split(".")[0]
+        if not module or find_spec(module) is not None:
             return None
-        return f"{self.needs.split('.')[0]} is not installed ({INSTALL})"
+        return f"{module} is not installed (pip install {PACKAGES.get(module, module)})"
 
 
 def _model(path, *, threads=True, seeded=True, effort=None, **fixed):

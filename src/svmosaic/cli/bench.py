@@ -181,7 +181,7 @@ def _check_chart(path):
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise ImportError("--chart needs matplotlib: pip install 'svmosaic[plot]'") from None
+        raise ImportError("--chart needs matplotlib: pip install matplotlib") from None
 
 
 def _draw(results, options):

@@ -221,7 +221,7 @@ class _ParquetWriter:
         try:
             import pyarrow.parquet
         except ImportError as error:
-            raise ImportError("writing Parquet needs the extra packages of `pip install svmosaic[arrow]`") from error
+            raise ImportError("writing Parquet needs pyarrow: pip install pyarrow") from error
         self.path, self.parquet, self.writer = path, pyarrow.parquet, None
 
     def __enter__(self):

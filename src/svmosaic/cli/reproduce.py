@@ -178,6 +178,6 @@ def _write(experiments, store, output, options):
     if has_pictures():
         write_images(experiments, store, path.parent / "images")
     else:
-        print("no pictures: they need matplotlib, pip install 'svmosaic[plot]'", file=sys.stderr)
+        print("no pictures: they need matplotlib, pip install matplotlib", file=sys.stderr)
     write_text(report, html_report(experiments, store, title=title))
     print(f"written: {path} and {report}")

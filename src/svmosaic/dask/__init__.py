@@ -20,7 +20,7 @@ try:
     import dask.dataframe  # noqa: F401
     import distributed  # noqa: F401
 except ImportError as error:
-    raise ImportError("svmosaic.dask needs Dask: pip install 'svmosaic[dask]'") from error
+    raise ImportError("svmosaic.dask needs Dask: pip install 'dask[array,dataframe,distributed]' pyarrow") from error
 
 from svmosaic.dask.estimators import (
     ClusteredSVC,

@@ -73,7 +73,7 @@ def _features_of_folder(folder):
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError("reading images needs Pillow: pip install 'svmosaic[plot]'") from error
+        raise ImportError("reading images needs Pillow: pip install pillow") from error
     X, y = [], []
     for place in sorted(path for path in folder.iterdir() if path.is_dir()):
         for path in sorted(place.iterdir()):

@@ -213,7 +213,7 @@ def html_report(experiments, store, *, title="Results") -> str:
     present, total = coverage(experiments, store)
     body = [f"<h1>{_escaped(title)}</h1>", f"<p>{INTRODUCTION} The store holds {present:,} of {total:,} runs.</p>"]
     if not has_pictures():
-        body.append("<p>The pictures need matplotlib: <code>pip install 'svmosaic[plot]'</code>.</p>")
+        body.append("<p>The pictures need matplotlib: <code>pip install matplotlib</code>.</p>")
     links = (f'<a href="#{e.id}">{e.id}</a>' for e in experiments)
     body.append(f"<p>{' · '.join(links)}</p>")
     for paper, reference in PAPERS.items():

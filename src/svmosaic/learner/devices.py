@@ -10,7 +10,7 @@ from svmosaic.learner.loop import CoreEngine
 Device = Literal["cpu", "gpu", "auto"]
 # Fewer rows than this are scored on the CPU: sending them to a device would take longer.
 MANY_ROWS = 10_000
-NO_JAX = "device='gpu' needs JAX: pip install 'svmosaic[jax]', and for a GPU of NVIDIA's pip install 'jax[cuda13]'"
+NO_JAX = "device='gpu' needs JAX: pip install jax, and for a GPU of NVIDIA's pip install 'jax[cuda13]'"
 NO_ACCELERATOR = (
     "device='gpu' needs an accelerator, and JAX finds none on this machine: pip install 'jax[cuda13]' for a GPU of "
     "NVIDIA's, or pass device='cpu'"

@@ -184,7 +184,7 @@ def _parquet():
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install 'svmosaic[arrow]'") from error
+        raise ImportError("Parquet files need pyarrow: pip install pyarrow") from error
     return pyarrow.parquet
 
 

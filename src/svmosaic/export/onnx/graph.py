@@ -5,7 +5,7 @@ import numpy as np
 try:
     from onnx import helper, numpy_helper
 except ImportError as error:
-    raise ImportError("exporting to ONNX needs the extra packages of `pip install svmosaic[onnx]`") from error
+    raise ImportError("exporting to ONNX needs onnx: pip install onnx onnxruntime skl2onnx") from error
 
 # ReduceSum with axes as an input came with 13; runtimes from 2021 on know 15.
 OPSET = 15

@@ -14,9 +14,7 @@ def arrow_frames(path, rows, format, dialect, progress=None):
         import pyarrow as pa
         import pyarrow.dataset
     except ImportError as error:
-        raise TableError(
-            f"reading {name_of(path)} needs the extra packages of `pip install svmosaic[arrow]` (pyarrow)"
-        ) from error
+        raise TableError(f"reading {name_of(path)} needs pyarrow: pip install pyarrow") from error
     path = Path(path)
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty")
