@@ -151,9 +151,9 @@ def test_plots_of_shap_take_the_contributions(n_classes, monkeypatch):
         MixtureSVC(3, max_iter=2, random_state=0).fit(X, y).explain(X[:2]).to_shap()
 
 
-def test_without_shap_the_extra_is_named(monkeypatch):
+def test_without_shap_the_package_is_named(monkeypatch):
     X, y = training_set(2)
     account = LinearSVC(random_state=0).fit(X, y).explain(X[:2])
     monkeypatch.setitem(sys.modules, "shap", None)
-    with pytest.raises(ImportError, match=r"svmosaic\[shap\]"):
+    with pytest.raises(ImportError, match="needs the package shap: pip install shap"):
         account.to_shap()

@@ -12,7 +12,16 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier, TreeSVC
+from svmosaic import (
+    ClusteredSVC,
+    KernelSVC,
+    KMeansSVC,
+    LinearSVC,
+    LocallyLinearSVC,
+    MixtureSVC,
+    MosaicClassifier,
+    TreeSVC,
+)
 from svmosaic.gates.trees import Condition
 from svmosaic.interpretation import describe_regions, effects, importances
 from svmosaic.interpretation.regions import find_regions
@@ -223,3 +232,26 @@ def test_the_front_door_says_its_regions_in_words():
     expected = model.summarise_regions(frame, y)
     assert table["rule"].tolist() == expected["rule"].tolist()
     assert np.array_equal(table["covers"], expected["covers"], equal_nan=True)
+
+
+def test_columns_matter_through_the_gate_if_tiles_are_only_numbers():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 3))
+    y = X[:, 0] ** 2 > 0.5  # a bump, of which no slope tells
+    for rows in (X, sparse.csr_array(X)):
+        model = KernelSVC(n_anchors=64, random_state=0).fit(rows, y)
+        table = importances(model, rows)
+        assert table["feature"][0] == "x0"
+        assert table["importance"][0] > 2 * table["importance"][1]
+        effect, *_ = effects(model, rows[:200])
+        middle, ends = effect.mean[0, np.abs(effect.points).argmin()], effect.mean[0, [0, -1]]
+        assert (ends > middle + 1).all()
+        # A mean of scores with the column at a point, relative to the mean over the rows.
+        changed = X[:200].copy()
+        changed[:, 0] = effect.points[0]
+        first = model.decision_function(changed).mean()
+        changed[:, 0] = effect.points[-1]
+        last = model.decision_function(changed).mean()
+        assert effect.mean[0, 0] - effect.mean[0, -1] == pytest.approx(first - last)
+        assert np.isfinite(effect.regions).all()
+        assert effect.regions.shape[1:] == effect.mean.shape

@@ -303,7 +303,7 @@ def test_names_that_are_not_there(tmp_path):
 def test_arrow_without_pyarrow_is_told(tmp_path, monkeypatch):
     path = write(FRAME, tmp_path / "t.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(TableError, match=r"pip install svmosaic\[arrow\]"):
+    with pytest.raises(TableError, match="needs pyarrow: pip install pyarrow"):
         read_table(path)
 
 

@@ -96,13 +96,15 @@ def _overview(model, options):
 
 
 def _importance_lines(model, facts, top):
-    """Columns by how much they contribute."""
+    """Columns by how much they contribute, or, if tiles are only numbers, by how much they change the scores."""
     from svmosaic.interpretation import importances
 
+    contributes = len(model.estimator.mosaic_.coef) > 0
     table = importances(model, model.sample_rows()[0])
     facts["importances"] = dict(zip(table["feature"], table["importance"], strict=True))
     shown = list(facts["importances"].items())[: top or None]
-    yield f"mean absolute contribution of columns: {', '.join(f'{name} {value:.3g}' for name, value in shown)}"
+    measure = "contribution of columns" if contributes else "change of the score if a column is shuffled"
+    yield f"mean absolute {measure}: {', '.join(f'{name} {value:.3g}' for name, value in shown)}"
 
 
 def _region_lines(table, words):
@@ -118,10 +120,9 @@ def _region_lines(table, words):
         yield f"  {words['rows'][k]:>7} rows: {words['rule'][k]} (covers {words['covers'][k]:.0%}, " + (
             f"{words['pure'][k]:.0%} pure)"
         )
-        tiles = words["tiles"][k]
-        yield f"          {known}; strongest features {words['strongest features'][k]}; " + (
-            f"tiles {tiles}" if "," in tiles else f"tile {tiles}"
-        )
+        tiles, strongest = words["tiles"][k], words["strongest features"][k]
+        strongest = f"strongest features {strongest}; " if strongest else ""  # none where a tile is only a number
+        yield f"          {known}; {strongest}" + (f"tiles {tiles}" if "," in tiles else f"tile {tiles}")
 
 
 def _shown(name, value) -> str:

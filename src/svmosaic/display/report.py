@@ -21,7 +21,7 @@ from svmosaic.display._report_data import (
 )
 from svmosaic.export.javascript import JavaScriptExportError, to_javascript
 from svmosaic.heads import Classify
-from svmosaic.interpretation.importance import overall_importances
+from svmosaic.interpretation.importance import column_importances
 from svmosaic.interpretation.quality import measure
 from svmosaic.interpretation.regions import find_regions
 from svmosaic.interpretation.subject import Subject, some_rows, take
@@ -150,7 +150,7 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
     head, mosaic = subject.head, subject.mosaic
     is_classifier = isinstance(head, Classify)
     regions = find_regions(subject, max_regions)
-    importance = overall_importances(subject.contributions)
+    importance = column_importances(subject)
     kept = kept_columns(importance)
     classes = [str(c) for c in (head.classes if class_names is None else class_names)] if is_classifier else []
     if is_classifier and len(classes) != len(head.classes):

@@ -6,8 +6,11 @@ import numpy as np
 
 from svmosaic.curves import curves_of
 from svmosaic.interpretation.subject import Subject, sampled
+from svmosaic.rows import evenly
 
 DATES = 120  # points of a curve over time
+# Points of a curve, and rows that it is the mean of, if tiles are only numbers.
+QUANTILES, AVERAGED_ROWS = 20, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,7 +18,9 @@ class Effect:
     """The effect of a column on the scores.
 
     Curves are relative to their mean over the rows. They are exact: linear between the points, which include every
-    bend. For dates, whose months, weekdays and hours may matter, the points are evenly spaced.
+    bend. For dates, whose months, weekdays and hours may matter, the points are evenly spaced. If all tiles are only
+    numbers, as in kernel machines, a curve is the mean score of up to 200 rows with the column set to each point
+    (partial dependence), and the points are quantiles.
 
     Attributes
     ----------
@@ -88,6 +93,8 @@ def effect_curves(subject: Subject, chosen, region_of_row, n_regions) -> list:
     region_of_row : ndarray of int, shape (n_rows,)
     n_regions : int
     """
+    if not subject.has_contributions:
+        return [_dependence(subject, j, region_of_row, n_regions) for j in chosen]
     share = _shares(subject, region_of_row, n_regions)[:, subject.mosaic.sloped_tiles]
     curves = _Curves(subject)
     return [_effect(subject, j, share, curves) for j in chosen]
@@ -106,27 +113,46 @@ def _shares(subject, region_of_row, n_regions):
 
 def _effect(subject, j, share, curves):
     column, values = subject.columns[j], subject.values(j)
-    points = _points(subject, j, values, curves)
+    knots = np.concatenate([np.zeros(0), *(subject_knots(subject, f, curves) for f in column.features)])
+    points = _points(column, values, knots)
     at = subject.features_at(j, points)
     tiles = np.zeros((*subject.mosaic.coef.shape[:2], len(points)))
     for i, f in enumerate(column.features):  # none of a column that was left out
         tiles += curves(f, at[:, i])
-    found = np.einsum("rk,kcp->rcp", share, tiles) * subject.scale[:, None]
-    found -= (found * _rows_at(points, values, column.is_text)).sum(axis=2, keepdims=True)
+    return _centered(column, values, points, np.einsum("rk,kcp->rcp", share, tiles) * subject.scale[:, None])
+
+
+def _dependence(subject, j, region_of_row, n_regions):
+    """The effect of a column if tiles are only numbers: mean scores of rows in which it has other values."""
+    column, values = subject.columns[j], subject.values(j)
+    quantiles = np.zeros(0)
+    if not column.is_text and not np.isnan(values).all():
+        quantiles = np.nanquantile(values, np.linspace(0, 1, QUANTILES), method="nearest")
+    points = _points(column, values, quantiles)
+    rows = evenly(subject.n_rows, AVERAGED_ROWS)
+    X, region = subject.X[rows], region_of_row[rows]
+    scores = np.stack([subject.scores_with(X, j, at) for at in subject.features_at(j, points)], axis=2)
+    # A region without any of these rows has the curve of all.
+    here = [region == r if (region == r).any() else slice(None) for r in range(n_regions)]
+    return _centered(column, values, points, np.stack([scores[some].mean(axis=0) for some in [*here, slice(None)]]))
+
+
+def _centered(column, values, points, found):
+    """The effect relative to its mean over the rows, from curves of shape (n_regions + 1, n_outputs, n_points)."""
+    found = found - (found * _rows_at(points, values, column.is_text)).sum(axis=2, keepdims=True)
     return Effect(column.name, column.is_text, points, found[-1], found[:-1])
 
 
-def _points(subject, j, values, curves):
+def _points(column, values, knots):
     """The texts of a column, or its ends and the knots between them."""
-    if subject.columns[j].is_text:
+    if column.is_text:
         there, counts = np.unique(values.astype(str), return_counts=True)
         return [str(text) for text in there[np.argsort(-counts, kind="stable")]]
     low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
     if not low < high:
         low, high = (0.0, 1.0) if low > high else (low, low + 1.0)
-    if subject.columns[j].is_date:
+    if column.is_date:
         return np.linspace(low, high, DATES)
-    knots = np.concatenate([subject_knots(subject, f, curves) for f in subject.columns[j].features] or [np.zeros(0)])
     return np.unique(np.concatenate([[low], knots[(knots > low) & (knots < high)], [high]]))
 
 

@@ -4,6 +4,11 @@ import numpy as np
 
 from svmosaic.explain import Table, deviations
 from svmosaic.interpretation.subject import sampled
+from svmosaic.maps.protocol import dense
+from svmosaic.rows import evenly
+
+# Rows that are scored with shuffled columns, all columns together, and for each of them.
+MOST_SHUFFLED, FEWEST_ROWS, MOST_ROWS = 20_000, 50, 1000
 
 
 def importances(model, X) -> Table:
@@ -12,6 +17,9 @@ def importances(model, X) -> Table:
     This is weight times spread: a column that hardly varies, or that the model hardly uses, is not important. One-hot
     columns are combined. Contributions are exact; for regressors, they are in units of the target; for several outputs,
     their mean is used; and if scores are votes of tiles, they are contributions to the margin of the row's region.
+
+    In kernel machines, and forests whose leaves are numbers, columns only decide which tiles answer, and contribute
+    nothing themselves. There, the importance is the mean absolute change of the scores if the column is shuffled.
 
     Parameters
     ----------
@@ -39,9 +47,28 @@ def importances(model, X) -> Table:
     2
     """
     subject = sampled(model, X)
-    found = overall_importances(subject.contributions)
+    found = column_importances(subject)
     order = np.argsort(-found, kind="stable")
     return Table({"feature": np.array(subject.names, dtype=object)[order], "importance": found[order]})
+
+
+def column_importances(subject):
+    """Of each column, over all rows: by contributions, or, if there are none, by shuffling."""
+    return overall_importances(subject.contributions) if subject.has_contributions else _by_shuffling(subject)
+
+
+def _by_shuffling(subject):
+    """Mean absolute changes of the scores of some rows if they exchange their values of a column."""
+    n_rows = int(np.clip(MOST_SHUFFLED // max(len(subject.columns), 1), FEWEST_ROWS, MOST_ROWS))
+    X = subject.X[evenly(subject.n_rows, n_rows)]
+    before = subject.scale * subject.mosaic.decision_function(X)
+    order = np.random.RandomState(0).permutation(X.shape[0])
+    found = np.zeros(len(subject.columns))
+    for j, column in enumerate(subject.columns):
+        if len(column.features):
+            after = subject.scores_with(X, j, dense(X[:, column.features])[order])
+            found[j] = np.abs(after - before).mean()
+    return found
 
 
 def overall_importances(contributions):

@@ -229,6 +229,26 @@ class Subject:
         mine = np.isin(tile, self.owned)
         return home_tiles((tile, np.where(mine, weight, -np.inf)))
 
+    @property
+    def has_contributions(self) -> bool:
+        """Whether columns add to the scores of tiles; else these are only numbers, and all is in the gate."""
+        return len(self.mosaic.coef) > 0
+
+    def scores_with(self, X, j, features):
+        """Scores of rows X, as the estimator takes them, with other features of column j, in the units of the answer.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+        j : int
+        features : ndarray of shape (n_rows or 1, n_features of the column)
+        """
+        own = self.columns[j].features
+        changed = X.toarray() if sparse.issparse(X) else X.copy()
+        changed[:, own] = features
+        changed = sparse.csr_array(changed) if sparse.issparse(X) else changed
+        return self.scale * self.mosaic.decision_function(changed)
+
     def explanations(self, rows=None) -> Iterator:
         """(rows, Explanation) of all rows, or of those listed, some at a time."""
         rows = np.arange(self.n_rows) if rows is None else rows
