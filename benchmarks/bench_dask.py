@@ -44,7 +44,7 @@ def dataset(name, quick):
     else:
         found = load(name)
     X, y, Z, z = found.X_train, found.y_train, found.X_test, found.y_test
-    if name == "covtype":
+    if name == "covtype" and y.max() > 1:  # one of seven classes
         y, z = (y == 2).astype(int), (z == 2).astype(int)
     if quick:
         X, y, Z, z = X[-3000:], y[-3000:], Z[:2000], z[:2000]
