@@ -82,7 +82,11 @@ def test_all_that_is_promised_is_there(folder):
     accuracy = (predictions["prediction"] == truth).mean()
     assert float(printed["python -c \"import json; print(json.load(open('score.json'))['accuracy'])\""]) == accuracy
     assert "<html" in (folder / "report.html").read_text().lower()
-    assert "strongest features" in printed["svmosaic inspect digits.model"]
+    # Which model a search of a few seconds ends with depends on the machine, and tiles of kernels and numbers have none.
+    assert "accuracy" in printed["svmosaic inspect digits.model"]
+    code, local = done("svmosaic inspect local.model", folder, dict(os.environ))
+    assert code == 0
+    assert "strongest features" in local
 
 
 def test_the_output_shown_is_that_of_the_command_before_it(folder):
