@@ -44,17 +44,20 @@ struct GateLearner {
     require(static_cast<int64_t>(rates.shape(0)) >= (n + batch_size - 1) / batch_size, "one rate per batch is needed");
     require_length(target.shape(0), rows.n_rows(), "target must have one line per row");
     require_length(weight.shape(0), rows.n_rows(), "weight must have one entry per row");
+    nb::gil_scoped_release release;
+    for (int64_t i = 0; i < n; ++i)
+      require(order.data()[i] >= 0 && order.data()[i] < rows.n_rows(), "order names a row that is not there");
     if (is_regression(model.options.loss)) {
       require_length(n_columns, s.n_outputs, "target must have one column per output");
     } else {
       require_length(n_columns, 1, "target must have one column of positions of classes");
+      // Of the rows that are met: an epoch is cut into calls, and each would look at all rows.
       const T n_classes = static_cast<T>(std::max<int64_t>(2, s.n_outputs));
-      for (int64_t i = 0; i < rows.n_rows(); ++i)
-        require(target.data()[i] >= 0 && target.data()[i] < n_classes, "target names a class that is not there");
+      for (int64_t i = 0; i < n; ++i) {
+        const T value = target.data()[order.data()[i]];
+        require(value >= 0 && value < n_classes, "target names a class that is not there");
+      }
     }
-    for (int64_t i = 0; i < n; ++i)
-      require(order.data()[i] >= 0 && order.data()[i] < rows.n_rows(), "order names a row that is not there");
-    nb::gil_scoped_release release;
     rows.visit([&](const auto& x) {
       if constexpr (std::is_same_v<typename std::decay_t<decltype(x)>::value_type, T>) {
         AnchorGates<T> gates(model);

@@ -1,7 +1,11 @@
 // Rows, designs, and the passes over them.
 #include <nanobind/stl/string.h>
 
+#include <atomic>
+#include <type_traits>
+
 #include "bind.hpp"
+#include "mersenne.hpp"
 #include "passes.hpp"
 #include "seeding.hpp"
 
@@ -27,6 +31,28 @@ Sight sight_of(const std::string& name) {
   if (name == "straight") return Sight::straight;
   if (name == "bias") return Sight::bias;
   throw std::invalid_argument("unknown sight: " + name);
+}
+
+// Looked for in the exponents: all of their bits are set in what is not finite.
+template <class T>
+bool all_finite(const Vector<const T>& values, int n_threads) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  constexpr Bits exponent = sizeof(T) == 4 ? static_cast<Bits>(0x7f800000u) : static_cast<Bits>(0x7ff0000000000000u);
+  const int64_t n = values.shape(0), n_pieces = pieces_of(n, 1);
+  const T* data = values.data();
+  std::atomic<bool> finite{true};
+  nb::gil_scoped_release release;
+  parallel_for(n_pieces, n_threads, [&](int64_t t) {
+    const Piece piece(n, n_pieces, t);
+    Bits found = 0;
+    for (int64_t i = piece.begin; i < piece.end; ++i) {
+      Bits bits;
+      std::memcpy(&bits, data + i, sizeof(bits));
+      found |= (bits & exponent) == exponent;
+    }
+    if (found) finite = false;
+  });
+  return finite;
 }
 
 DesignHandle make_design(const RowsHandle& rows, Matrix<const int32_t> block, std::optional<Matrix<const double>> coef,
@@ -121,6 +147,23 @@ void bind_rows(nb::module_& m) {
       },
       nb::arg("rows"), nb::arg("weight"), nb::arg("uniform"), nb::arg("chosen").noconvert(), nb::arg("n_threads") = 1,
       "k-means++: fills chosen[1:] with rows, each the best of some drawn by weight times squared distance.");
+
+  m.def("all_finite", &all_finite<float>, nb::arg("values").noconvert(), nb::arg("n_threads") = 1,
+        "Whether no value is infinite or NaN.");
+  m.def("all_finite", &all_finite<double>, nb::arg("values").noconvert(), nb::arg("n_threads") = 1);
+
+  m.def(
+      "shuffle",
+      [](Vector<uint32_t> key, int64_t place, Vector<int32_t> items) {
+        require_length(key.shape(0), MersenneTwister::kWords, "the state must have 624 words");
+        require(place >= 0 && place <= MersenneTwister::kWords, "the place in the state is out of range");
+        nb::gil_scoped_release release;
+        MersenneTwister random{key.data(), place};
+        random.shuffle(items.data(), items.shape(0));
+        return random.place;
+      },
+      nb::arg("key").noconvert(), nb::arg("place"), nb::arg("items").noconvert(),
+      "Shuffle as numpy.random.RandomState does, from the words of its state, which are changed; returns the new place.");
 
   m.def(
       "squared_norms",

@@ -6,12 +6,14 @@ from functools import cache
 import numpy as np
 import pytest
 from everything import CLASSIFIERS, ESTIMATORS, REGRESSORS
+from numpy.testing import assert_array_equal
 from problems import hard_data
 from scipy import sparse
 from sklearn.utils import get_tags
 
 import svmosaic
 from svmosaic import ClusteredSVC, GaussianMixtureClassifier, KMeansSVC, LinearSVC, MultiTaskMixtureSVC
+from svmosaic._validation import classes_and_labels
 
 pytestmark = pytest.mark.usefixtures("short_search")
 SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_tags.sparse]
@@ -242,3 +244,32 @@ def test_validation_leaves_the_arguments_alone(estimator):
     np.testing.assert_array_equal(data, X)
     np.testing.assert_array_equal(labels, Y)
     np.testing.assert_array_equal(weight, np.arange(len(Y)))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64, bool, str])
+@pytest.mark.parametrize("values", [(0, 1), (-128, 3, 127), (5, 9_000), (-(2**63), 2**63 - 1), (2**63, 2**63 + 1)])
+def test_classes_that_are_counted_are_those_that_are_sorted(values, dtype):
+    try:
+        y = np.random.default_rng(0).permutation(np.array([values] * 40_000, dtype=dtype).ravel())
+    except OverflowError:
+        return
+    for some in (y, y[:3]):
+        classes, label = classes_and_labels(some)
+        expected = np.unique(some)
+        assert classes.dtype == expected.dtype
+        assert_array_equal(classes, expected)
+        assert_array_equal(label, np.searchsorted(expected, some))
+        assert label.dtype == np.intp
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nan_and_infinity_in_many_rows(value, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60_000, 20)).astype(dtype)
+    y = (X[:, 0] > 0).astype(int)
+    model = LinearSVC(tol=0.1, n_jobs=2).fit(X, y)
+    X[40_000, 3] = value
+    for call in (lambda: model.fit(X, y), lambda: model.predict(X)):
+        with pytest.raises(ValueError, match="X contains"):
+            call()

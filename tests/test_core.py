@@ -16,6 +16,7 @@ from sklearn.cluster import kmeans_plusplus
 
 from svmosaic import _core
 from svmosaic.gates.placement import seed_centers
+from svmosaic.rows import shuffled
 
 N, D = 6, 3
 
@@ -461,3 +462,40 @@ def test_no_room_for_threads_is_not_fatal():
     """
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
     assert run.stdout.strip() == "done", run.stderr
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 1000, 1023, 1024, 1025, 70_000])
+def test_shuffles_are_those_of_numpy(n_items):
+    ours, theirs = np.random.RandomState(3), np.random.RandomState(3)
+    for rng in (ours, theirs):
+        rng.standard_normal(3)  # there is a number in hand, and the state has been in use
+    for items in (n_items, 3 * np.arange(n_items)):
+        for _ in range(3):
+            order = shuffled(ours, items)
+            assert order.dtype == np.int32
+            assert_array_equal(order, theirs.permutation(items))
+    assert_array_equal(ours.standard_normal(3), theirs.standard_normal(3))
+    state = np.zeros(624, dtype=np.uint32)
+    with pytest.raises(ValueError, match="out of range"):
+        _core.shuffle(state, 625, np.arange(3, dtype=np.int32))
+    with pytest.raises(ValueError, match="624 words"):
+        _core.shuffle(state[1:].copy(), 0, np.arange(3, dtype=np.int32))
+
+
+def test_shuffles_by_other_generators():
+    ours, theirs = (np.random.RandomState(np.random.PCG64(0)) for _ in range(2))
+    assert_array_equal(shuffled(ours, 5000), theirs.permutation(5000))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_that_are_not_finite_are_found(dtype):
+    values = np.full(1_000_003, np.finfo(dtype).max, dtype=dtype)
+    values[::2] = -values[0]
+    assert _core.all_finite(values)
+    assert _core.all_finite(values, 4)
+    assert _core.all_finite(values[:0])
+    for bad in (np.nan, np.inf, -np.inf):
+        for place in (0, 524_289, len(values) - 1):
+            other = values.copy()
+            other[place] = bad
+            assert not _core.all_finite(other, 4)

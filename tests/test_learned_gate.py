@@ -446,3 +446,17 @@ def test_data_that_cannot_be_learnt():
 def test_verbose_prints_the_loss(capsys):
     small(verbose=1, max_iter=2).fit(*data())
     assert capsys.readouterr().out.count("mean loss") == 2
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_gates": 2}, {"loss": "log_loss", "calibration": "temperature"}])
+@pytest.mark.parametrize("n_rows", [300, 3000])
+def test_rows_that_are_read_where_they_are_are_those_that_are_copied(settings, n_rows, monkeypatch):
+    X, y = data(n_rows=n_rows)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    found = []
+    for in_place in (True, False):
+        monkeypatch.setattr(LearnedGateSVC, "_learns_in_place", lambda self, X, in_place=in_place: in_place)
+        model = small(**settings, early_stopping=True, n_jobs=2).fit(X, y, sample_weight=weight)
+        found.append((model.decision_function(X), model.loss_curve_, model.region_counts_["classes"]))
+    for ours, theirs in zip(*found, strict=True):
+        assert_array_equal(ours, theirs)

@@ -6,16 +6,21 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import sparse
+from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from svmosaic import _core
 from svmosaic.heads import Classify, Regress
 from svmosaic.packing import without_duplicates
 
 DTYPES = [np.float64, np.float32]
+MOST_COUNTED = 10_000  # classes that are found by counting all integers between the least and the largest
+MANY_VALUES = 1_000_000  # that are looked through for infinite ones on all threads
 FAR_SAMPLE = 10_000  # rows whose distance from the origin stands for that of all
 NO_WEIGHT = "sample_weight (times class_weight) is zero for every row: there is nothing to fit"
 
@@ -112,13 +117,27 @@ class Target:
 def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **check):
     """Validated X and target, without the rows of weight zero."""
     X, y = validate(estimator, X, y, **check)
-    check_classification_targets(y)
-    classes = np.unique(y)
-    label = np.searchsorted(classes, y)  # a quarter of the memory of unique's inverse
+    classes, label = classes_and_labels(y)
     X, target = _weigh(X, y, classes, label, sample_weight, class_weight)
     present = classes if len(target.label) == len(label) else classes[np.unique(target.label)]
     require_two_classes(estimator, classes, present)
     return X, target
+
+
+def classes_and_labels(y):
+    """The classes, sorted, and the position of each row's class; ValueError if y is no target of a classification.
+
+    Small integers, of which many are equal, are what scikit-learn takes for classes too: these are counted, not sorted.
+    """
+    if y.ndim == 1 and y.dtype.kind in "iu" and len(y):
+        low, high = int(y.min()), int(y.max())
+        if high - low < min(len(y) // 2, MOST_COUNTED) and high < 2**63:
+            place = y.astype(np.intp) - low
+            is_class = np.bincount(place) > 0
+            return (np.flatnonzero(is_class) + low).astype(y.dtype), (np.cumsum(is_class) - 1)[place]
+    check_classification_targets(y)
+    classes = np.unique(y)
+    return classes, np.searchsorted(classes, y)  # a quarter of the memory of unique's inverse
 
 
 @dataclass(frozen=True)
@@ -327,8 +346,9 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     try:
         X = _with_short_indices(X)
         found = validate_data(
-            estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False, **check
-        )
+            estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False,
+            **_finite(estimator, X), **check
+        )  # fmt: skip
     except ValueError as error:
         if "could not convert" in str(error):
             raise ValueError(f"X must be numeric: {error}") from error
@@ -340,6 +360,16 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     rows = without_duplicates(found[0])
     check_norms(rows, getattr(estimator, "feature_names_in_", None))
     return rows, *found[1:]
+
+
+def _finite(estimator, X):
+    """What keeps scikit-learn, which does so on one thread, from looking for values that are not finite in many."""
+    is_plain = isinstance(X, np.ndarray) and X.dtype in DTYPES and X.flags.c_contiguous and X.size >= MANY_VALUES
+    if not is_plain or get_config()["assume_finite"]:
+        return {}
+    # If there are any, it says where.
+    n_threads = effective_n_jobs(getattr(estimator, "n_jobs", None))
+    return {"ensure_all_finite": not _core.all_finite(X.ravel(), n_threads)}
 
 
 def _with_short_indices(X):

@@ -270,13 +270,23 @@ def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
         The rows as the tiles see them, for "spread": the sum over the rows of each tile with weights of the absolute
         deviations of the features' contributions from their means, of shape (n_sloped, n_columns).
     """
+    return count_homes(mosaic, head, homes_of(mosaic.gate, codes), target, found, rows)
+
+
+def count_homes(mosaic, head: Head, homes, target, found, rows=None) -> dict:
+    """The same from the tiles that rows belong to, as `homes_of` returns them."""
     sums: dict = {}
-    for part in codes_by_gate(mosaic.gate, codes):
-        counts = head.region_counts(part, mosaic.n_tiles, target, found)
+    for home in homes:
+        counts = head.region_counts((home[:, None], None), mosaic.n_tiles, target, found)
         if rows is not None:
-            counts["spread"] = _spread(mosaic, home_tiles(part), rows)
+            counts["spread"] = _spread(mosaic, home, rows)
         sums = {name: sums.get(name, 0) + values for name, values in counts.items()}
     return sums
+
+
+def homes_of(gate, codes) -> list:
+    """The tile of each row, for each gate."""
+    return [home_tiles(part) for part in codes_by_gate(gate, codes)]
 
 
 def codes_by_gate(gate, codes) -> list:

@@ -1,8 +1,10 @@
 """Data rows as the core reads them."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import sparse
 
 from svmosaic import _core
@@ -10,12 +12,29 @@ from svmosaic.packing import without_duplicates
 
 # The core is called for about this many multiplications at a time (some tenths of a second), to look for interrupts.
 WORK_A_CALL = 1e9
+# Rows that a thread takes at a time where threads are Python's: what is computed of them stays in its caches.
+BLOCK_ROWS = 4096
+# Fewer items are left to NumPy: handing over the state takes as long.
+SHORT_ORDER = 1000
 
 
 def row_blocks(n_rows: int, work: float) -> list[slice]:
     """Slices of the rows that the core may take at once, for so many multiplications per row."""
     size = max(1, int(WORK_A_CALL / max(1.0, work)))
     return [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
+
+
+def in_blocks(work, n_rows: int, n_jobs=None) -> list:
+    """What `work` returns for slices of some thousands of rows each, one after another.
+
+    Threads of Python work on them: worth it where NumPy takes long. Calls of the core in `work` should have one thread.
+    """
+    blocks = [slice(begin, min(begin + BLOCK_ROWS, n_rows)) for begin in range(0, n_rows, BLOCK_ROWS)]
+    n_threads = min(effective_n_jobs(n_jobs), len(blocks))
+    if n_threads <= 1:
+        return [work(block) for block in blocks]
+    with ThreadPoolExecutor(n_threads) as threads:
+        return list(threads.map(work, blocks))
 
 
 def bias_of(fit_intercept, intercept_scaling, mean_square=None) -> float:
@@ -104,6 +123,59 @@ def total_variance(X, weight) -> float:
     return total if total > 1e-12 * float(mean @ mean) else 1.0
 
 
+class ChosenRows:
+    """Some rows of a dense array, of which nothing is copied before it is asked for, by `[...]` as of an array.
+
+    Attributes
+    ----------
+    all : ndarray of shape (n_all, n_features)
+    at : ndarray of int32, shape (n_rows,)
+        Indices of the rows.
+    """
+
+    ndim = 2
+
+    def __init__(self, all_rows, at):
+        self.all, self.at = all_rows, at.astype(np.int32, copy=False)
+
+    @property
+    def shape(self):
+        return len(self.at), self.all.shape[1]
+
+    @property
+    def dtype(self):
+        return self.all.dtype
+
+    def __getitem__(self, rows):
+        return np.take(self.all, self.at[rows], axis=0)
+
+
+def copied(X):
+    """Rows as an array or a matrix of their own."""
+    return X[:] if isinstance(X, ChosenRows) else X
+
+
 def evenly(n_rows, most):
     """Indices of at most so many rows, drawn evenly."""
     return np.arange(n_rows) if n_rows <= most else np.linspace(0, n_rows - 1, most).astype(np.intp)
+
+
+def shuffled(rng, items):
+    """Items in a random order, as int32: what ``rng.permutation(items)`` returns, in a fraction of its time.
+
+    Parameters
+    ----------
+    rng : RandomState
+        Left as by the call of its own method.
+    items : int or ndarray of int, shape (n_items,)
+        A number stands for the integers below it.
+    """
+    n_items = items if np.ndim(items) == 0 else len(items)
+    if n_items < SHORT_ORDER or rng.get_state(legacy=False)["bit_generator"] != "MT19937":
+        return rng.permutation(items).astype(np.int32)
+    items = np.arange(items, dtype=np.int32) if np.ndim(items) == 0 else np.array(items, dtype=np.int32)
+    state = rng.get_state(legacy=False)
+    words = state["state"]
+    words["pos"] = _core.shuffle(words["key"], words["pos"], items)
+    rng.set_state(state)
+    return items

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from svmosaic.gates._packed import OuterGate
 from svmosaic.gates.protocol import CoreGate
+from svmosaic.rows import copied
 
 # Rows that principal components are computed from, and the most features for which that is by their covariance.
 PROJECTION_SAMPLE = 20_000
@@ -44,8 +45,8 @@ class ProjectedGate(OuterGate):
 
 def principal_components(X, n_components, rng):
     """Directions of the largest variance, of shape (n_components, n_features); the same for dense and sparse rows."""
-    if X.shape[0] > PROJECTION_SAMPLE:
-        X = X[np.sort(rng.choice(X.shape[0], PROJECTION_SAMPLE, replace=False))]
+    many = X.shape[0] > PROJECTION_SAMPLE
+    X = X[np.sort(rng.choice(X.shape[0], PROJECTION_SAMPLE, replace=False))] if many else copied(X)
     n_components = min(n_components, X.shape[1])
     if X.shape[1] > LARGEST_COVARIANCE:
         n_components = min(n_components, X.shape[0])

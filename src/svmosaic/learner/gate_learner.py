@@ -20,6 +20,18 @@ LOSSES = (
 MOVING = ("tiles", "anchors", "projection", "log_tau")
 
 
+class Pace:
+    """How many batches a call of the core may take; the bits do not depend on it."""
+
+    def __init__(self):
+        self.at_once = 1
+
+    def took(self, n_batches, seconds):
+        """A call took so many batches, in so many seconds."""
+        most = int(CALL_SECONDS * n_batches / max(seconds, 1e-9))
+        self.at_once = max(1, min(2 * max(self.at_once, 1), most))
+
+
 class GateLearner:
     r"""One or several projections and gates, with their tiles, learned together by minibatches.
 
@@ -112,7 +124,8 @@ class GateLearner:
         del self.__dict__["gate"], self.__dict__["is_tree"]
 
     def epoch(
-        self, rows, target, weight, order, batch_size, rates, *, learn_gate=True, n_threads=1, deadline=np.inf
+        self, rows, target, weight, order, batch_size, rates, *, learn_gate=True, n_threads=1, deadline=np.inf,
+        pace=None,
     ):  # fmt: skip
         """Steps over the rows of `order` in batches, one rate per batch.
 
@@ -132,22 +145,23 @@ class GateLearner:
         learn_gate : bool
         n_threads : int
         deadline : float
+        pace : Pace, optional
+            How many batches earlier epochs took in a call of the core; goes on from there.
         """
-        core = self.core()
+        core, pace = self.core(), Pace() if pace is None else pace
         n_batches = -(-len(order) // batch_size)
-        loss, done, at_once = 0.0, 0, 1
+        loss, done = 0.0, 0
         while done < n_batches:
             began = perf_counter()
             if began > deadline:
                 break
-            here = slice(done, done + at_once)
+            here = slice(done, min(done + pace.at_once, n_batches))
             chosen = order[here.start * batch_size : here.stop * batch_size]
             loss = core.epoch(
                 rows.core, target, weight, chosen, batch_size, rates[here], learn_gate, n_threads, loss
             )  # fmt: skip
-            done += at_once
-            speed = at_once / max(perf_counter() - began, 1e-9)
-            at_once = max(1, min(2 * at_once, int(CALL_SECONDS * speed)))
+            done = here.stop
+            pace.took(here.stop - here.start, perf_counter() - began)
         return loss, min(done * batch_size, len(order))
 
     def centered(self, X):

@@ -8,9 +8,10 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from svmosaic.gates import CurvedGate, DistanceGate, ProjectedGate, SeveralGates
+from svmosaic.learner.gate_learner import Pace
 from svmosaic.learner.schedule import MemoryOrder, one_cycle
 from svmosaic.mosaic import Mosaic
-from svmosaic.rows import Rows
+from svmosaic.rows import ChosenRows, Rows, shuffled
 
 
 @dataclass
@@ -53,26 +54,48 @@ class CoreEngine(MemoryOrder):
     ----------
     learner : GateLearner
         Changed in place.
-    X : ndarray or CSR matrix, in the precision of the learner
+    X : ndarray, ChosenRows or CSR matrix, in the precision of the learner
     target : ndarray of shape (n_rows, 1) or (n_rows, n_outputs)
     weight : ndarray of shape (n_rows,)
     plan : Plan
     """
 
     def __init__(self, learner, X, target, weight, plan):
-        self.learner, self.plan = learner, plan
+        self.learner, self.plan, self.pace = learner, plan, Pace()
         self.set_rows(X, target, weight)
 
     def set_rows(self, X, target, weight):
         """Other rows to learn from."""
-        self.rows, self.weight = Rows(self.learner.tile_rows(X)), np.ascontiguousarray(weight, dtype=np.float64)
-        self.target = np.ascontiguousarray(target, dtype=self.learner.tiles.dtype)
+        self.at, n_all = None, X.shape[0]
+        if isinstance(X, ChosenRows):
+            X, self.at, n_all = X.all, X.at, len(X.all)
+        self.rows, self.weight = Rows(self.learner.tile_rows(X)), weight
+        self.target = self._of_all(target, n_all, self.learner.tiles.dtype)
+        self.weight_of_all = self._of_all(weight, n_all, np.float64)
+
+    def _of_all(self, values, n_all, dtype):
+        """Values of the rows to learn from, as values of all rows in the core: it names them by their place there."""
+        if self.at is None:
+            return np.ascontiguousarray(values, dtype=dtype)
+        out = np.zeros((n_all, *values.shape[1:]), dtype=dtype)
+        out[self.at] = values
+        return out
+
+    def order(self, rng):
+        """The order of the rows in an epoch, by their places among all rows in the core."""
+        order = shuffled(rng, self.n_rows)
+        return order if self.at is None else self.at[order]
+
+    def weight_met(self, order, n_met):
+        """The weights of the rows that an epoch met."""
+        return self.weight if n_met == len(self.weight) else self.weight_of_all[order[:n_met]]
 
     def epoch(self, order, rates, deadline=np.inf) -> tuple[float, int]:
         """Sum of the losses on the way, and the number of rows that were met before the deadline."""
         return self.learner.epoch(
-            self.rows, self.target, self.weight, order, self.plan.batch_size, rates, learn_gate=self.plan.learn_gate,
-            n_threads=effective_n_jobs(self.plan.n_jobs), deadline=deadline,
+            self.rows, self.target, self.weight_of_all, order, self.plan.batch_size, rates,
+            learn_gate=self.plan.learn_gate, n_threads=effective_n_jobs(self.plan.n_jobs), deadline=deadline,
+            pace=self.pace,
         )  # fmt: skip
 
     def scores(self, X):

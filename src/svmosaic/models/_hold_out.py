@@ -3,6 +3,8 @@
 import numpy as np
 from sklearn.utils import check_random_state
 
+from svmosaic.rows import shuffled
+
 
 def can_stratify(label, n_held) -> bool:
     """Whether both parts can have rows of every class in its share."""
@@ -36,17 +38,17 @@ def hold_out(n_rows, n_held, rng, label=None):
     n_test = _shares(counts - n_train, n_held, rng)
     train, held = [], []
     for rows, first, second in zip(by_class, n_train, n_test, strict=True):
-        rows = rows[rng.permutation(len(rows))]
+        rows = rows[shuffled(rng, len(rows))]
         train.append(rows[:first])
         held.append(rows[first : first + second])
-    return rng.permutation(np.concatenate(train)), rng.permutation(np.concatenate(held))
+    return tuple(shuffled(rng, np.concatenate(part)) for part in (train, held))
 
 
 def _draw(n_rows, n_held, rng):
     """The same without classes to share out."""
     if n_held >= n_rows:
         raise ValueError(f"{n_held} of {n_rows} rows would be held out, and none trained on: pass more rows")
-    order = rng.permutation(n_rows)
+    order = shuffled(rng, n_rows)
     return order[n_held:], order[:n_held]
 
 

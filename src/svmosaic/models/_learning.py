@@ -26,6 +26,7 @@ from svmosaic.models._hold_out import hold_out
 from svmosaic.models._learning_rows import MemoryLearningRows, single_precision
 from svmosaic.models._parameters import Count, Fraction, NotNegative, Positive, check_parameters, parameters, positional
 from svmosaic.models._progress import Progress
+from svmosaic.rows import ChosenRows, copied
 from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 
 # Epochs of the solver that polishes.
@@ -198,7 +199,18 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
     def _hold_out(self, X, target, n_held_out, rng):
         """Training part and held-out part."""
         parts = hold_out(X.shape[0], n_held_out, rng, target.label)
-        return [(X[rows], target.take(rows)) for rows in map(np.sort, parts)]
+        is_held = np.zeros(X.shape[0], dtype=bool)
+        is_held[parts[1]] = True
+        train, held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
+        # Nearly all rows are trained on: the core reads them where they are.
+        X_train = ChosenRows(X, train) if self._learns_in_place(X) else X[train]
+        return (X_train, target.take(train)), (X[held], target.take(held))
+
+    def _learns_in_place(self, X) -> bool:
+        """Whether training reads single rows only, by a projection and in the core, and names them as it likes."""
+        on_cpu = self.device == "cpu" and not sparse.issparse(X)
+        # Dropout is drawn by the index of a row: that among the training rows.
+        return on_cpu and self.n_components is not None and not (self.pieces is not None or self.dropout or self.polish)
 
     def _stops(self, n_rows) -> bool:
         """Whether to stop early."""
@@ -349,7 +361,7 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
         pieces = self._fit_map(X, target, rng)
         if pieces is None:
             center = _center_if_far(X)
-            terms = X if center is None else X - center
+            terms = X if center is None else copied(X) - center
         else:
             center, terms = None, pieces.straight_terms(X)
         gates, width = start_gates(

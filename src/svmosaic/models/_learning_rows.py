@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from svmosaic.explain import count_regions
+from svmosaic.explain import count_homes, homes_of
 from svmosaic.learner.devices import engine_of, find_device
 from svmosaic.models._region_words import sample_regions
+from svmosaic.rows import in_blocks
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,16 @@ class MemoryLearningRows:
         return engine_of(learner, self.X, self.target.learned, self.target.weight, plan, find_device(device))
 
     def region_counts(self, mosaic, head, n_jobs):
-        """Sums for `regions_`: one pass of scoring."""
-        codes = mosaic.gate.code(self.X, n_jobs)
-        found = head.found(mosaic.score_codes(self.X, *codes, n_jobs))
-        return count_regions(mosaic, head, codes, self.target.truth, found, self.X)
+        """Sums for `regions_`: one pass of scoring, by blocks whose codes and scores stay in the caches."""
+
+        def of_block(block):
+            X = self.X[block]
+            codes = mosaic.gate.code(X, 1)
+            return head.found(mosaic.score_codes(X, *codes, 1)), *homes_of(mosaic.gate, codes)
+
+        parts = in_blocks(of_block, self.n_rows, n_jobs)
+        found, *homes = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return count_homes(mosaic, head, homes, self.target.truth, found, self.X)
 
     def region_sample(self, mosaic, counts):
         """Rows by which regions can be said in words."""

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmosaic.explain import codes_by_gate, names_of
-from svmosaic.heads import home_tiles
+from svmosaic.explain import homes_of, names_of
 from svmosaic.maps.protocol import dense
 from svmosaic.rows import evenly
 
@@ -50,8 +49,7 @@ def sample_regions(mosaic, counts, n_rows, take):
     codes, rows = take(evenly(n_rows, DESCRIBED_ROWS))
     importance = counts["spread"].sum(axis=0)
     column = np.sort(np.argsort(-importance, kind="stable")[:MOST_COLUMNS])
-    homes = [home_tiles(part) for part in codes_by_gate(mosaic.gate, codes)]
-    return RegionSample(column, dense(getattr(rows, "inputs", rows)[:, column]), homes)
+    return RegionSample(column, dense(getattr(rows, "inputs", rows)[:, column]), homes_of(mosaic.gate, codes))
 
 
 class RegionWordsMixin:
