@@ -9,12 +9,16 @@ with a penalty for its seconds.
     python benchmarks/study_search.py --sets heart,vehicle # some sets
     python benchmarks/study_search.py --portfolio 24       # print the order that follows from what is stored
     python benchmarks/study_search.py --slopes             # how losses fall with the rows; results/search_slopes.json
+    python benchmarks/study_search.py --boosted            # shapes of boosted trees; results/boosted_study.json
 
 The slopes are those of the log of the held-out loss against the log of the rows, from 4000 to 160,000 training rows, or
 as many as there are, of the first candidates for large sets; their medians by family are the search's first guess of
 what more rows will give. Learned gates are fitted with fewer and more tiles too, with and without curves, and as
 several gates: a regression of their slopes says what a doubling of the tiles or of the gates and what curves add. What
 is stored is not run again.
+
+Boosted trees are judged on at most 1200 training rows of sets with two classes, and of those with values (loss: the
+log-loss, or the squared error of standardized values), by two divisions into five parts.
 """
 
 import argparse
@@ -23,14 +27,16 @@ from dataclasses import replace
 
 import numpy as np
 from auto_data import PAPERS, TABLES, adult, one_hot, paper_split, part, table_split
+from bench_regression import LABELS, splits_of
 from common import RESULTS
+from joblib import Parallel, delayed
 
-from svmosaic._validation import validate_training
-from svmosaic.models._families import build_classifier
-from svmosaic.models.linear import LinearSVC
+from svmosaic._validation import validate_training, validate_values
+from svmosaic.models._families import build_classifier, build_regressor
+from svmosaic.models.linear import LinearSVC, LinearSVR
 from svmosaic.search.candidates import Candidate, seeds
 from svmosaic.search.climb import Search
-from svmosaic.search.judge import ClassJudge
+from svmosaic.search.judge import ClassJudge, ValueJudge
 from svmosaic.search.rungs import Rung, folds_of
 
 FILE = RESULTS / "search_study.json"
@@ -38,6 +44,11 @@ SLOPES_FILE = RESULTS / "search_slopes.json"
 # Sets with rows enough, few and many of them for the slopes, and the rows for which candidates are made.
 LARGE_SETS, FEW, MANY, MADE_FOR, N_FIRST = ("adult", "ijcnn1", "letter", "skin", "covtype"), 4000, 160_000, 400_000, 12
 MOST_ROWS, PARTS, MOST_SECONDS = 1500, 3, 2.5
+BOOSTED_FILE, BOOSTED_ROWS, BOOSTED_PARTS, DIVISIONS = RESULTS / "boosted_study.json", 1200, 5, 2
+BOOSTED_SETS = (
+    "german_credit", "breast_cancer", "horse_colic", "oil_spill", "heart", "diabetes", "german", "adult", "svmguide1",
+    "abalone", "auto_imports", "housing", "beijing_pm25",
+)  # fmt: skip
 SETS = (*TABLES, "adult", *PAPERS)
 
 
@@ -88,13 +99,24 @@ def training_rows(name, most=MOST_ROWS):
     return part(np.asarray(X, dtype=np.float64)[kept], y[kept], most)
 
 
-def search_over(X, y, held_out):
+def search_over(X, y, held_out, seed=0):
     """A search that has not begun, with this share of the rows in a held-out part."""
     X, target = validate_training(LinearSVC(), X, y)
+    judge, y = ClassJudge(X, target, "accuracy"), target.classes[target.label]
+    return _search(X, y, judge, build_classifier, held_out, seed)
+
+
+def search_over_values(X, y, held_out, seed=0):
+    """The same for values."""
+    X, target = validate_values(LinearSVR(), X, y)
+    judge = ValueJudge(X, target, "r2")
+    return _search(X, judge.wanted[:, 0], judge, build_regressor, held_out, seed)
+
+
+def _search(X, y, judge, build, held_out, seed):
     return Search(
-        X, target.classes[target.label], ClassJudge(X, target, "accuracy"), build_classifier,
-        folds_of(target, held_out, np.random.RandomState(0)), most_tiles=10**6, budget=None, seed=0, n_jobs=1,
-        say=lambda line: None, watch=lambda search: False,
+        X, y, judge, build, folds_of(judge.target, held_out, np.random.RandomState(seed)), most_tiles=10**6,
+        budget=None, seed=seed, n_jobs=1, say=lambda line: None, watch=lambda search: False,
     )  # fmt: skip
 
 
@@ -113,6 +135,48 @@ def measure(name):
                 "set": name, "candidate": repr(candidate), "loss": round(trial.loss, 5), "score": round(trial.score, 5),
                 "seconds": round(trial.seconds, 3),
             }  # fmt: skip
+
+
+def boosted(name):
+    """A line per shape of boosted trees and C: the loss with parts held out in turn."""
+    is_value = name in LABELS
+    if is_value:
+        X, y, _, _ = next(splits_of(name, 1))
+        some = np.random.RandomState(0).permutation(len(y))[:BOOSTED_ROWS]
+        X, y, over, costs = X[some], y[some], search_over_values, (0.3, 1.0, 3.0, 10.0)
+    else:
+        X, y = training_rows(name, BOOSTED_ROWS)
+        over, costs = search_over, (0.03, 0.1, 0.3)
+    for trees, leaves in ((50, 64), (50, 16), (100, 16), (200, 4), (200, 8), (400, 8)):
+        for C in costs:
+            trials = []
+            for seed in range(DIVISIONS):
+                search = over(X, y, 1 / BOOSTED_PARTS, seed)
+                candidate = Candidate(
+                    "trees", "none", leaves, trees, C=C, only_leaves=True, growth="boosted", smooth=is_value
+                )
+                rung = Rung(min(len(train) for train, _ in search.folds), BOOSTED_PARTS, 1.0)
+                search._attempt(search._fitting(candidate, rung.n_rows), 0, rung)
+                trials.append(search.trials[-1])
+            yield {
+                "set": name, "values": is_value, "trees": trees, "leaves": leaves, "C": C,
+                "loss": round(float(np.mean([t.loss for t in trials])), 5),
+                "score": round(float(np.mean([t.score for t in trials])), 5),
+                "seconds": round(sum(t.seconds for t in trials), 3),
+            }  # fmt: skip
+
+
+def show_boosted(records):
+    """Mean change of the loss against the first shape with the C of the search, for classes and for values."""
+    for values, usual in ((False, 0.1), (True, 3.0)):
+        here = [r for r in records if r["values"] == values]
+        base = {r["set"]: r["loss"] for r in here if (r["trees"], r["leaves"], r["C"]) == (50, 64, usual)}
+        print(f"{'values' if values else 'classes'}, change of the loss against 50 trees of 64 leaves, C = {usual:g}:")
+        for shape in dict.fromkeys((r["trees"], r["leaves"], r["C"]) for r in here):
+            changes = [
+                r["loss"] / base[r["set"]] - 1 for r in here if (r["trees"], r["leaves"], r["C"]) == shape
+            ]  # fmt: skip
+            print(f"  {shape[0]:4} trees of {shape[1]:2}, C = {shape[2]:<5g} {100 * np.mean(changes):+.2f} %")
 
 
 def slopes(name, known):
@@ -196,7 +260,16 @@ def main():
     parser.add_argument("--sets", help="names with commas between")
     parser.add_argument("--portfolio", type=int, metavar="N", help="print the first N of the portfolio, and end")
     parser.add_argument("--slopes", action="store_true", help="how losses fall with the rows, and end")
+    parser.add_argument("--boosted", action="store_true", help="trees and leaves of boosted trees, and end")
+    parser.add_argument("--processes", type=int, default=1, help="sets at a time, with --boosted")
     options = parser.parse_args()
+    if options.boosted:
+        names = options.sets.split(",") if options.sets else BOOSTED_SETS
+        found = Parallel(options.processes)(delayed(lambda name: list(boosted(name)))(name) for name in names)
+        records = [r for of_set in found for r in of_set]
+        write(BOOSTED_FILE, records)
+        show_boosted(records)
+        return
     if options.slopes:
         records = json.loads(SLOPES_FILE.read_text()) if SLOPES_FILE.exists() else []
         known = {(r["set"], r["candidate"]) for r in records}

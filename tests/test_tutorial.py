@@ -82,7 +82,7 @@ def test_all_that_is_promised_is_there(folder):
     accuracy = (predictions["prediction"] == truth).mean()
     assert float(printed["python -c \"import json; print(json.load(open('score.json'))['accuracy'])\""]) == accuracy
     assert "<html" in (folder / "report.html").read_text().lower()
-    # Which model a search of a few seconds ends with depends on the machine, and tiles of kernels and numbers have none.
+    # Which model a search of a few seconds ends with depends on the machine; tiles of kernels and numbers have none.
     assert "accuracy" in printed["svmosaic inspect digits.model"]
     code, local = done("svmosaic inspect local.model", folder, dict(os.environ))
     assert code == 0

@@ -16,9 +16,11 @@ ROWS_SEEN, EPOCHS = 600_000, (12, 40)
 # Rows per step of a learned gate, and of one with pieces at least: each step touches all weights.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH, PIECES_BATCH = 400, 64, 1024, 128
 COMPONENTS = 16
-# Trees that are nothing but leaves, and their leaves; boosted ones are small, and each needs some rows per leaf.
+# Trees that are nothing but leaves, and their leaves; boosted ones are small, and each needs some rows per leaf. Of few
+# rows, more and smaller ones do better (benchmarks/study_search.py --boosted).
 DEEP_TREES, DEEP_LEAVES = 32, 1000
 BOOSTED_TREES, BOOSTED_LEAVES = 50, 64
+BOOSTED_OF_FEW = {"gates": 200, "tiles": 8}
 LEAST_C, MOST_C = 1e-4, 1e3
 MOST_EFFORT = 3.0
 MANY_ROWS = 50_000
@@ -227,7 +229,8 @@ def seeds(scalings, n_rows, kernels=True) -> list[Candidate]:
     trees = Candidate("trees", "none", 2 * leaves, 8, 16, C=0.1)
     deep = Candidate("trees", "none", DEEP_LEAVES, DEEP_TREES, C=0.3, only_leaves=True)
     extra = replace(deep, growth="extra")
-    boosted = replace(deep, tiles=BOOSTED_LEAVES, gates=BOOSTED_TREES, C=0.1, growth="boosted")
+    shape = {"gates": BOOSTED_TREES, "tiles": BOOSTED_LEAVES} if n_rows > SEVERAL_ROWS else BOOSTED_OF_FEW
+    boosted = replace(deep, C=0.1, growth="boosted", **shape)
     if n_rows > MANY_ROWS:  # learned gates live on many rows
         first = [gate, trees, bent, local, leafy, deep, replace(gate, gates=2), additive, few, boosted, extra]
     else:
