@@ -10,6 +10,7 @@
 #include "random.hpp"
 #include "distance_gate.hpp"
 #include "score.hpp"
+#include "seeding.hpp"
 
 using namespace svmosaic;
 
@@ -70,8 +71,16 @@ std::vector<double> everything(const Data& data, const Rows& x, const Gate<float
   const Experts experts{Planes(data.tiles.data(), k, d, 1.0), k, 1, 1.0};
   const auto pieces =
       e_step(x, nullptr, given.data(), experts, data.y.data(), 1e-3, log_likelihood.data(), n_threads);
+  // k-means++, of rows without bias; the last block of rows is not full.
+  Rows plain = x;
+  plain.bias = 0;
+  plain.n_rows = n - 3;
+  const std::vector<double> ones(n, 1.0), uniform(3 * (k - 1), 0.3);
+  std::vector<int32_t> seed(k, 5);
+  seed_centers(plain, ones.data(), uniform.data(), 3, k, seed.data(), n_threads);
+  std::vector<double> seeds(seed.begin(), seed.end());
   std::vector<double> all;
-  for (const auto* part : {&margin, &sums, &norms, &scores, &code, &again, &log_likelihood})
+  for (const auto* part : {&margin, &sums, &norms, &scores, &code, &again, &log_likelihood, &seeds})
     all.insert(all.end(), part->begin(), part->end());
   for (const auto& piece : pieces) all.insert(all.end(), piece.q.begin(), piece.q.end());
   return all;

@@ -1,6 +1,7 @@
 """Where to put the centers of the tiles."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -8,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from svmosaic import _core
 from svmosaic.gates.distance import DistanceGate
@@ -61,9 +62,15 @@ def place_centers(
 
 def one_thread():
     """Clustering on one thread: the same bits whatever their number, and no wait for threads that a fork has lost."""
-    import sklearn.cluster  # noqa: F401  (the limit holds only for libraries that are loaded)
+    return _libraries().limit(limits=1)
 
-    return threadpool_limits(1)
+
+@cache
+def _libraries():
+    """Those with threads that clustering by scikit-learn calls; to look for them takes longer than few rows do."""
+    import sklearn.cluster  # noqa: F401  (only libraries that are loaded are found)
+
+    return ThreadpoolController()
 
 
 def _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name, n_jobs):
@@ -183,7 +190,7 @@ def _clustered(X, clusterer, rng, name):
     model = clone(clusterer)
     if model.get_params().get("random_state", 0) is None:
         model.set_params(random_state=rng.randint(2**31 - 1))
-    with one_thread():
+    with threadpool_limits(1):  # of whatever libraries it has brought along
         model.fit(X)
     if hasattr(model, "cluster_centers_"):
         return model.cluster_centers_

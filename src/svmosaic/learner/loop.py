@@ -83,8 +83,7 @@ class CoreEngine(MemoryOrder):
 
     def order(self, rng):
         """The order of the rows in an epoch, by their places among all rows in the core."""
-        order = shuffled(rng, self.n_rows)
-        return order if self.at is None else self.at[order]
+        return shuffled(rng, self.n_rows if self.at is None else self.at)
 
     def weight_met(self, order, n_met):
         """The weights of the rows that an epoch met."""

@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import MISSING, dataclass, field, fields
-from functools import partial
+from functools import cache, partial
 from inspect import cleandoc
 from types import UnionType
 from typing import Annotated, Literal, Union, dataclass_transform, get_args, get_origin
@@ -54,17 +54,27 @@ def positional(default):
 
 def check_parameters(estimator):
     """Raise ValueError if a parameter is not what its type says."""
-    for one in fields(estimator):
-        value, kinds = getattr(estimator, one.name), (get_args(one.type) if _is_union(one.type) else (one.type,))
-        texts = [text for kind in kinds if get_origin(kind) is Literal for text in get_args(kind)]
-        checks = [kind.__metadata__[0] for kind in kinds if get_origin(kind) is Annotated]
-        optional = type(None) in kinds
-        if (isinstance(value, str) and value in texts) or (bool in kinds and isinstance(value, (bool, np.bool_))):
+    for name, texts, checks, optional, may_be_bool in _allowed(type(estimator)):
+        value = getattr(estimator, name)
+        if (isinstance(value, str) and value in texts) or (may_be_bool and isinstance(value, (bool, np.bool_))):
             continue
         if checks:
-            checks[0](one.name, value, optional=optional)
+            checks[0](name, value, optional=optional)
         elif texts and not (optional and value is None):
-            check_choice(one.name, value, texts)
+            check_choice(name, value, texts)
+
+
+@cache
+def _allowed(cls):
+    """What the types of the parameters of a class say: name, texts, checks, whether None and whether a bool will do."""
+    found = []
+    for one in fields(cls):
+        kinds = get_args(one.type) if _is_union(one.type) else (one.type,)
+        texts = [text for kind in kinds if get_origin(kind) is Literal for text in get_args(kind)]
+        checks = [kind.__metadata__[0] for kind in kinds if get_origin(kind) is Annotated]
+        if texts or checks:
+            found.append((one.name, texts, checks, type(None) in kinds, bool in kinds))
+    return found
 
 
 def _is_union(kind) -> bool:
