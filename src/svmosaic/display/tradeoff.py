@@ -289,7 +289,7 @@ def _name(record, most):
     return record["model"] if rows == most else f"{record['model']} ({rows:,} rows)"
 
 
-def draw_panels(panels, *, cost, cost_name, score="accuracy"):
+def draw_panels(panels, *, cost, cost_name, score="accuracy", panel_size=(7.5, 5.2)):
     """One picture per set, side by side.
 
     Parameters
@@ -297,6 +297,8 @@ def draw_panels(panels, *, cost, cost_name, score="accuracy"):
     panels : dict of name -> records
     cost, score : str, fields of the records
     cost_name : str
+    panel_size : tuple of two floats
+        Width and height of each picture in inches: the smaller, the larger its text on a page.
 
     Returns
     -------
@@ -308,7 +310,8 @@ def draw_panels(panels, *, cost, cost_name, score="accuracy"):
     n = len(panels)
     columns = min(2, n)
     rows = -(-n // columns)
-    figure = Figure(figsize=(7.5 * columns, 5.2 * rows), layout="constrained")
+    width, height = panel_size
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     FigureCanvasAgg(figure)  # no window, whatever the user's settings
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in axes[n:]:
