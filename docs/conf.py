@@ -37,6 +37,8 @@ extensions = [
 ]
 html_theme = "furo"
 html_title = "svmosaic"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 exclude_patterns = ["auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/*.zip", "generated/*.txt"]
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
