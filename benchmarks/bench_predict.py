@@ -8,7 +8,7 @@ matrix product, or its bytes at the measured rate of reading memory, whichever t
     python benchmarks/bench_predict.py [--quick]
 
 --quick runs on synthetic data; otherwise SVMOSAIC_DATA must name the data folder. Peers that are not installed are left
-out, each with a line that says so (pip install svmosaic[bench] brings them).
+out, each with a line that says so (the extra `bench` installs them).
 """
 
 # ruff: noqa: E402

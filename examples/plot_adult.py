@@ -1,5 +1,5 @@
-"""A table, from the file to the explanation
-=========================================
+"""From a table to an explained model
+==================================
 
 Census data with text and missing values: a search of a few seconds, the accuracy on new rows, the most important
 columns, and the explanation of one prediction. If the folder named by ``SVMOSAIC_DATA`` does not contain the adult data

@@ -236,7 +236,7 @@ def test_malformed_csv(tmp_path, content, message, read):
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"1 1:2\nyes 1:2\n", "line 2: the label 'yes' is no number"),
+        (b"1 1:2\nyes 1:2\n", "line 2: the label 'yes' is not a number"),
         (b"1 1:2\n\n1 2:x\n", "line 3: '2:x' is not index:value"),
         (b"1 3:1 2:1\n", "line 1: the features 3 and 2 are not in ascending order"),
         (b"1 9:1\n", "line 1: the feature 9 lies beyond the last, 4"),

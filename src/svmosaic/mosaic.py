@@ -58,7 +58,7 @@ class Mosaic:
     Attributes
     ----------
     gate : object with `n_tiles` and `code(X, n_jobs)`
-        Says to which tiles a row belongs: tiles and weights, each of shape (n_samples, width). A gate with
+        Assigns rows to tiles: tiles and weights, each of shape (n_samples, width). A gate with
         `core(dtype)` is evaluated inside the scoring loop of the core.
     coef : ndarray of shape (n_sloped, n_outputs, n_features)
         The weights of the tiles that have any.

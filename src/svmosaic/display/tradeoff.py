@@ -64,7 +64,7 @@ class TradeoffDisplay:
         self.groups = groups
         if not len(self.names) == len(self.cost) == len(self.score) == len(self.ours):
             raise ValueError(
-                f"names, cost, score and ours must be of one length, got {len(self.names)}, {len(self.cost)}, "
+                f"names, cost, score and ours must be of equal length, got {len(self.names)}, {len(self.cost)}, "
                 f"{len(self.score)} and {len(self.ours)}"
             )
         if not (np.isfinite(self.cost) & (self.cost > 0)).all():
@@ -124,7 +124,7 @@ class TradeoffDisplay:
             raise ValueError(f"cost must be 'tiles' or 'seconds', got {cost!r}")
         lines = [line for line in getattr(model, "leaderboard_", []) if not line["failure"]]
         if not lines:
-            raise ValueError(f"this {type(model).__name__} has no leaderboard_: fit it, with rows enough to choose by")
+            raise ValueError(f"this {type(model).__name__} has no leaderboard_: fit it to enough rows for a search")
         lines = [line for line in lines if (line["rows"], line["parts"]) == (lines[0]["rows"], lines[0]["parts"])]
         display = cls(
             [line["model"] for line in lines], [line[cost] for line in lines], [line["score"] for line in lines],
