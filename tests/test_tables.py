@@ -279,7 +279,7 @@ def test_names_that_are_not_there(tmp_path):
     with pytest.raises(TableError, match="there is no file"):
         read_table(tmp_path / "none.csv")
     (tmp_path / "t.doc").write_text("x")
-    with pytest.raises(TableError, match=r"the format of .*t\.doc is not known"):
+    with pytest.raises(TableError, match=r"the format of .*t\.doc cannot be inferred"):
         read_table(tmp_path / "t.doc")
     with pytest.raises(TableError, match="format must be one of"):
         read_table(tmp_path / "t.doc", format="xls")
