@@ -24,7 +24,8 @@ from measured import HERE, machine_of, stored, table
 
 README = HERE.parent / "README.md"
 PICTURE = HERE.parent / "docs" / "images" / "tradeoff.svg"
-BEGIN, END = "<!-- results: python benchmarks/readme.py -->", "<!-- end of results -->"
+RESULTS = ("<!-- results: python benchmarks/readme.py -->", "<!-- end of results -->")
+CAPTION = ("<!-- picture: python benchmarks/readme.py -->", "<!-- end of picture -->")
 # The random forest was run on the tables only; docs/choosing.md has it.
 SHOWN = SYSTEMS[:-1]
 GROUPS = {"tables": "tables", "papers": "data sets of the papers"}
@@ -102,9 +103,35 @@ def _budgets(runs):
     return f"{usual} seconds" + (f" ({'; '.join(more)})" if more else "")
 
 
-def current() -> str:
-    """What stands between the marks in README.md now."""
-    return README.read_text().split(BEGIN)[1].split(END)[0].strip()
+def caption() -> str:
+    """What the picture shows, with its main numbers."""
+    shown = []
+    for name, records in stored("predict")["cost"].items():
+        by = {record["model"]: _reached(record) for record in records}
+        ours, svc, intel = (by[key] for key in ("LearnedGateSVC", "scikit-learn SVC", "scikit-learn-intelex SVC"))
+        shown.append(f"on {name}, `LearnedGateSVC` reaches {ours}, and `SVC` {svc} (Intel's version: {intel})")
+    return (
+        "Kernel SVMs are the most accurate models shown, and expensive. Mosaics of linear SVMs fill the gap between "
+        f"them and a linear SVM: {'; '.join(shown)}, per row in a batch. No model in this picture is tuned ([settings "
+        "and numbers](docs/prediction.md#how-it-was-measured))."
+    )
+
+
+def _reached(record):
+    microseconds = float(format(record["batch_us"], ".2g"))
+    return f"{100 * record['accuracy']:.2f} % at {microseconds:,g} µs"
+
+
+def current(marks=RESULTS) -> str:
+    """What stands between two marks in README.md now."""
+    begin, end = marks
+    return README.read_text().split(begin)[1].split(end)[0].strip()
+
+
+def written(text, marks, found) -> str:
+    """The text with something new between two marks."""
+    begin, end = marks
+    return f"{text.split(begin)[0]}{begin}\n\n{found}\n\n{end}{text.split(end)[1]}"
 
 
 def panels() -> dict:
@@ -130,8 +157,6 @@ def draw():
 
 
 if __name__ == "__main__":
-    text = README.read_text()
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    README.write_text(f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}")
+    README.write_text(written(written(README.read_text(), CAPTION, caption()), RESULTS, tables()))
     draw()
     print(f"written: {README.name}, {PICTURE.name}")

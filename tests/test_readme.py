@@ -17,6 +17,7 @@ from svmosaic.datasets import data_folder
 def test_tables_are_those_of_the_stored_results():
     readme = script("readme")
     assert readme.current() == readme.tables()
+    assert readme.current(readme.CAPTION) == readme.caption()
 
 
 MACHINE = {"processor": "P", "cores": 2, "date": "D"}
