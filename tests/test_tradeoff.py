@@ -18,7 +18,7 @@ from svmosaic.display.tradeoff import draw_panels, pareto_front
 
 NAMES = ["svmosaic LinearSVC", "svmosaic ClusteredSVC", "svmosaic LocallyLinearSVC", "svmosaic LearnedGateSVC",
          "svmosaic MixtureSVC", "svmosaic MosaicClassifier", "LinearSVC", "SVC (RBF)", "SVC (RBF), intelex",
-         "Nystroem + LinearSVC", "HistGradientBoosting", "LightGBM", "k nearest neighbours",
+         "Nystroem + LinearSVC", "HistGradientBoosting", "LightGBM", "k nearest neighbors",
          "MLP, 64 units"]  # fmt: skip
 
 
