@@ -390,7 +390,7 @@ def check_musts(costs, sets):
 
 
 def clustered_ratio(data, batch_us):
-    """CSVM's batch cost over that of X @ W.T of a linear model plus X @ centres.T of the gate, as numpy does them."""
+    """CSVM's batch cost over that of X @ W.T of a linear model plus X @ centers.T of the gate, as numpy does them."""
     X = data.X_test
     n_classes = len(np.unique(data.y_train))
     rng = np.random.default_rng(0)

@@ -20,8 +20,8 @@ def linked(margins, link):
     """The link of each margin, as the core computes it in scoring."""
     if link == "identity":
         return margins
-    in_favour, against = np.exp(-HINGE.value(margins)), np.exp(-HINGE.value(-margins))
-    return (in_favour - against) / (1.0 if link == "vote" else in_favour + against)
+    in_favor, against = np.exp(-HINGE.value(margins)), np.exp(-HINGE.value(-margins))
+    return (in_favor - against) / (1.0 if link == "vote" else in_favor + against)
 
 
 def _n_bytes(part) -> int:
