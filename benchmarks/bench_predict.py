@@ -8,7 +8,7 @@ matrix product, or its bytes at the measured rate of reading memory, whichever t
     python benchmarks/bench_predict.py [--quick]
 
 --quick runs on synthetic data; otherwise SVMOSAIC_DATA must name the data folder. Peers that are not installed are left
-out, each with a line that says so (pip install svmosaic[bench] brings them).
+out, each with a line that says so (the extra `bench` installs them).
 """
 
 # ruff: noqa: E402
@@ -390,7 +390,7 @@ def check_musts(costs, sets):
 
 
 def clustered_ratio(data, batch_us):
-    """CSVM's batch cost over that of X @ W.T of a linear model plus X @ centres.T of the gate, as numpy does them."""
+    """CSVM's batch cost over that of X @ W.T of a linear model plus X @ centers.T of the gate, as numpy does them."""
     X = data.X_test
     n_classes = len(np.unique(data.y_train))
     rng = np.random.default_rng(0)

@@ -5,27 +5,29 @@ python benchmarks/kernel_page.py
 
 from measured import Page, machine_of, table
 
+COLUMNS = ("data set", "model", "test accuracy, %", "fit, s", "prediction, µs per row", "size of what predicts, kB")
+
 
 def tables(report):
     part = report["sets"]
-    records = part["records"]
-    models = list(dict.fromkeys(r["model"] for r in records))
-    found = {(r["set"], r["model"]): r for r in records}
-    yield (
-        "Test accuracy in %; in brackets seconds to fit, microseconds per row to predict and size of what predicts "
-        f"({machine_of(part)}, one thread):"
-    )
-    rows = {r["set"]: r["rows"] for r in records}
-    yield table(
-        ["set", "rows", *(f"`{m}`" if "," not in m else "`{}`,{}".format(*m.split(",")) for m in models)],
-        [[name, f"{n:,}", *(cell(found[name, m]) for m in models)] for name, n in rows.items()],
-    )
+    yield f"{machine_of(part)}, one thread:"
+    lines, seen = [], set()
+    for record in part["records"]:
+        first = f"{record['set']}, {record['rows']:,} rows"
+        name, comma, anchors = record["model"].partition(",")
+        lines.append(["" if first in seen else first, f"`{name}`{comma}{anchors}", *cells(record)])
+        seen.add(first)
+    yield table(COLUMNS, lines)
 
 
-def cell(record):
-    megabytes, microseconds = record["bytes"] / 1e6, float(f"{record['microseconds']:.2g}")
-    size = f"{megabytes:.1f} MB" if megabytes >= 1 else f"{1000 * megabytes:.0f} KB"
-    return f"{100 * record['accuracy']:.2f} ({record['seconds']:.1f} s, {microseconds:g} µs, {size})"
+def cells(record):
+    microseconds = float(f"{record['microseconds']:.2g}")
+    return (
+        f"{100 * record['accuracy']:.2f}",
+        f"{record['seconds']:.2f}",
+        f"{microseconds:g}",
+        f"{record['bytes'] / 1e3:,.0f}",
+    )
 
 
 PAGE = Page("kernels.md", ("kernel",), tables)

@@ -81,7 +81,7 @@ def table(name, part):
         memory = max((r["peak_megabytes"] for r in records if r["peak_megabytes"] is not None), default="")
         lines.append(
             f"| {NAMES.get(model, model)} | {tiles or ''} | {accuracy} | {mean(r['fit_seconds'] for r in records):.2f} "
-            f"| {mean(r['row_microseconds'] for r in records):.2f} | {records[0]['train_rows']} | {memory} |"
+            f"| {mean(r['row_microseconds'] for r in records):.2f} | {records[0]['train_rows']:,} | {memory} |"
         )
     return "\n".join(lines)
 
@@ -113,18 +113,20 @@ def ratio(report):
 def curve_table(name, rows, records):
     found = groups(records)
     models = list(dict.fromkeys(model for model, _ in found))
+    columns = [f"{model}, {measure}" for model in models for measure in ("accuracy %", "µs per row")]
     lines = [
-        f"{SETS.get(name, name)}, {rows} training rows: accuracy in %, and microseconds per row",
+        f"{SETS.get(name, name)}, {rows:,} training rows:",
         "",
-        "| tiles | " + " | ".join(models) + " |",
-        "| ---: |" + " ---: |" * len(models),
+        f"| tiles | {' | '.join(columns)} |",
+        "| ---: |" + " ---: |" * len(columns),
     ]
     for tiles in sorted({tiles for _, tiles in found}):
         cells = [
-            ", ".join(f"{mean(r[key] for r in found[m, tiles]):.2f}" for key in ("accuracy", "row_microseconds"))
-            for m in models
+            f"{mean(r[key] for r in found[model, tiles]):.2f}"
+            for model in models
+            for key in ("accuracy", "row_microseconds")
         ]
-        lines.append(f"| {tiles} | " + " | ".join(cells) + " |")
+        lines.append(f"| {tiles} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -3,106 +3,147 @@
 python benchmarks/readme.py
 """
 
-from auto_data import BUDGETS, PARTS, means_of
+from statistics import median
+
+from auto_data import PARTS
+from auto_page import (
+    MEASURES,
+    OURS,
+    SYSTEMS,
+    boosting,
+    lowest,
+    mean_ranks,
+    names_with,
+    rows,
+    runs_of,
+    scores,
+    systems_of,
+    title,
+)
 from measured import HERE, machine_of, stored, table
 
 README = HERE.parent / "README.md"
 PICTURE = HERE.parent / "docs" / "images" / "tradeoff.svg"
-BEGIN, END = "<!-- results: python benchmarks/readme.py -->", "<!-- end of results -->"
-OURS = "MosaicClassifier"
-SYSTEMS = ("LinearSVC", "SVC, tuned", "LightGBM", "CatBoost")
+RESULTS = ("<!-- results: python benchmarks/readme.py -->", "<!-- end of results -->")
+CAPTION = ("<!-- picture: python benchmarks/readme.py -->", "<!-- end of picture -->")
+*SHOWN, FOREST = SYSTEMS  # the forest was run on the tables only; docs/choosing.md has it
+GROUPS = {"tables": "tables", "papers": "data sets of the papers"}
 # Our models of the picture: NeighborsSVC is judged on 200 rows only, and others would crowd it.
 DRAWN = ("LinearSVC", "ClusteredSVC", "LocallyLinearSVC", "LearnedGateSVC", "MixtureSVC")
 
 
 def tables() -> str:
-    """One table, whatever parts of the benchmark are stored, and what was measured where."""
+    """The scores of some sets, what all of them cost, and how both were measured."""
     parts = stored("auto")
-    found = [parts[name] for name in PARTS if name in parts]
-    runs = {}
-    for part in found:
-        runs |= _by_set(part["records"])
-    systems = [name for name in SYSTEMS if any(name in here for here in runs.values())]
-    rows = []
-    for name, here in runs.items():
-        best = max(round(run["score"], 2) for run in here.values())
-        cells = [_cell(here.get(system), best) for system in (OURS, *systems)]
-        rows.append([_title(name, here[OURS]), f"{here[OURS]['train_rows']:,}", _chosen(here[OURS]), *cells])
-    machines = "; ".join(dict.fromkeys(machine_of(part) for part in found))
+    found = {name: parts[name] for name in PARTS if name in parts}
+    runs = runs_of(found.values())
+    systems = systems_of(runs, SHOWN)
+    some = sample(runs)
+    shown = [[title(name, runs[name]), rows(runs[name]), *scores(runs[name], systems)] for name in some]
+    machines = "; ".join(dict.fromkeys(machine_of(part) for part in found.values()))
     return "\n\n".join(
         [
-            table(["data set", "rows", "best of ours", "accuracy %", *systems], rows),
-            f"Test scores in %, the best in bold; in brackets: {_fields(runs)}. {machines}. {_settings(parts)} "
-            "[All systems and settings](docs/choosing.md#how-it-was-measured).",
+            table(["data set", "rows", *systems], shown),
+            f"Test accuracy in %, or average precision if the name says so; the best is in bold, “–” was not run. "
+            f"{_selection(some, runs)}{_wins(runs, systems)}",
+            *_summary(found, runs, systems),
+            f"All systems of a row have the same training rows and the same number of threads ({machines}). "
+            f"`MosaicClassifier` searches for {_budgets(runs)}, on training rows alone. The RBF SVC is tuned on at "
+            "most 5,000 training rows and fitted to at most 50,000. LightGBM, CatBoost and scikit-learn's "
+            f"`LinearSVC` have their default settings. {boosting()}. "
+            "[Settings, and all numbers](docs/choosing.md#compared-with-others).",
         ]
     )
 
 
-def _by_set(records) -> dict:
-    """Means over splits by set and system; of several budgets of ours, the one that the benchmark has by default."""
-    records = [{"score": r.get("accuracy"), **r} for r in records]
-    found: dict = {}
-    for (name, system), run in means_of(records).items():
-        system = OURS if system.startswith(OURS) else system
-        if system not in found.setdefault(name, {}) or run.get("budget") == BUDGETS.get(name):
-            found[name][system] = run
-    return {name: here for name, here in found.items() if OURS in here}
+def sample(runs) -> list:
+    """Every third set by its number of rows, from the smallest, and the largest: names, in that order."""
+    names = sorted(runs, key=lambda name: runs[name][OURS]["train_rows"])
+    return names[::3] + ([] if len(names) % 3 == 1 else names[-1:])
 
 
-def _title(name, run):
-    return name if run.get("metric", "accuracy") == "accuracy" else f"{name} ({run['metric'].replace('_', ' ')})"
-
-
-def _chosen(run):
-    """The model that the search chose, or the largest part of its blend, with its tiles."""
-    model = run["chosen"].split(",")[0].split(" of ")[0].split()[-1]
-    blended = "% " in run["chosen"] and "," in run["chosen"]
-    return f"a blend, mostly `{model}`" if blended else f"`{model}`"
-
-
-FIELDS = {
-    "fit_seconds": ("seconds to fit", lambda value: f"{value:.1f} s"),
-    "predict_microseconds": ("microseconds per row of `predict`", lambda value: f"{float(f'{value:.3g}'):g} µs"),
-    "n_bytes": ("size", lambda value: f"{value / 1e3:.0f} kB"),
-}
-
-
-def _fields(runs):
-    present = [key for key in FIELDS if any(key in run for here in runs.values() for run in here.values())]
-    return ", ".join(FIELDS[key][0] for key in present)
-
-
-def _cell(run, best):
-    if run is None:
-        return "–"
-    score = f"**{run['score']:.2f}**" if round(run["score"], 2) == best else f"{run['score']:.2f}"
-    return f"{score} ({', '.join(show(run[key]) for key, (_, show) in FIELDS.items() if key in run)})"
-
-
-def _settings(parts):
-    if any(name in parts for name in PARTS):
-        return (
-            "“–” was not run. All systems of a row have the same training rows and the same number of threads. "
-            "`MosaicClassifier` chooses its model on training rows. The RBF SVC is tuned on at most 5,000 training "
-            "rows and fitted to at most 50,000. LightGBM, CatBoost and scikit-learn's `LinearSVC` have their default "
-            "settings."
-        )
+def _selection(some, runs):
+    if len(some) == len(runs):
+        return ""
     return (
-        "One thread for every system. The SVC was tuned on at most 3,000 rows with one scaling and fitted to at most "
-        "10,000, LightGBM was not tuned: `MosaicClassifier`, which had all rows and a search, is favored."
+        f"The table shows every third of the {len(runs)} data sets in order of their number of rows, and the largest "
+        "([all of them](docs/choosing.md#compared-with-others)). "
     )
 
 
-def current() -> str:
-    """What stands between the marks in README.md now."""
-    return README.read_text().split(BEGIN)[1].split(END)[0].strip()
+def _wins(runs, systems):
+    best = {name: max(round(run["score"], 2) for s, run in here.items() if s in systems) for name, here in runs.items()}
+    ours = sum(round(here[OURS]["score"], 2) == best[name] for name, here in runs.items())
+    forest = [round(here[FOREST]["score"], 2) > best[name] for name, here in runs.items() if FOREST in here]
+    more = (
+        f" A random forest, which was run on {len(forest)} of them, beats all of these on {sum(forest)}."
+        if forest
+        else ""
+    )
+    return f"`MosaicClassifier` is the best, or shares first place, on {ours} of {len(runs)}.{more}"
+
+
+def _summary(parts, runs, systems):
+    """A line of ranks for each group of sets, and medians of what the sets that all systems have cost."""
+    common = {name: here for name, here in runs.items() if all(system in here for system in systems)}
+    lines = []
+    for part, words in GROUPS.items():
+        names = names_with(runs, part, systems) if part in parts else []
+        if len(names) > 1:
+            lines.append([f"mean rank, {len(names)} {words}", *lowest(mean_ranks(runs, names, systems))])
+    if not lines:
+        return
+    for key, (words, show) in MEASURES.items():
+        medians = [median(here[system][key] for here in common.values()) for system in systems]
+        lines.append([words[0].lower() + words[1:], *map(show, medians)])
+    yield f"Mean ranks (1 is best), and medians over the {len(common)} data sets that all of these systems were run on:"
+    yield table(["", *systems], lines)
+
+
+def _budgets(runs):
+    """The seconds that most sets get, then the others."""
+    seconds = {name: f"{here[OURS]['budget']:g}" for name, here in runs.items()}
+    usual, *others = sorted(set(seconds.values()), key=list(seconds.values()).count, reverse=True)
+    more = [f"{s} on {' and '.join(name for name in seconds if seconds[name] == s)}" for s in others]
+    return f"{usual} seconds" + (f" ({'; '.join(more)})" if more else "")
+
+
+def caption() -> str:
+    """What the picture shows, with its main numbers."""
+    shown = []
+    for name, records in stored("predict")["cost"].items():
+        by = {record["model"]: _reached(record) for record in records}
+        ours, svc, intel = (by[key] for key in ("LearnedGateSVC", "scikit-learn SVC", "scikit-learn-intelex SVC"))
+        shown.append(f"on {name}, `LearnedGateSVC` reaches {ours}, and `SVC` {svc} (Intel's version: {intel})")
+    return (
+        "Kernel SVMs are the most accurate models shown, and expensive. Mosaics of linear SVMs fill the gap between "
+        f"them and a linear SVM: {'; '.join(shown)}, per row in a batch. No model in this picture is tuned ([settings "
+        "and numbers](docs/prediction.md#how-it-was-measured))."
+    )
+
+
+def _reached(record):
+    microseconds = float(format(record["batch_us"], ".2g"))
+    return f"{100 * record['accuracy']:.2f} % at {microseconds:,g} µs"
+
+
+def current(marks=RESULTS) -> str:
+    """What stands between two marks in README.md now."""
+    begin, end = marks
+    return README.read_text().split(begin)[1].split(end)[0].strip()
+
+
+def written(text, marks, found) -> str:
+    """The text with something new between two marks."""
+    begin, end = marks
+    return f"{text.split(begin)[0]}{begin}\n\n{found}\n\n{end}{text.split(end)[1]}"
 
 
 def panels() -> dict:
     """Accuracy and cost of the picture's models, by set."""
     report = stored("predict")
     return {
-        f"{name}, {report['train_rows'][name]:,} rows to train": [
+        f"{name}, {report['train_rows'][name]:,} training rows": [
             r for r in records if r["model"] in DRAWN or not (r.get("ours") or r["model"].startswith("SVC by"))
         ]
         for name, records in report["cost"].items()
@@ -116,12 +157,11 @@ def draw():
 
     mpl.rcParams.update({"svg.hashsalt": "tradeoff", "svg.fonttype": "none"})  # the same bytes again; text as text
     cost = "microseconds per row, in a batch, one thread"
-    draw_panels(panels(), cost="batch_us", cost_name=cost).savefig(PICTURE, metadata={"Date": None})
+    figure = draw_panels(panels(), cost="batch_us", cost_name=cost, panel_size=(5.2, 4.3))
+    figure.savefig(PICTURE, metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    text = README.read_text()
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    README.write_text(f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}")
+    README.write_text(written(written(README.read_text(), CAPTION, caption()), RESULTS, tables()))
     draw()
     print(f"written: {README.name}, {PICTURE.name}")

@@ -37,6 +37,8 @@ extensions = [
 ]
 html_theme = "furo"
 html_title = "svmosaic"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 exclude_patterns = ["auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/*.zip", "generated/*.txt"]
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -107,13 +109,16 @@ autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False
 suppress_warnings = ["config.cache"]
 
-# Examples called plot_* are run and their pictures shown; the others, which take minutes or real data, are listed.
+# Examples called plot_* are run and shown; the others take minutes or write files.
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
+    "ignore_pattern": r"^(?!plot_)",
+    "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
+    "capture_repr": (),
     "abort_on_example_error": True,
 }
 

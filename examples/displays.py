@@ -1,11 +1,11 @@
-"""Pictures of fitted models
+"""Displays of fitted models
 =========================
 
-The cells of three models on two bananas, the course of EM on two spirals, and a map of the pixels of a small image.
+Cells of two models on two bananas, the convergence of EM on two spirals, and a map of the pixels of a small image.
 
     python examples/displays.py [--out FOLDER]
 
-Needs matplotlib (`pip install 'svmosaic[plot]'`). The pictures of docs/images are made by it.
+Needs matplotlib (`pip install matplotlib`). Some figures in docs/images are made by this script.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def regions(out):
 
 
 # %%
-# Convergence: the objective of EM rises, and experts that answer for too few rows are removed on the way.
+# Convergence: the objective of EM rises, and experts with too few rows are removed.
 def convergence(out):
     X, y = make_two_spirals(1000, random_state=0)
     model = MixtureSVC(n_experts=40, nu=13.0, random_state=0).fit(X, y)
@@ -63,8 +63,8 @@ def image(random_state=0):
 
 def pixels(out):
     X, truth, shape = image()
-    labelled = np.flatnonzero(truth)
-    train = np.random.RandomState(0).choice(labelled, 600, replace=False)
+    labeled = np.flatnonzero(truth)
+    train = np.random.RandomState(0).choice(labeled, 600, replace=False)
     model = MosaicClassifier(20, max_tiles=64, random_state=0).fit(X[train], truth[train])
     names = ["wheat", "maize", "grass", "clover", "soil", "water"]
     display = PixelMapDisplay.from_estimator(model, X, truth, shape=shape, class_names=names)
@@ -84,7 +84,7 @@ def main():
     import matplotlib
 
     matplotlib.use("Agg")
-    parser = argparse.ArgumentParser(description="Pictures of fitted models")
+    parser = argparse.ArgumentParser(description="Displays of fitted models")
     parser.add_argument("--out", type=Path, default=Path("."), help="folder for the pictures")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)

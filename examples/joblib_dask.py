@@ -1,15 +1,14 @@
 """A search on a Dask cluster
 ===========================
 
-A search over parameters on a Dask cluster, without a change to the estimator.
+A grid search whose fits run on a Dask cluster, without changes to the estimator.
 
-scikit-learn spreads the fits of a search over whatever joblib backend is set. Each fit is an ordinary one, on the
-machine where it runs: this is for many fits of data that fit in memory. For one fit of data that do not, see
-`svmosaic.dask`.
+scikit-learn distributes the fits of a search over the current joblib backend. Each fit is an ordinary fit on one
+worker, so the data must fit in memory. For a single fit of data that do not, see `svmosaic.dask`.
 
     python examples/joblib_dask.py
 
-With Ray, `from ray.util.joblib import register_ray; register_ray()` and "ray" in the place of "dask" do the same.
+For Ray, call `register_ray()` from `ray.util.joblib`, and use "ray" instead of "dask".
 """
 
 import joblib

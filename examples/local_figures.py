@@ -1,12 +1,13 @@
 """The figures of the LL-SVM paper
 ================================
 
-Figure 1: a boundary that bends between anchors, on two bananas. Figure 2: error against the number of anchors, on MNIST
-where the folder named by SVMOSAIC_DATA has it, else on scikit-learn's small digits. One anchor is the linear SVM.
+Figure 1: a boundary that bends between anchors, on two bananas. Figure 2: the error against the number of anchors, on
+MNIST if the folder named by SVMOSAIC_DATA contains it, otherwise on scikit-learn's small digits. With one anchor, the
+model is the linear SVM.
 
     python examples/local_figures.py [--out FOLDER] [--rows N]
 
-Needs matplotlib (`pip install 'svmosaic[plot]'`).
+Needs matplotlib (`pip install matplotlib`).
 """
 
 import argparse

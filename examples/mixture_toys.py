@@ -1,10 +1,9 @@
-"""The toys of the mixture papers
-==============================
+"""The toy problems of the mixture papers
+======================================
 
-At the first, the middle and the last iteration.
-
-Two spirals (20 experts) and a circle in a square (4) for `MixtureSVC`, two sines (5 and 10 experts) for
-`MultiTaskMixtureSVC`. Shaded: where class 1 is predicted. Colors of the points: the expert whose weight is largest.
+EM at its first, middle and last iteration: two spirals (20 experts) and a circle in a square (4 experts) with
+`MixtureSVC`, two sines (5 and 10 experts) with `MultiTaskMixtureSVC`. In the shaded areas, class 1 is predicted. The
+color of a point shows the expert with the largest weight.
 
     python examples/mixture_toys.py [folder]
 

@@ -1,5 +1,5 @@
-"""A table, from the file to the explanation
-=========================================
+"""From a table to an explained model
+==================================
 
 Census data with text and missing values: a search of a few seconds, the accuracy on new rows, the most important
 columns, and the explanation of one prediction. If the folder named by ``SVMOSAIC_DATA`` does not contain the adult data
@@ -20,7 +20,7 @@ from svmosaic.interpretation import importances
 folder = data_folder()
 path = folder / "tables" / "adult_train.csv" if folder else None
 if path is not None and path.exists():
-    table = pd.read_csv(path).sample(4000, random_state=0)
+    table = pd.read_csv(path).sample(2000, random_state=0)
     y = table.pop("income")
 else:
     table, y = load_breast_cancer(return_X_y=True, as_frame=True)
@@ -28,12 +28,13 @@ train, test, y_train, y_test = train_test_split(table, y, stratify=y, random_sta
 
 # %%
 # Columns are prepared and the model is chosen in one call.
-model = MosaicClassifier(time_budget=4, random_state=0).fit(train, y_train)
+model = MosaicClassifier(time_budget=6, random_state=0).fit(train, y_train)
 print(f"accuracy on {len(test)} new rows: {model.score(test, y_test):.3f}")
 TradeoffDisplay.from_leaderboard(model)
 
 # %%
 # The most important columns, over all rows.
+# sphinx_gallery_thumbnail_number = 2
 found = importances(model, test)
 shown = slice(0, 8)
 figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")

@@ -1,5 +1,5 @@
-"""Learned gates on the move
-=========================
+"""Learned gates move their regions
+================================
 
 ``LearnedGateSVC`` moves its anchors by the gradient of the loss. After one epoch, the regions are almost those of
 k-means, which does not use the labels; later, they follow the boundary.

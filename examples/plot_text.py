@@ -1,5 +1,5 @@
-"""Text, as sparse rows
-====================
+"""Text as sparse rows
+===================
 
 TF-IDF and a linear SVM on sparse rows predict from which module of scikit-learn a paragraph of its documentation comes.
 The strongest words of each class are those with the largest weights.

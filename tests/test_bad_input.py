@@ -152,9 +152,9 @@ def test_quantiles_out_of_range(estimator, quantile):
 
 @with_quantiles
 def test_several_quantiles_need_their_loss_and_one_target(estimator):
-    with pytest.raises(ValueError, match=r"quantile=\(0.1, 0.9\) has several values, of which loss='epsilon_insens"):
+    with pytest.raises(ValueError, match=r"quantile=\(0.1, 0.9\) has several values, which loss='epsilon_insens"):
         estimator(loss="epsilon_insensitive", quantile=(0.1, 0.9)).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match=r"several quantiles are for y of one dimension, got y of shape \(120, 2\)"):
+    with pytest.raises(ValueError, match=r"several quantiles need a one-dimensional y, got y of shape \(120, 2\)"):
         estimator(loss="quantile", quantile=(0.1, 0.9)).fit(X, X[:, :2])
     with pytest.raises(ValueError, match=r"quantile must be .* got an empty sequence"):
         estimator(loss="quantile", quantile=()).fit(X, X[:, 0])

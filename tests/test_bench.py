@@ -34,7 +34,7 @@ def test_every_kind_of_model_is_compared():
     wanted = {"linear", "clustered", "local", "learned", "mixture", "auto", "sk-linear", "svc", "intel-svc", "nystroem"}
     assert wanted | {"hgb", "lightgbm", "knn", "mlp"} == set(keys)
     assert [peer.key for peer in choose(["knn", "linear", "knn"])] == ["knn", "linear"]
-    with pytest.raises(ValueError, match="no model is called 'forest'; choose among linear, clustered"):
+    with pytest.raises(ValueError, match="there is no model called 'forest'; choose among linear, clustered"):
         choose(["forest"])
 
 
@@ -201,7 +201,7 @@ def test_tables_are_prepared_from_the_training_rows_alone():
     ("words", "message"),
     [
         (["nosuchset"], "data set 'nosuchset' not found"),
-        (["--models", "forest"], "no model is called 'forest'"),
+        (["--models", "forest"], "there is no model called 'forest'"),
         (["--chart", "x.gif"], "--chart must end in .png, .svg or .pdf"),
         (["--json", "/no/such/folder/x.json"], "there is no folder /no/such/folder"),
         (["--jobs", "0"], "--jobs must be at least 1"),

@@ -256,7 +256,7 @@ def test_text_that_only_names_rows_is_pointed_out_and_can_be_dropped(tmp_path, c
     ("content", "options", "message"),
     [
         ("a,b\n1,2\n", ["--label", "c"], "has no column 'c'"),
-        ("a,b\n1,2\n", [], "say with --label which column to predict: 'a', 'b'"),
+        ("a,b\n1,2\n", [], "name the column to predict with --label: 'a', 'b'"),
         ("", ["--label", "a"], "is empty"),
         ("a,b\n", ["--label", "a"], "has no rows"),
         ("a,b\n1,x\n2,x\n", ["--label", "b"], "all rows have the same label, 'x'"),
@@ -382,7 +382,7 @@ def test_from_standard_input_to_standard_output(folder, monkeypatch, capsys):
     ("content", "message"),
     [
         ("größe,town\n1,x\n", "the model was trained on columns größe, b, town; "),
-        ("größe,b,town\n" + "1,2,x\n" * 12 + "1,two,x\n", "column 'b' holds 'two' in row 13, which is no number"),
+        ("größe,b,town\n" + "1,2,x\n" * 12 + "1,two,x\n", "column 'b' holds 'two' in row 13, which is not a number"),
         ("größe,b,town\n1,2,x\n1,2\n", "line 3: 2 values"),
         ("größe,b,town\n", "has no rows"),
         ("", "is empty"),
@@ -403,7 +403,7 @@ def test_a_model_of_another_data_set_says_so(folder, tmp_path, capsys):
         f"trained on columns u, v, w; {folder / 'mixed.csv'} lacks u, v, w",
     )  # fmt: skip
     pd.read_csv(folder / "xor.csv").assign(target="never").to_csv(tmp_path / "d.csv", index=False)
-    refused(capsys, ["score", folder / "xor.model", tmp_path / "d.csv"], "the classes of the model numbers: 0, 1")
+    refused(capsys, ["score", folder / "xor.model", tmp_path / "d.csv"], "the classes of the model are numbers: 0, 1")
     pd.read_csv(folder / "xor.csv").assign(target=7).to_csv(tmp_path / "d.csv", index=False)
     refused(capsys, ["score", folder / "xor.model", tmp_path / "d.csv"], "is it the model of another data set?")
 

@@ -86,7 +86,7 @@ def test_thresholds_that_mean_nothing(folder, capsys):
         assert message in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["score", folder / "two.model", folder / "two.csv", "--threshold", "1.5"])
-    assert "'1.5' is no probability between 0 and 1" in capsys.readouterr().err
+    assert "'1.5' is not a probability between 0 and 1" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("one_short_search")

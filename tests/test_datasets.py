@@ -161,7 +161,7 @@ def test_scenes_keep_their_shape(folder):
         assert_array_equal(truth[np.unravel_index(rows, data.image_shape)], y_part)
         assert_array_equal(scene.cube[np.unravel_index(rows, data.image_shape)], X_part)
     assert (np.r_[data.y_train, data.y_test] > 0).all()
-    with pytest.raises(ValueError, match="is no image; the scenes are indian_pines, salinas_a"):
+    with pytest.raises(ValueError, match="is not an image; the scenes are indian_pines, salinas_a"):
         load_scene("two_spirals")
 
 
@@ -209,7 +209,7 @@ def test_a_spoilt_cache_is_noticed(site, cache, nowhere, monkeypatch):
 def test_another_set_under_the_same_address_is_refused(site, cache, nowhere, monkeypatch):
     site.files = {"/a": LINES}
     register(monkeypatch, "small", Entry("", sources.Libsvm((f"{site.url}/a",), 3), 3, {1: 1, -1: 2}))
-    with pytest.raises(ValueError, match=r"'small'.*classes \{-1: 1, 1: 2\}, where .*\{1: 1, -1: 2\}.*not kept"):
+    with pytest.raises(ValueError, match=r"'small'.*classes \{-1: 1, 1: 2\}, but .*\{1: 1, -1: 2\}.*not kept"):
         load("small")
     assert not (cache / "small.npz").exists()
     register(monkeypatch, "small", Entry("", sources.Libsvm((f"{site.url}/a",), 3, labels={1: 0}), 3, {0: 2}))
@@ -282,7 +282,7 @@ def test_covertype_goes_through_scikit_learn(cache, nowhere, monkeypatch):
         return np.ones((4, 54)), np.array([1, 2, 2, 7])
 
     monkeypatch.setattr(sklearn.datasets, "fetch_covtype", fetch_covtype)
-    with pytest.raises(ValueError, match="is the set of the papers"):
+    with pytest.raises(ValueError, match="but the data set of the papers has"):
         load("covtype")
     arrays = SETS["covtype"].source.read(cache)
     assert_array_equal(arrays["y"], [1, 2, 2, 7])

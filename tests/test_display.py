@@ -215,7 +215,7 @@ def test_pixel_map_alone_and_wrong_shapes(xor):
     assert len(display.ax_) == 1
     with pytest.raises(ValueError, match=r"X has 400 pixels, which do not fill an image of shape \(20, 21\)"):
         pixel_map(model, X, (20, 21))
-    with pytest.raises(ValueError, match="images of one shape"):
+    with pytest.raises(ValueError, match="images of the same shape"):
         PixelMapDisplay.from_predictions(np.zeros((2, 2)), np.zeros((2, 3)))
     with pytest.raises(ValueError, match="ax must hold 1 axes"):
         PixelMapDisplay.from_predictions(np.zeros((2, 2)), ax=plt.subplots(1, 2)[1])

@@ -39,7 +39,7 @@ def test_values_in_a_plane():
     assert display.boundaries_ == []
     assert len(display.cells_) == 3
     RegionDisplay.from_estimator(make_pipeline(StandardScaler(), model).fit(X, y), X, resolution=20)
-    with pytest.raises(ValueError, match="the model predicts 2: fit one to one target"):
+    with pytest.raises(ValueError, match="the model predicts 2: fit a model to one target"):
         RegionDisplay.from_estimator(LinearSVR().fit(X, np.stack([y, y], axis=1)), X)
 
 

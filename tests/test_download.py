@@ -80,7 +80,7 @@ def test_a_part_longer_than_the_file_is_thrown_away(site, tmp_path):
 @pytest.mark.parametrize("method", ["sha256", "md5"])
 def test_a_known_checksum_is_checked(site, tmp_path, method):
     right = f"{method}:{hashlib.new(method, BODY).hexdigest()}"
-    with pytest.raises(DownloadError, match=rf"has the {method} checksum .* where 00 was expected"):
+    with pytest.raises(DownloadError, match=rf"has the {method} checksum .* but 00 was expected"):
         fetch(site, tmp_path / "set.bin", checksum=f"{method}:00")
     assert leftovers(tmp_path) == []
     fetch(site, tmp_path / "set.bin", checksum=right)

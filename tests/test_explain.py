@@ -56,7 +56,7 @@ def test_votes_sum_to_the_score_and_contributions_to_margins(name):
     for (row, output, tile), margin in margins.items():
         line = tiles[(tiles["row"] == row) & (tiles["output"] == output) & (tiles["tile"] == tile)]
         assert margin == pytest.approx(line["margin"].item())
-    with pytest.raises(AttributeError, match="no sum over features: instead of contributions"):
+    with pytest.raises(AttributeError, match="not sums over features: use votes instead of contributions"):
         _ = account.contributions
 
 
@@ -147,7 +147,7 @@ def test_plots_of_shap_take_the_contributions(n_classes, monkeypatch):
     shap.plots.bar(one, show=False)
     shap.plots.beeswarm(one, show=False)
     pyplot.close("all")
-    with pytest.raises(AttributeError, match="no sum over features"):
+    with pytest.raises(AttributeError, match="not sums over features"):
         MixtureSVC(3, max_iter=2, random_state=0).fit(X, y).explain(X[:2]).to_shap()
 
 

@@ -192,7 +192,7 @@ def test_what_cannot_be_written_is_named():
     with pytest.raises(JavaScriptExportError, match=r"NeighborsSVC cannot be written as JavaScript: .* each query"):
         NeighborsSVC(5).fit(X, y).to_javascript()
     pipeline = make_pipeline(StandardScaler(), PCA(2), LinearSVC(random_state=0)).fit(X, y)
-    with pytest.raises(JavaScriptExportError, match="preparation PCA has no form outside of Python; known are Column"):
+    with pytest.raises(JavaScriptExportError, match="preparation PCA cannot be exported; known are Column"):
         to_javascript(pipeline)
 
 

@@ -91,7 +91,7 @@ def test_steps_that_are_not_ours_are_left_to_skl2onnx():
     out = run(to_onnx(pipeline), X)
     assert list(out) == ["label", "probabilities"]
     assert_allclose(out["probabilities"], pipeline.decision_function(X), atol=1e-4)
-    with pytest.raises(OnnxExportError, match="preparation PCA has no form outside of Python"):
+    with pytest.raises(OnnxExportError, match="preparation PCA cannot be exported"):
         to_onnx(pipeline, explain=True)
 
 

@@ -159,7 +159,7 @@ def test_an_archive_that_holds_no_model(tmp_path):
     skops.io.dump({"a": 1}, path)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(HEADER, json.dumps({"format": 1, "svmosaic": "0.1.0"}))
-    with pytest.raises(ModelFileError, match="is no model: it holds an object of type dict"):
+    with pytest.raises(ModelFileError, match="is not a model: it holds an object of type dict"):
         svmosaic.load(path)
 
 
@@ -204,7 +204,7 @@ def test_a_libsvm_line_of_spaces_that_only_text_knows(whole, tmp_path):
 
     path = tmp_path / "table.libsvm"
     path.write_bytes(b"1 1:2\n\x1c\n")
-    with pytest.raises(TableError, match=r"line 2: the label '\\x1c' is no number"):
+    with pytest.raises(TableError, match=r"line 2: the label '\\x1c' is not a number"):
         read_table(path) if whole else list(read_chunks(path))
 
 

@@ -98,7 +98,7 @@ def test_what_is_refused():
     for bad, words in (((0.1,), "must be two"), ((0.9, 0.1), "must increase"), ((0.1, 1.0), "below 1"), (0.5, "two")):
         with pytest.raises(ValueError, match=words):
             fit_intervals(LinearSVR(), X, y, quantiles=bad)
-    with pytest.raises(ValueError, match="of one dimension"):
+    with pytest.raises(ValueError, match="need a one-dimensional y"):
         fit_intervals(LinearSVR(), X, X)
 
 

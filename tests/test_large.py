@@ -138,7 +138,7 @@ def test_arrays_are_memory_mapped(tmp_path, capsys, as_column):
     ("arguments", "message"),
     [
         (["--label", "kin"], "has no column 'kin'; the nearest are 'kind'"),
-        ([], "say with --label which column to predict"),
+        ([], "name the column to predict with --label"),
         (["--label", "kind", "--model", "mixture"], "--model mixture is only fitted in memory"),
         (["--label", "kind", "--drop", "nothing"], "no column 'nothing' to drop"),
         (["--label", "kind", "--scratch", "nowhere"], "--scratch: there is no folder nowhere"),

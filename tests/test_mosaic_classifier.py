@@ -392,7 +392,7 @@ def test_wrong_parameters_are_named(settings, message):
 
 def test_a_metric_that_does_not_go_with_the_labels_says_why():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(TypeError, match="metric='f1' cannot judge these rows: Target is multiclass"):
+    with pytest.raises(TypeError, match="metric='f1' cannot score these rows: Target is multiclass"):
         MosaicClassifier(metric="f1", **LINEAR).fit(X, y)
 
 

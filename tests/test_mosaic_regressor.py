@@ -104,7 +104,7 @@ def test_never_worse_than_the_linear_baseline_and_the_same_for_one_seed():
 def test_wrong_parameters_are_named(rows):
     with pytest.raises(ValueError, match=r"metric must be the name of a scorer, such as 'r2'.*got 'beauty'"):
         MosaicRegressor(metric="beauty").fit(*rows)
-    with pytest.raises(TypeError, match="metric='accuracy' cannot judge these rows"):
+    with pytest.raises(TypeError, match="metric='accuracy' cannot score these rows"):
         MosaicRegressor(metric="accuracy", **QUICK).fit(*rows)
 
 

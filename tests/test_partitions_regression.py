@@ -63,7 +63,7 @@ def test_what_cannot_be_fitted_is_said():
         outofcore.fit(LinearSVR(), X, y, chunk_rows=30)
     with pytest.raises(TypeError, match=r"MosaicRegressor cannot be fitted over partitions; these can: .*LinearSVR"):
         outofcore.fit(MosaicRegressor(), X, np.nan_to_num(y))
-    with pytest.raises(ValueError, match="several quantiles are for y of one dimension"):
+    with pytest.raises(ValueError, match="several quantiles need a one-dimensional y"):
         outofcore.fit(LinearSVR(loss="quantile", quantile=(0.1, 0.9)), X, X[:, :2])
     with pytest.raises(ValueError, match="is zero for every row"):
         outofcore.fit(LinearSVR(), X, X[:, 0], sample_weight=np.zeros(90))

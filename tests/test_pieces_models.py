@@ -254,7 +254,7 @@ def test_pieces_and_a_feature_map_are_refused_together():
     from sklearn.preprocessing import StandardScaler
 
     X, y = data(0)
-    with pytest.raises(ValueError, match="give one of them"):
+    with pytest.raises(ValueError, match="pass only one"):
         LocallyLinearSVC(pieces=4, feature_map=StandardScaler()).fit(X, y)
 
 

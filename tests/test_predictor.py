@@ -212,7 +212,7 @@ def test_rows_by_name(estimator, tmp_path):
     for value in (None, "1.0"):
         with pytest.raises(ValueError, match=f"column 'width' must be a number, got {value!r}"):
             predictor.predict({"height": 1.0, "width": value})
-    with pytest.raises(TypeError, match="without names of columns"):
+    with pytest.raises(TypeError, match="without column names"):
         estimator.fit(X, y).predictor().predict(rows[0])
 
 

@@ -17,24 +17,60 @@ from svmosaic.datasets import data_folder
 def test_tables_are_those_of_the_stored_results():
     readme = script("readme")
     assert readme.current() == readme.tables()
+    assert readme.current(readme.CAPTION) == readme.caption()
 
 
-def test_the_table_is_filled_from_whatever_is_stored(monkeypatch):
+MACHINE = {"processor": "P", "cores": 2, "date": "D"}
+
+
+def run(name, model, score, n_rows=5, **more):
+    """A stored run."""
+    cost = {"fit_seconds": 1.0, "predict_microseconds": 2.0, "n_bytes": 4000}
+    ours = {"budget": 30.0, "chosen": "60% TreeSVC, 40% LinearSVC"} if model == "MosaicClassifier" else {}
+    found = {"set": name, "model": model, "split": 0, "score": score, "train_rows": n_rows, "threads": 1}
+    return found | {"metric": "accuracy"} | cost | ours | more
+
+
+def test_the_tables_are_filled_from_whatever_is_stored(monkeypatch):
     readme = script("readme")
-    machine = {"processor": "P", "cores": 2, "date": "D"}
-    run = {"set": "adult", "split": 0, "score": 87.0, "metric": "accuracy", "train_rows": 5, "fit_seconds": 1.0}
-    ours = run | {"model": "MosaicClassifier", "chosen": "60% TreeSVC, 40% LinearSVC", "predict_microseconds": 2.0}
     records = [
-        ours | {"budget": 300.0, "score": 88.0},
-        ours | {"budget": 60.0},
-        run | {"model": "CatBoost", "score": 87.5, "n_bytes": 4000},
-        run | {"model": "LightGBM"} | {"set": "wine"},
+        run("adult", "MosaicClassifier", 88.0, budget=300.0),
+        run("adult", "MosaicClassifier", 87.0, budget=60.0),
+        run("adult", "CatBoost", 87.5),
+        run("adult", "RandomForest", 99.0),  # shown on docs/choosing.md
+        run("wine", "LightGBM", 80.0),
     ]
-    monkeypatch.setattr(readme, "stored", lambda name: {"adult": {"machine": machine, "records": records}})
-    head, _, *rows, note = [line for line in readme.tables().splitlines() if line]
-    assert head == "| data set | rows | best of ours | accuracy % | CatBoost |"
-    assert rows == ["| adult | 5 | a blend, mostly `TreeSVC` | 87.00 (1.0 s, 2 µs) | **87.50** (1.0 s, 4 kB) |"]
-    assert "seconds to fit, microseconds per row of `predict`, size" in note
+    monkeypatch.setattr(readme, "stored", lambda name: {"adult": {"machine": MACHINE, "records": records}})
+    head, _, *rows, wins, note = [line for line in readme.tables().splitlines() if line]
+    assert head == "| data set | rows | MosaicClassifier | CatBoost |"
+    assert rows == ["| adult | 5 | 87.00 | **87.50** |"]
+    assert wins.endswith("on 0 of 1. A random forest, which was run on 1 of them, beats all of these on 1.")
+    assert "searches for 60 seconds," in note
+
+
+def test_the_sets_that_are_shown_do_not_depend_on_their_scores(monkeypatch):
+    readme = script("readme")
+    sizes = dict(zip("abcdefgh", (80, 10, 70, 20, 60, 30, 50, 40), strict=True))
+    runs = {name: {readme.OURS: {"train_rows": size}} for name, size in sizes.items()}
+    assert [sizes[name] for name in readme.sample(runs)] == [10, 40, 70, 80]
+    assert readme.sample(dict(list(runs.items())[:1])) == ["a"]
+
+
+def test_ranks_and_medians_are_of_the_sets_that_all_systems_have(monkeypatch):
+    readme = script("readme")
+    records = [
+        run("heart", "MosaicClassifier", 90.0, n_bytes=1000),
+        run("heart", "LightGBM", 90.004),  # shown as equal
+        run("skin", "MosaicClassifier", 91.0, n_bytes=3000),
+        run("skin", "LightGBM", 80.0),
+        run("mnist", "MosaicClassifier", 95.0, n_bytes=9000),
+    ]
+    monkeypatch.setattr(readme, "stored", lambda name: {"papers": {"machine": MACHINE, "records": records}})
+    text = readme.tables()
+    assert "| mean rank, 2 data sets of the papers | **1.25** | 1.75 |" in text
+    assert "| size in kB | 2 | 4 |" in text
+    assert "medians over the 2 data sets" in text
+    assert "on 3 of 3." in text
 
 
 def test_the_picture_is_of_the_stored_results():

@@ -90,7 +90,7 @@ def test_an_interrupt_is_clean(tmp_path, number):
     process.send_signal(number)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "The same command goes on" in re.sub(r"\s+", " ", output)
+    assert "Run the same command to resume" in re.sub(r"\s+", " ", output)
     assert "Traceback" not in output
     assert len(lines_of(tmp_path)) >= 2
 

@@ -160,9 +160,9 @@ def test_new_categories_and_values_that_are_not_what_they_should_be(fitted):
     assert rows[0, names.index("color_(missing)")] == rows[0, names.index("age is missing")] == 1
     assert np.isfinite(rows).all()
     for wrong, text in (
-        ({"age": "old"}, "column 'age' holds 'old', which is no number"),
+        ({"age": "old"}, "column 'age' holds 'old', which is not a number"),
         ({"age": np.inf}, "column 'age' holds an infinite number in row 1"),
-        ({"when": "soon"}, "column 'when' holds 'soon', which is no date"),
+        ({"when": "soon"}, "column 'when' holds 'soon', which is not a date"),
         ({"when": 3}, "column 'when' held dates in training, and now holds numbers"),
     ):
         with pytest.raises(ValueError, match=text):
@@ -212,7 +212,7 @@ def test_text_that_is_dates_and_objects_that_are_numbers():
     )
     names = list(TablePreparation().fit(frame).get_feature_names_out())
     assert {"day: days", "day: month", "day is missing", "time: hour", "odd", "not_2020-02-31"} <= set(names)
-    with pytest.raises(TableError, match="column 'bad' holds a list, which is no number, text or date: drop it"):
+    with pytest.raises(TableError, match="column 'bad' holds a list, which is not a number, text or date: drop it"):
         TablePreparation().fit(pd.DataFrame({"bad": [[1], [2]]}))
 
 
@@ -222,7 +222,7 @@ def test_numbers_with_marks_for_missing_ones_stay_numbers():
     assert list(prepared.get_feature_names_out()) == ["price", "price is missing", "zip_01", "zip_02", "zip_03"]
     assert_array_equal(prepared.transform(frame)[:, 0], [1.5, 1.5, -3, 1.5, 1000])
     assert_array_equal(prepared.transform(frame)[:, 1], [0, 1, 0, 1, 0])
-    with pytest.raises(TableError, match="column 'price' holds 'cheap', which is no number"):
+    with pytest.raises(TableError, match="column 'price' holds 'cheap', which is not a number"):
         prepared.transform(frame.assign(price="cheap"))
 
 
@@ -314,7 +314,7 @@ def test_tables_that_cannot_be_read(fitted):
     model, frame, y = fitted
     with pytest.raises(TableError, match="X has several columns called 'age', so none of them can be named"):
         MosaicClassifier(**QUICK).fit(pd.concat([frame, frame[["age"]]], axis=1), y)
-    with pytest.raises(TypeError, match="X is a lazy frame, whose rows are not there yet"):
+    with pytest.raises(TypeError, match="X is a lazy frame: pass"):
         model.predict(pl.from_pandas(frame.drop(columns="nothing")).lazy())
     with pytest.raises(TypeError, match="drop must be a list of columns, got 'age'"):
         MosaicClassifier(drop="age", **QUICK).fit(frame, y)

@@ -235,7 +235,7 @@ def test_a_zip_archive_by_an_unknown_method_is_not_called_damaged(tmp_path):
     content, deflate64 = bytearray(path.read_bytes()), 9
     content[8] = content[content.index(b"PK\x01\x02") + 10] = deflate64  # in front of the file, and in the directory
     path.write_bytes(content)
-    with pytest.raises(TableError, match="unzip it by another program first"):
+    with pytest.raises(TableError, match="unzip it with another program first"):
         read_table(path)
 
 

@@ -236,7 +236,7 @@ def test_malformed_csv(tmp_path, content, message, read):
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"1 1:2\nyes 1:2\n", "line 2: the label 'yes' is no number"),
+        (b"1 1:2\nyes 1:2\n", "line 2: the label 'yes' is not a number"),
         (b"1 1:2\n\n1 2:x\n", "line 3: '2:x' is not index:value"),
         (b"1 3:1 2:1\n", "line 1: the features 3 and 2 are not in ascending order"),
         (b"1 9:1\n", "line 1: the feature 9 lies beyond the last, 4"),
@@ -279,7 +279,7 @@ def test_names_that_are_not_there(tmp_path):
     with pytest.raises(TableError, match="there is no file"):
         read_table(tmp_path / "none.csv")
     (tmp_path / "t.doc").write_text("x")
-    with pytest.raises(TableError, match=r"the format of .*t\.doc is not known"):
+    with pytest.raises(TableError, match=r"the format of .*t\.doc cannot be inferred"):
         read_table(tmp_path / "t.doc")
     with pytest.raises(TableError, match="format must be one of"):
         read_table(tmp_path / "t.doc", format="xls")

@@ -18,7 +18,7 @@ from svmosaic.display.tradeoff import draw_panels, pareto_front
 
 NAMES = ["svmosaic LinearSVC", "svmosaic ClusteredSVC", "svmosaic LocallyLinearSVC", "svmosaic LearnedGateSVC",
          "svmosaic MixtureSVC", "svmosaic MosaicClassifier", "LinearSVC", "SVC (RBF)", "SVC (RBF), intelex",
-         "Nystroem + LinearSVC", "HistGradientBoosting", "LightGBM", "k nearest neighbours",
+         "Nystroem + LinearSVC", "HistGradientBoosting", "LightGBM", "k nearest neighbors",
          "MLP, 64 units"]  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_one_point_and_equal_points():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [((["a"], [1.0, 2.0], [0.1]), "of one length, got 1, 2, 1"), ((["a"], [0.0], [0.1]), "above 0")],
+    [((["a"], [1.0, 2.0], [0.1]), "of equal length, got 1, 2, 1"), ((["a"], [0.0], [0.1]), "above 0")],
 )
 def test_bad_input_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -237,7 +237,7 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
 def _require_one_target(shape):
     if len(shape) > 1:
         raise ValueError(
-            f"several quantiles are for y of one dimension, got y of shape {shape}: fit a model for each target, or "
+            f"several quantiles need a one-dimensional y, got y of shape {shape}: fit a model for each target, or "
             "give one quantile"
         )
 

@@ -135,8 +135,8 @@ class Explanation:
     def _check_linear(self, name):
         if self.link != "identity":
             raise AttributeError(
-                f"with the link {self.link!r} scores are no sum over features: instead of {name}, look at votes and, "
-                "for the margin of each tile, at tile_contributions"
+                f"with the link {self.link!r} scores are not sums over features: use votes instead of {name} and, for "
+                "the margin of each tile, tile_contributions"
             )
 
     def tiles(self) -> Table:

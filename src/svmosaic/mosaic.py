@@ -20,8 +20,8 @@ def linked(margins, link):
     """The link of each margin, as the core computes it in scoring."""
     if link == "identity":
         return margins
-    in_favour, against = np.exp(-HINGE.value(margins)), np.exp(-HINGE.value(-margins))
-    return (in_favour - against) / (1.0 if link == "vote" else in_favour + against)
+    in_favor, against = np.exp(-HINGE.value(margins)), np.exp(-HINGE.value(-margins))
+    return (in_favor - against) / (1.0 if link == "vote" else in_favor + against)
 
 
 def _n_bytes(part) -> int:
@@ -58,7 +58,7 @@ class Mosaic:
     Attributes
     ----------
     gate : object with `n_tiles` and `code(X, n_jobs)`
-        Says to which tiles a row belongs: tiles and weights, each of shape (n_samples, width). A gate with
+        Assigns rows to tiles: tiles and weights, each of shape (n_samples, width). A gate with
         `core(dtype)` is evaluated inside the scoring loop of the core.
     coef : ndarray of shape (n_sloped, n_outputs, n_features)
         The weights of the tiles that have any.

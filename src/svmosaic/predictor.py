@@ -287,7 +287,7 @@ def _are_dicts(X):
 def _by_name(row, names):
     """The values of a row that is given as a dict by column, in the order of the columns."""
     if names is None:
-        raise TypeError("rows must be arrays: the model was fitted without names of columns, so that dicts say nothing")
+        raise TypeError("rows must be arrays: the model was fitted without column names, so dicts cannot be matched")
     values = [row[name] for name in names if name in row]
     if len(values) < len(names):
         raise ValueError(f"the row lacks {', '.join(repr(name) for name in names if name not in row)}")

@@ -195,7 +195,7 @@ PEERS = [
         grid={"learning_rate": (0.03, 0.1, 0.3)}, regressor=("LightGBM", _lightgbm("Regressor")),
     ),
     Peer(
-        "knn", "k nearest neighbours", _neighbors("Classifier"), grid={"n_neighbors": (1, 5, 15)},
+        "knn", "k nearest neighbors", _neighbors("Classifier"), grid={"n_neighbors": (1, 5, 15)},
         regressor=("k nearest neighbors", _neighbors("Regressor")),
     ),
     Peer(
@@ -214,5 +214,5 @@ def choose(keys=None):
     known = {peer.key: peer for peer in PEERS}
     unknown = [key for key in keys if key not in known]
     if unknown:
-        raise ValueError(f"no model is called {unknown[0]!r}; choose among {', '.join(known)}")
+        raise ValueError(f"there is no model called {unknown[0]!r}; choose among {', '.join(known)}")
     return [known[key] for key in dict.fromkeys(keys)]

@@ -307,7 +307,7 @@ def table_data(X, y, *, name, test_size=0.25, seed=0, task="classification"):
     known, label = np.unique(y, return_inverse=True)
     if len(known) < 2:
         what = "classes" if task == "classification" else "values"
-        raise ValueError(f"{name} has no two {what} among its labels: there is nothing to tell apart")
+        raise ValueError(f"{name} has no two {what} among its labels: there is nothing to classify")
     n_test = int(np.ceil(test_size * len(y)))
     train, test = hold_out(len(y), n_test, seed, label if task == "classification" else None)
     part = X.iloc if hasattr(X, "iloc") else X

@@ -93,7 +93,7 @@ def duration(text) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90s, 1.5m or 2h")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: write 90s, 1.5m or 2h")
     return seconds
 
 
@@ -107,7 +107,7 @@ def memory_size(text) -> int:
     except ValueError:
         size = -1.0
     if not 1 <= size < 2**60:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size: write 500MB or 2GB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size: write 500MB or 2GB")
     return int(size)
 
 

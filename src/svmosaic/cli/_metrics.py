@@ -23,7 +23,7 @@ def add_threshold(parser):
 def _probability(text):
     value = float(text)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no probability between 0 and 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a probability between 0 and 1")
     return value
 
 

@@ -70,7 +70,7 @@ class TrainingTable(ABC):
             raise TableError(f"the label column {self.label!r} is empty{missing_text(missing_labels, ': ')}")
         if len(classes) == 1:
             raise TableError(
-                f"all rows have the same label, {str(classes[0])!r}: there is nothing to tell apart"
+                f"all rows have the same label, {str(classes[0])!r}: there is nothing to classify"
                 f"{missing_text(missing_labels, '; rows without a label: ')}"
             )
         n_rows = int(counts.sum())
@@ -116,7 +116,7 @@ class TrainingTable(ABC):
                     for one, parts in zip((model, linear), answers, strict=True):
                         parts.append(answers_of(one, X))
         if not truth:
-            raise TableError("no rows to judge by: pass --test-size 0, or --test FILE")
+            raise TableError("no rows to evaluate on: pass --test-size 0, or --test FILE")
         y = np.concatenate(truth)
         classes = getattr(model, "classes_", None)
         found = [
@@ -235,7 +235,7 @@ def require_label(y, names):
     """Raise if a table has no labels yet."""
     if y is None:
         columns = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-        raise TableError(f"say with --label which column to predict: {columns}")
+        raise TableError(f"name the column to predict with --label: {columns}")
 
 
 def kept_columns(names, drop) -> list:

@@ -163,7 +163,7 @@ def _because(model, rows, predicted, top):
     """For each row: tiles with their weights, and features with what they add in favor of the prediction."""
     mosaic = getattr(model.estimator, "mosaic_", None)
     if mosaic is None:
-        raise ValueError(f"{type(model.estimator).__name__} cannot be explained: it is no mosaic")
+        raise ValueError(f"{type(model.estimator).__name__} cannot be explained: it is not a mosaic")
     _, n_outputs, n_features = mosaic.coef.shape
     batch = max(1, EXPLAINED_AT_ONCE // (n_outputs * n_features * min(16, mosaic.n_tiles)))
     tiles, features = [], []

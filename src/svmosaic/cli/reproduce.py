@@ -112,7 +112,7 @@ def _run(experiments, store, options):
             outcome = run(experiments, store, repeats=options.repeats, jobs=options.jobs, report=report)
     except KeyboardInterrupt:
         left = len(plan(experiments, store, options.repeats)[0])
-        console.print(f"stopped with {left} runs left; all others are in {store.path}. The same command goes on.")
+        console.print(f"stopped with {left} runs left; all others are in {store.path}. Run the same command to resume.")
         return INTERRUPTED
     except RuntimeError as error:
         return _fail(str(error))
@@ -178,6 +178,6 @@ def _write(experiments, store, output, options):
     if has_pictures():
         write_images(experiments, store, path.parent / "images")
     else:
-        print("no pictures: they need matplotlib, pip install matplotlib", file=sys.stderr)
+        print("no figures: they need matplotlib (pip install matplotlib)", file=sys.stderr)
     write_text(report, html_report(experiments, store, title=title))
     print(f"written: {path} and {report}")

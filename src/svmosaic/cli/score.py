@@ -72,7 +72,7 @@ def _as_classes(y, model):
     if model.classes.dtype.kind == "U":
         return y.astype(str)
     raise TableError(
-        f"the labels are text, such as {str(y[0])!r}, and the classes of the model numbers: "
+        f"the labels are text, such as {str(y[0])!r}, but the classes of the model are numbers: "
         f"{', '.join(map(str, model.classes[:8]))}"
     )
 

@@ -24,7 +24,7 @@ class ClusteredTasks:
     .. math:: \alpha \eta (1 + \eta) \, \mathrm{tr}\, W^T (\eta I + M)^{-1} W , \qquad
               \eta = \beta / \alpha, \quad \mathrm{tr}\, M = r, \quad 0 \preceq M \preceq I ,
 
-    which is the same where M is the projection on the groups' indicators. Either is a `Coupling`, of penalty
+    which is the same if M is the projection on the groups' indicators. Either is a `Coupling`, of penalty
     :math:`\tfrac12 \mathrm{tr}\, W^T G^{-1} W` with :math:`G = (\eta I + M) / (2 \alpha \eta (1 + \eta))`.
 
     Attributes

@@ -153,5 +153,5 @@ def _blocks(values, name, X):
     found = values.to_delayed()
     found = found.ravel().tolist() if isinstance(values, da.Array) else list(found)
     if len(found) != n_parts:
-        raise ValueError(f"X has {n_parts} partitions, but {name} has {len(found)}; partition them alike")
+        raise ValueError(f"X has {n_parts} partitions, but {name} has {len(found)}; partition them in the same way")
     return found

@@ -19,7 +19,7 @@ _TIMEOUT = 30  # seconds without a byte
 
 
 class DownloadError(OSError):
-    """A file that could not be had, or is not the one that was expected.
+    """A file that could not be downloaded, or is not the expected one.
 
     See Also
     --------
@@ -152,7 +152,7 @@ def _check(url, part, path, checksum):
         if found != wanted:
             part.unlink()
             _beside(path, ".part.json").unlink(missing_ok=True)
-            raise DownloadError(f"{url} has the {method} checksum {found} where {wanted} was expected. {remedy}.")
+            raise DownloadError(f"{url} has the {method} checksum {found}, but {wanted} was expected. {remedy}.")
     write_text(recorded, f"{digest(part)}  {path.name}\n")
 
 

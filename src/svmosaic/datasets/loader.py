@@ -17,7 +17,7 @@ from svmosaic.datasets.sources import SceneFiles, download_path
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """A set that is in none of the places that were searched.
+    """The data set was not found in any of the places that were searched.
 
     See Also
     --------
@@ -180,7 +180,7 @@ def load_scene(name, *, data=None, download=True, progress=None) -> Scene:
     arrays, _ = _arrays(name, data, download, progress)
     if "shape" not in arrays:
         scenes = [known for known, entry in SETS.items() if isinstance(entry.source, SceneFiles)]
-        raise ValueError(f"data set {name!r} is no image; the scenes are {', '.join(scenes)}")
+        raise ValueError(f"data set {name!r} is not an image; the scenes are {', '.join(scenes)}")
     shape = _image_shape(arrays)
     return Scene(_rows(arrays["X"]).reshape(*shape, -1), arrays["y"].reshape(shape), name)
 
@@ -269,7 +269,9 @@ def _download(name, entry, data, progress):
                 file.unlink(missing_ok=True)
             if isinstance(error, OSError):
                 raise DatasetNotFoundError(_absent(name, data, str(error))) from error
-            raise ValueError(f"data set {name!r}: what came from {entry.source.where} is not it ({error})") from error
+            raise ValueError(
+                f"data set {name!r}: the file from {entry.source.where} is not the expected one ({error})"
+            ) from error
         with written(path) as temporary:
             np.savez_compressed(temporary, **arrays)
         write_text(path.with_name(f"{path.name}.sha256"), f"{digest(path)}  {path.name}\n")
@@ -290,8 +292,8 @@ def _check(entry, arrays):
         shape = (sum(wanted.values()), entry.n_features)
         if counts != wanted or arrays[X].shape != shape:
             raise ValueError(
-                f"{X} has the shape {arrays[X].shape} and classes {counts}, where {shape} and {wanted} is the set of "
-                "the papers; it was not kept"
+                f"{X} has the shape {arrays[X].shape} and classes {counts}, but the data set of the papers has "
+                f"{shape} and {wanted}; the file was not kept"
             )
 
 

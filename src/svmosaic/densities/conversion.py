@@ -350,14 +350,14 @@ def as_svm(svm):
     svm = getattr(svm, "best_estimator_", svm)
     if hasattr(svm, "steps"):
         raise ValueError(
-            "svm is a pipeline, whose support vectors live behind its other steps: convert its last step, and give the "
-            "mixture rows that went through the others (pipeline[:-1].transform)"
+            "svm is a pipeline: convert its last step, and pass the mixture rows that the other steps have transformed "
+            "(pipeline[:-1].transform)"
         )
     check_is_fitted(svm)
     if not hasattr(svm, "estimators_"):
         return _from_machine(svm)
     if not isinstance(svm, (OneVsRestClassifier, OneVsRestMachine)):
-        raise ValueError(f"of several machines only one-vs-rest has a mixture form, got {type(svm).__name__}")
+        raise ValueError(f"only one-vs-rest SVMs have a mixture form for several classes, got {type(svm).__name__}")
     parts = [_from_machine(getattr(part, "best_estimator_", part)) for part in svm.estimators_]
     # A support vector of several machines is one density with a weight for each class.
     rows = np.vstack([np.column_stack([part.centers, part.gamma]) for part in parts])

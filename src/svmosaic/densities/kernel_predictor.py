@@ -38,9 +38,9 @@ def scaled_densities(joint, log_ratio):
 class KernelPredictor(BasePredictor):
     r"""A compiled sum of kernels: one row or a batch, no checks beyond shape and dtype.
 
-    Scores are :math:`w \, (\sum_i a_{ic} k_i(x) + b_c) + (1 - w) \, \rho \, p(c) p(x|c)`, of which a support vector
-    machine has the first part and a fusion both; a Gaussian mixture classifier has the logarithm of its densities
-    instead. All is computed in float64, as by the estimators; rows must be dense.
+    Scores are :math:`w \, (\sum_i a_{ic} k_i(x) + b_c) + (1 - w) \, \rho \, p(c) p(x|c)`: the first part for a support
+    vector machine, both for a fusion; for a Gaussian mixture classifier, the logarithm of its densities. Everything
+    is computed in float64, as by the estimators; rows must be dense.
 
     Obtain one from `predictor()` of a `GaussianMixtureClassifier`, a `FusedSVC`, a `ConvertedSVM` or a
     `ConvertedMixture`.
@@ -55,11 +55,11 @@ class KernelPredictor(BasePredictor):
         (map, arguments of a kernel bank), whose densities are added, or ("full", arguments of the core's Gaussian
         gate, owner), which is alone.
     weight : float, default=1.0
-        w; only looked at where there are both parts.
+        w; used only if there are both parts.
     log_ratio : float, default=0.0
         The logarithm of :math:`\rho`, likewise.
     calibration : Calibration, optional
-        Turns scores into probabilities, and decides `predict` where given.
+        Converts scores to probabilities; if given, `predict` returns the most probable class.
     posterior : bool, default=False
         Whether densities without a machine give probabilities by Bayes' rule.
 
@@ -138,7 +138,7 @@ class KernelPredictor(BasePredictor):
     def _rows(self, X):
         """X as a batch of float64, or an error that says why not."""
         if hasattr(X, "indptr"):
-            raise TypeError("sparse rows have no kernels here: pass X.toarray()")
+            raise TypeError("sparse rows are not supported: pass X.toarray()")
         return checked(X, self.n_features).astype(np.float64, copy=False)
 
     def _scores(self, X, n_threads):

@@ -12,7 +12,7 @@ def pyplot(name):
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError(f"{name} draws with matplotlib: pip install matplotlib") from error
+        raise ImportError(f"{name} needs matplotlib: pip install matplotlib") from error
     return plt
 
 

@@ -88,7 +88,7 @@ class ConvergenceDisplay:
         else:
             raise TypeError(
                 f"{type(model).__name__} has no history of its fit: mixtures (experts_per_iter_) and learned gates "
-                "(loss_curve_) have one; of the others look at dual_gap_"
+                "(loss_curve_) have one; for other models, see dual_gap_"
             )
         return display.plot(ax=ax, **options)
 

@@ -128,7 +128,7 @@ class PixelMapDisplay:
         truth = None if truth is None else np.asarray(truth)
         if predicted.ndim != 2 or (truth is not None and truth.shape != predicted.shape):
             shape = None if truth is None else truth.shape
-            raise ValueError(f"predicted and truth must be images of one shape, got {predicted.shape} and {shape}")
+            raise ValueError(f"predicted and truth must be images of the same shape, got {predicted.shape} and {shape}")
         classes = np.unique(predicted if classes is None else classes)
         names = [str(c) for c in (classes if class_names is None else class_names)]
         if len(names) != len(classes):
@@ -162,7 +162,7 @@ class PixelMapDisplay:
             )
         self.ax_ = np.ravel(ax)
         if len(self.ax_) != len(maps):
-            raise ValueError(f"ax must hold {len(maps)} axes, one a map, got {len(self.ax_)}")
+            raise ValueError(f"ax must hold {len(maps)} axes, one per map, got {len(self.ax_)}")
         self.figure_ = self.ax_[0].figure
         colors = class_colors(len(self.classes))
         known = None if self.truth is None else np.isin(self.truth, self.classes)

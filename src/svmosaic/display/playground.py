@@ -4,7 +4,7 @@ from importlib import resources
 
 
 def playground_page() -> str:
-    """The page, which a browser opens without a network.
+    """Return an interactive page, which works offline, on which you draw points and watch models learn them.
 
     A small trainer in JavaScript, `playground.js`, fits linear SVMs, k-means cells, clustered SVMs, locally linear
     SVMs, learned gates and mixtures, straight or with pieces, to points in the plane, and the page shows the frames of

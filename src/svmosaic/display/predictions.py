@@ -9,7 +9,7 @@ from svmosaic.display._pyplot import pyplot
 class PredictionDisplay:
     """Predicted against actual values, and residuals against predicted values, side by side.
 
-    Make one with `PredictionDisplay.from_estimator` or `PredictionDisplay.from_predictions`.
+    Create it with `PredictionDisplay.from_estimator` or `PredictionDisplay.from_predictions`.
 
     Parameters
     ----------

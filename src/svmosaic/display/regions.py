@@ -10,14 +10,14 @@ from svmosaic.display._pyplot import MARKERS, class_colors, pyplot
 class RegionDisplay:
     """Decision boundary of a fitted model, or the values of a regressor, with the cells and anchors of its tiles.
 
-    Make one with `RegionDisplay.from_estimator`.
+    Create it with `RegionDisplay.from_estimator`.
 
     Parameters
     ----------
     xx0, xx1 : ndarray of shape (resolution, resolution)
         The points of the plane.
     response : ndarray of int (of a regressor: float), same shape
-        The place of the predicted class at each, or the predicted value.
+        The index of the predicted class at each point, or the predicted value.
     region : ndarray of int, same shape
         The tile with the largest weight at each.
     points : ndarray of shape (n_samples, 2)
@@ -115,7 +115,7 @@ class RegionDisplay:
         fitted = Fitted.of(estimator, X, class_names=class_names)
         if not fitted.classes and fitted.mosaic.coef.shape[1] > 1:
             n_values = fitted.mosaic.coef.shape[1]
-            raise ValueError(f"a picture shows one value, and the model predicts {n_values}: fit one to one target")
+            raise ValueError(f"a plot shows one output, but the model predicts {n_values}: fit a model to one target")
         plane = _plane(rows, names, features)
         points = plane.project(rows)
         low, high = points.min(axis=0), points.max(axis=0)

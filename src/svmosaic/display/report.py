@@ -298,7 +298,7 @@ def _accounts(subject, used, data):
                 "probabilities": None if probabilities is None else shortened(probabilities[i], 6),
                 "contributions": lines if subject.mosaic.link == "identity" else None,
                 "intercept": shortened(values[i] - parts.sum(axis=1), 6),
-                "reason": "The tiles of this model vote, so its scores are no sums over columns.",
+                "reason": "The tiles of this model vote, so its scores are not sums over columns.",
                 "tiles": [],
                 "region": data["region_of_tile"][int(subject.home[i])],
             }

@@ -64,7 +64,7 @@ class TradeoffDisplay:
         self.groups = groups
         if not len(self.names) == len(self.cost) == len(self.score) == len(self.ours):
             raise ValueError(
-                f"names, cost, score and ours must be of one length, got {len(self.names)}, {len(self.cost)}, "
+                f"names, cost, score and ours must be of equal length, got {len(self.names)}, {len(self.cost)}, "
                 f"{len(self.score)} and {len(self.ours)}"
             )
         if not (np.isfinite(self.cost) & (self.cost > 0)).all():
@@ -124,7 +124,7 @@ class TradeoffDisplay:
             raise ValueError(f"cost must be 'tiles' or 'seconds', got {cost!r}")
         lines = [line for line in getattr(model, "leaderboard_", []) if not line["failure"]]
         if not lines:
-            raise ValueError(f"this {type(model).__name__} has no leaderboard_: fit it, with rows enough to choose by")
+            raise ValueError(f"this {type(model).__name__} has no leaderboard_: fit it to enough rows for a search")
         lines = [line for line in lines if (line["rows"], line["parts"]) == (lines[0]["rows"], lines[0]["parts"])]
         display = cls(
             [line["model"] for line in lines], [line[cost] for line in lines], [line["score"] for line in lines],
@@ -289,7 +289,7 @@ def _name(record, most):
     return record["model"] if rows == most else f"{record['model']} ({rows:,} rows)"
 
 
-def draw_panels(panels, *, cost, cost_name, score="accuracy"):
+def draw_panels(panels, *, cost, cost_name, score="accuracy", panel_size=(7.5, 5.2)):
     """One picture per set, side by side.
 
     Parameters
@@ -297,6 +297,8 @@ def draw_panels(panels, *, cost, cost_name, score="accuracy"):
     panels : dict of name -> records
     cost, score : str, fields of the records
     cost_name : str
+    panel_size : tuple of two floats
+        Width and height of each picture in inches: the smaller, the larger its text on a page.
 
     Returns
     -------
@@ -308,7 +310,8 @@ def draw_panels(panels, *, cost, cost_name, score="accuracy"):
     n = len(panels)
     columns = min(2, n)
     rows = -(-n // columns)
-    figure = Figure(figsize=(7.5 * columns, 5.2 * rows), layout="constrained")
+    width, height = panel_size
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     FigureCanvasAgg(figure)  # no window, whatever the user's settings
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in axes[n:]:

@@ -23,23 +23,23 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Task:
-    """Rows and labels, and how they are made ready.
+    """Rows and labels, and their preparation.
 
     Parameters
     ----------
     name : str
-        As the tables print it.
+        As printed in the tables.
     source : str
         A data set of `svmosaic.datasets`, one of `tasks.BUNDLED`, or "images" and the place of a folder or file.
     labels : str
-        What is to be told apart; a key of `tasks.LABELS`.
+        The labels to predict; a key of `tasks.LABELS`.
     prepare : {"unit-norm", "standardise", "none"}
     train_rows, test_rows : int, optional
-        So many rows, drawn anew for each repeat (test rows once); None for all.
+        Numbers of rows, drawn again for each repeat (test rows once); None for all.
     split : float, optional
         Share of the rows for testing, drawn anew for each repeat. None: the official split, or one fixed tenth.
     repeats : int, optional
-        At most so many, for large sets.
+        Maximum number of repeats, for large data sets.
     scene : bool
         The rows are the pixels of an image: the first repeat keeps what was predicted for each.
     cost : float
@@ -73,7 +73,7 @@ class Method:
     Parameters
     ----------
     name : str
-        As the tables print it.
+        As printed in the tables.
     model : str
         A key of `methods.MODELS`.
     settings : mapping
@@ -131,14 +131,14 @@ class Experiment:
     title : str
     kind : {"table", "curve", "picture", "scene"}
     tasks, methods : tuples
-        Every task with every method is a cell a repeat. Of a picture: one task, and methods that draw panels.
+        Every task with every method is one cell per repeat. For a picture: one task, and methods that draw panels.
     measure : str
         A key of `MEASURES`.
     repeats : int
     published : mapping
         (method, task) -> mean or (mean, deviation), as printed.
     protocol : str
-        What was done, and where it had to differ from the paper.
+        What was done, and how it had to differ from the paper.
     notes : mapping
         (method, task) -> why our figure is below the printed one, what was tried and what speaks for it; or, for any
         row, what to know about it. (method, None) is for all tasks.

@@ -51,7 +51,7 @@ def _urgency(work):
 
 
 def run(experiments, store, *, repeats=None, jobs=1, report: Callable | None = None) -> Outcome:
-    """Do all work that is missing.
+    """Run all cells that are not in the store yet.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def run(experiments, store, *, repeats=None, jobs=1, report: Callable | None = N
     store : Store
         Opened with `with`.
     repeats : int, optional
-        At most so many repeats per cell.
+        Maximum number of repeats per cell.
     jobs : int
         Processes, of one thread each.
     report : callable, optional

@@ -13,9 +13,9 @@ except ImportError:  # Windows has other locks; there two runs at a time are the
 class Store:
     """An append-only file of records, by key.
 
-    A run may be killed at any moment. A record is either there, whole and ended by a newline, or not there: a last
-    line without its newline, or that is no JSON, is cut off when the store is opened for writing, and ignored when it
-    is read. A later record of the same key takes the place of an earlier one.
+    A run may be killed at any moment. A record is either complete, ended by a newline, or absent: a last line that
+    lacks its newline, or is not JSON, is removed when the store is opened for writing, and ignored when it is read.
+    A later record replaces an earlier one with the same key.
 
     See Also
     --------
@@ -41,7 +41,7 @@ class Store:
             except (ValueError, KeyError, TypeError) as error:
                 if number == len(lines):
                     break
-                raise ValueError(f"{self.path}, line {number} is no record ({error}); remove it") from error
+                raise ValueError(f"{self.path}, line {number} is not a record ({error}); remove it") from error
             self.records[key] = record
             whole += len(line)
         return whole

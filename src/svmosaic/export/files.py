@@ -187,14 +187,14 @@ def load(path):
     except ModelFileError:
         raise
     except Exception as error:
-        raise ModelFileError(f"{path} is damaged: its description makes no sense ({error})") from error
+        raise ModelFileError(f"{path} is damaged: its description is invalid ({error})") from error
     try:
         estimator = make()
         _fill_in_defaults(estimator)
     except Exception as error:
-        raise ModelFileError(f"{path} is damaged: it could not be put together ({error})") from error
+        raise ModelFileError(f"{path} is damaged: it could not be restored ({error})") from error
     if not hasattr(estimator, "predict"):
-        raise ModelFileError(f"{path} is no model: it holds an object of type {type(estimator).__name__}")
+        raise ModelFileError(f"{path} is not a model: it holds an object of type {type(estimator).__name__}")
     return estimator
 
 
@@ -224,7 +224,7 @@ def _load_predictor(path, data):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return predictor_of(archive)
     except Exception as error:
-        raise ModelFileError(f"{path} is damaged: its predictor could not be put together ({error})") from error
+        raise ModelFileError(f"{path} is damaged: its predictor could not be restored ({error})") from error
 
 
 def _check_head(path, file):
@@ -273,7 +273,7 @@ def _check_archive(path, data):
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, ModelFileError):
             raise
-        raise ModelFileError(f"{path} is damaged: its entry {HEADER} makes no sense") from error
+        raise ModelFileError(f"{path} is damaged: its entry {HEADER} is invalid") from error
     if not isinstance(written, int) or written > FORMAT:
         raise ModelFileError(
             f"{path} was written by svmosaic {version} in format {written}, newer than the format {FORMAT} of this "

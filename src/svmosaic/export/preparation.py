@@ -13,7 +13,7 @@ BLANKS = " \t"
 
 
 class PreparationError(ValueError):
-    """A step in front of a model that has no form outside of Python.
+    """A step in front of a model that cannot be exported.
 
     See Also
     --------
@@ -216,16 +216,16 @@ def _read(step, start: Preparation) -> Preparation:
     if isinstance(step, str):
         if step == "passthrough":
             return start
-        raise PreparationError(f"the step {step!r} has no form outside of Python")
+        raise PreparationError(f"the step {step!r} cannot be exported")
     if name not in _READERS:
-        raise PreparationError(f"the preparation {name} has no form outside of Python; known are {', '.join(_READERS)}")
+        raise PreparationError(f"the preparation {name} cannot be exported; known are {', '.join(_READERS)}")
     return _READERS[name](step, start)
 
 
 def _select(start, places) -> Preparation:
     """Some of the features alone."""
     if start.part:
-        raise PreparationError("a ColumnTransformer behind a TablePreparation has no form outside of Python")
+        raise PreparationError("a ColumnTransformer behind a TablePreparation cannot be exported")
     steps = [Affine(step.fill[places], step.center[places], step.factor[places]) for step in start.steps]
     tables = {new: start.tables[old] for new, old in enumerate(places) if old in start.tables}
     category = [start.category[f] for f in places]
@@ -239,7 +239,7 @@ def _column_transformer(step, start) -> Preparation:
         if not (isinstance(transformer, str) and transformer == "drop") and len(places):
             parts.append(_read(transformer, _select(start, places)))
     if any(part.part for part in parts):
-        raise PreparationError("a TablePreparation inside a ColumnTransformer has no form outside of Python")
+        raise PreparationError("a TablePreparation inside a ColumnTransformer cannot be exported")
     if not parts:
         raise PreparationError("the ColumnTransformer keeps no column")
     n_steps = max(len(part.steps) for part in parts)
@@ -272,7 +272,7 @@ def _places(columns: Any, names) -> np.ndarray:
 
 def _imputer(step, start) -> Preparation:
     if step.add_indicator:
-        raise PreparationError("SimpleImputer(add_indicator=True) has no form outside of Python")
+        raise PreparationError("SimpleImputer(add_indicator=True) cannot be exported")
     statistics = np.asarray(step.statistics_)
     if len(statistics) != len(start.source):
         raise PreparationError("the SimpleImputer drops columns: use keep_empty_features=True")
@@ -305,7 +305,7 @@ def _then(start, step) -> Preparation:
 def _one_hot(step, start) -> Preparation:
     _check_takes_text(step, start)
     if step.drop is not None or getattr(step, "_infrequent_enabled", False):
-        raise PreparationError("OneHotEncoder with drop, min_frequency or max_categories has no form outside of Python")
+        raise PreparationError("OneHotEncoder with drop, min_frequency or max_categories cannot be exported")
     source, category = [], []
     for column, categories in zip(start.source, step.categories_, strict=True):
         _check_are_texts(step, start.names[column], categories)
@@ -319,10 +319,10 @@ def _ordinal(step, start) -> Preparation:
     unknown = np.nan if step.unknown_value is None else float(step.unknown_value)
     if np.isnan(unknown):
         raise PreparationError(
-            'an OrdinalEncoder needs handle_unknown="use_encoded_value" and a number as unknown_value outside of Python'
+            'an OrdinalEncoder needs handle_unknown="use_encoded_value" and a number as unknown_value for an export'
         )
     if getattr(step, "_infrequent_enabled", False):
-        raise PreparationError("OrdinalEncoder with min_frequency or max_categories has no form outside of Python")
+        raise PreparationError("OrdinalEncoder with min_frequency or max_categories cannot be exported")
     tables = {}
     for f, categories in enumerate(step.categories_):
         _check_are_texts(step, start.names[start.source[f]], categories)
@@ -333,9 +333,7 @@ def _ordinal(step, start) -> Preparation:
 def _check_takes_text(step, start):
     """An encoder is to see columns as they are."""
     if start.steps or start.tables or any(category is not None for category in start.category):
-        raise PreparationError(
-            f"{type(step).__name__} behind a scaler or another encoder has no form outside of Python"
-        )
+        raise PreparationError(f"{type(step).__name__} behind a scaler or another encoder cannot be exported")
 
 
 def _check_are_texts(step, name, categories):
@@ -345,19 +343,19 @@ def _check_are_texts(step, name, categories):
 
 def _min_max(step, start) -> Preparation:
     if step.clip:
-        raise PreparationError("MinMaxScaler(clip=True) has no form outside of Python")
+        raise PreparationError("MinMaxScaler(clip=True) cannot be exported")
     return _then(start, Affine.of(len(start.source), center=-step.min_ / step.scale_, factor=step.scale_))
 
 
 def _table(step, start) -> Preparation:
     if not start.takes_columns_as_they_are or start.steps:
-        raise PreparationError("a TablePreparation behind other steps has no form outside of Python")
+        raise PreparationError("a TablePreparation behind other steps cannot be exported")
     return step.plain()
 
 
 def _function(step, start) -> Preparation:
     if step.func is not None:
-        raise PreparationError("a FunctionTransformer with a function has no form outside of Python")
+        raise PreparationError("a FunctionTransformer with a function cannot be exported")
     return start
 
 

@@ -279,7 +279,7 @@ def _form(whole, target):
 def _why_not_explained(whole, mosaic) -> str | None:
     """Why scores are no sums over columns, or None if they are."""
     if mosaic is None:
-        return f"{whole.name} has no tiles, so its scores are no sums of contributions of the columns"
+        return f"{whole.name} has no tiles, so its scores are not sums of contributions of the columns"
     if mosaic.link != "identity":
         return (
             f"with the link {mosaic.link!r} of this {whole.name} scores are sums of votes of the tiles, not of "

@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class SingleCell:
-    """Everything belongs to tile 0.
+    """All rows belong to tile 0.
 
     See Also
     --------

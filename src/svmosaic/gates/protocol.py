@@ -12,7 +12,7 @@ import numpy as np
 
 @runtime_checkable
 class Gate(Protocol):
-    """To which tiles a row belongs, and with what weight.
+    """Assigns rows to tiles, with weights.
 
     See Also
     --------
@@ -66,7 +66,7 @@ class CoreGate(Gate, Protocol):
 
 @runtime_checkable
 class PlacedGate(Gate, Protocol):
-    """A gate whose tiles have a place that displays can mark.
+    """A gate whose tiles have anchors that displays can mark.
 
     A gate that measures in a projection of the rows also has `projection`, of shape (n_components, n_features); its
     anchors are points of that projection.

@@ -7,7 +7,7 @@ import numpy as np
 
 
 class FeatureMap(Protocol):
-    """What the tiles of a mosaic, and perhaps its gate, see instead of the rows themselves.
+    """Computes the input of the tiles of a mosaic, and possibly of its gate, from the rows.
 
     Tiles are linear in the features that they see: `coef` below has one number for each of them in its last axis.
 

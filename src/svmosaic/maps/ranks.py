@@ -107,7 +107,7 @@ class Ranks:
 
 def _check_dense(X):
     if sparse.issparse(X):
-        raise ValueError("ranks are for dense rows, since the rank of zero is not zero: pass X.toarray()")
+        raise ValueError("ranks need dense rows, because the rank of zero is not zero: pass X.toarray()")
 
 
 def _ranks(x, share, knots):

@@ -161,7 +161,7 @@ class LocallyLinearMixin(AnchorsMixin):
         super()._check_parameters()
         if self.pieces is not None and self.feature_map is not None:
             raise ValueError(
-                "pieces and feature_map are two ways to say what the tiles see: give one of them; to put a transformer "
+                "pieces and feature_map both define the input of the tiles: pass only one; to put a transformer "
                 "in front of pieces, use a pipeline"
             )
 

@@ -16,7 +16,7 @@ def solve_jointly(rows, coupling, options, progress, rng, start=None) -> Solved:
     if options.loss is not HINGE:
         raise ValueError(f"{progress.name}: multi_class='crammer_singer' needs loss='hinge', got {options.loss.name!r}")
     if options.solver not in ("auto", "dual") or (options.sgd is not None and options.sgd.free_bias):
-        raise ValueError(f"{progress.name}: multi_class='crammer_singer' needs solver='dual' and a penalised intercept")
+        raise ValueError(f"{progress.name}: multi_class='crammer_singer' needs solver='dual' and a penalized intercept")
     problem, target = rows.problems(coupling, options)[0], rows.target
     control = progress.control(1, coupling, problem.shape, problem.separable, target.n_outputs)
     place = (0, None)

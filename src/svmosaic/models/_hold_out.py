@@ -47,7 +47,7 @@ def hold_out(n_rows, n_held, rng, label=None):
 def _draw(n_rows, n_held, rng):
     """The same without classes to share out."""
     if n_held >= n_rows:
-        raise ValueError(f"{n_held} of {n_rows} rows would be held out, and none trained on: pass more rows")
+        raise ValueError(f"{n_held} of {n_rows} rows would be held out, which leaves none for training: pass more rows")
     order = shuffled(rng, n_rows)
     return order[n_held:], order[:n_held]
 

@@ -285,8 +285,8 @@ class LearningMixin(CallbackSupportMixin, FitRowsMixin):
         if self.stop_reason_ == "max_time":
             warnings.warn(
                 f"{type(self).__name__}: learning stopped after max_time={self.max_time} s, in epoch {self.n_iter_} of "
-                f"max_iter={self.max_iter}. Increase max_time or lower max_iter: the learning rate falls over all "
-                "epochs that are planned.",
+                f"max_iter={self.max_iter}. Increase max_time or lower max_iter: the learning rate decays over all "
+                "planned epochs.",
                 ConvergenceWarning,
                 stacklevel=5,
             )

@@ -295,7 +295,7 @@ def _warn_of_max_time(progress, trace):
     if trace.stop_reason == "max_time":
         warnings.warn(
             f"{progress.name}: EM stopped after max_time={progress.max_time} s and {trace.n_iter} iterations, "
-            "before its objective settled. Increase max_time, or raise tol.",
+            "before its objective converged. Increase max_time, or raise tol.",
             ConvergenceWarning,
             stacklevel=5,
         )

@@ -38,7 +38,7 @@ class SearchMixin:
         Whether a weighted sum of several models may be chosen. False: a single model, which is easier to explain.
     families : sequence of str or None, default=None
         Model families to choose among: "linear", "clustered", "local", "kernel", "learned", "trees". None: all
-        (for values all but "kernel").
+        (for `MosaicRegressor`, all but "kernel").
     validation_fraction : float, default=0.2
         Fraction of the rows that is held out, at most 20,000 rows.
     n_jobs : int or None, default=None

@@ -58,6 +58,6 @@ class ValuesMixin:
             check_real("quantile", q, above=0, below=1)
         if len(self._quantiles) > 1 and self.loss not in ("quantile", "expectile"):
             raise ValueError(
-                f"quantile={self.quantile!r} has several values, of which loss={self.loss!r} makes no use: pass "
+                f"quantile={self.quantile!r} has several values, which loss={self.loss!r} does not use: pass "
                 "loss='quantile', or a single number"
             )

@@ -14,8 +14,8 @@ class KMeansSVC(KMeansCells, ComposedClassifier):
     .. math:: \tfrac12 \lVert w_k \rVert^2
               + C \sum_{i \in k} s_i \, \text{loss}(y_i \langle w_k, (x_i, \beta) \rangle)
 
-    (one against the rest for more than two classes, all on one partition). The papers' baseline: cells know nothing
-    of each other. A cell without rows is left out: its region goes to its neighbors.
+    (one-vs-rest for more than two classes, all on the same partition). This is the papers' baseline: the cells are
+    independent. A cell without rows is left out: its region goes to its neighbors.
 
     See Also
     --------
@@ -35,14 +35,14 @@ class KMeansSVC(KMeansCells, ComposedClassifier):
 
 @estimator
 class ClusteredSVC(ClusteredCells, ComposedClassifier):
-    r"""Clustered SVM: one linear SVM per k-means cell, all pulled towards a global one.
+    r"""Clustered SVM: one linear SVM per k-means cell, all pulled toward a global one.
 
     Minimizes over the global vector w and the cells' vectors (biases included)
 
     .. math:: \tfrac{\lambda}{2} \lVert w \rVert^2 + \tfrac12 \sum_k \lVert w_k - w \rVert^2
               + C \sum_k \sum_{i \in k} s_i \, \text{loss}(y_i \langle w_k, (x_i, \beta) \rangle)
 
-    with :math:`\lambda` the `global_reg` (one against the rest for more than two classes, all on one partition).
+    with :math:`\lambda` the `global_reg` (one-vs-rest for more than two classes, all on one partition).
     :math:`\lambda \to \infty` gives independent cells (`KMeansSVC`); one cell is `LinearSVC` with C multiplied by
     :math:`(1 + \lambda) / \lambda`. A cell with few rows, one class or none follows the global vector.
 
@@ -52,7 +52,7 @@ class ClusteredSVC(ClusteredCells, ComposedClassifier):
 
     See Also
     --------
-    KMeansSVC : Cells that know nothing of each other.
+    KMeansSVC : Independent cells.
     ClusteredSVR : The same for regression.
     LocallyLinearSVC : Soft regions instead of cells.
 

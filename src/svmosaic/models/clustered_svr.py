@@ -35,7 +35,7 @@ class KMeansSVR(KMeansCells, ComposedRegressor):
 
 @estimator
 class ClusteredSVR(ClusteredCells, ComposedRegressor):
-    r"""Clustered SVM for regression: one linear model per k-means cell, all pulled towards a global one.
+    r"""Clustered SVM for regression: one linear model per k-means cell, all pulled toward a global one.
 
     Minimizes over the global vector w and the cells' vectors (biases included)
 
@@ -52,7 +52,7 @@ class ClusteredSVR(ClusteredCells, ComposedRegressor):
 
     See Also
     --------
-    KMeansSVR : Cells that know nothing of each other.
+    KMeansSVR : Independent cells.
     ClusteredSVC : The same for classification.
 
     Examples

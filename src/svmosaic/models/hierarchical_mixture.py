@@ -74,7 +74,7 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
     def _check_parameters(self):
         super()._check_parameters()
         if not isinstance(self.branching, Sequence) or isinstance(self.branching, str) or not self.branching:
-            raise ValueError(f"branching must be a sequence of one integer a level, got {self.branching!r}")
+            raise ValueError(f"branching must be a sequence of one integer per level, got {self.branching!r}")
         for level, n_children in enumerate(self.branching):
             check_real(f"branching[{level}]", n_children, at_least=1, integer=True)
 

@@ -149,7 +149,7 @@ def fit_intervals(
     model = clone(model).set_params(loss="quantile", quantile=(low, high))
     y = np.asarray(y, dtype=np.float64)
     if y.ndim != 1:
-        raise ValueError(f"intervals are for y of one dimension, got shape {y.shape}: fit a model for each target")
+        raise ValueError(f"intervals need a one-dimensional y, got shape {y.shape}: fit a model for each target")
     rows, weight = np.arange(len(y)), None if sample_weight is None else np.asarray(sample_weight)
 
     def fitted(train):

@@ -37,9 +37,9 @@ class KernelMixin(ConstantTilesMixin, PlacedAnchorsMixin):
     ----------
     anchors_ : ndarray of shape (n_anchors, n_features)
     kernel_coef_ : ndarray of shape (n_anchors, n_outputs)
-        What the kernel of each anchor is multiplied by; in units of y, for values.
+        Coefficients of the kernels; for regressors, in units of y.
     intercept_ : ndarray of shape (n_outputs,)
-        In units of y, for values.
+        For regressors, in units of y.
     gamma_ : float
         The gamma used.
     """
@@ -92,13 +92,13 @@ class KernelSVC(KernelMixin, ComposedClassifier):
 
     .. math:: H(x) = b + \sum_v \alpha_v k(x, a_v) , \qquad k(x, a) = \exp(-\gamma \lVert x - a \rVert^2) ,
 
-    and its coefficients minimize (one against the rest for more than two classes, all on the same anchors)
+    and its coefficients minimize (one-vs-rest for more than two classes, all on the same anchors)
 
     .. math:: \tfrac12 \alpha^T K \alpha + \tfrac12 (b / \beta)^2 + C \sum_i s_i \, \text{loss}(y_i H(x_i))
 
     with K the kernel between the anchors and :math:`\beta` the `intercept_scaling`. With all rows as anchors
-    (`anchors=X`) this is the kernel SVM itself. With a few hundred it is nearly as accurate, predictions cost far less,
-    and their cost does not grow with the rows. Standardize the features first.
+    (`anchors=X`) this is the kernel SVM itself. With a few hundred anchors, predictions cost far less, their cost does
+    not grow with the number of rows, and the accuracy is often close. Standardize the features first.
 
     References
     ----------
@@ -106,7 +106,7 @@ class KernelSVC(KernelMixin, ComposedClassifier):
 
     See Also
     --------
-    KernelSVR : The same for values.
+    KernelSVR : The same for regression.
     LocallyLinearSVC : Linear tiles, blended by the anchors nearest to a row.
     LocalCodingSVC : Constants, blended by the anchors nearest to a row.
 
@@ -143,7 +143,7 @@ class KernelSVR(KernelMixin, ComposedRegressor):
 
     See Also
     --------
-    KernelSVC : The same for classes.
+    KernelSVC : The same for classification.
     LocallyLinearSVR : Linear tiles, blended by the anchors nearest to a row.
 
     Examples

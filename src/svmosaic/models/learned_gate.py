@@ -128,4 +128,4 @@ class LearnedGateSVC(LearningMixin, BaseMosaicClassifier):
         self._check_calibration()
         super()._check_parameters()
         if self.polish and self.loss != "squared_hinge":
-            raise ValueError(f"polish=True needs loss='squared_hinge', which it solves for, got loss={self.loss!r}")
+            raise ValueError(f"polish=True needs loss='squared_hinge', got loss={self.loss!r}")

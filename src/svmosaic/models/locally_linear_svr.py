@@ -18,8 +18,8 @@ class LocallyLinearSVR(LocallyLinearMixin, RegressorStreamMixin, ComposedRegress
 
     .. math:: \tfrac12 \sum_v \lVert (w_v, b_v / \beta) \rVert^2 + C \sum_i s_i \, \text{loss}(y_i - f(x_i)) .
 
-    :math:`\Phi` is the `feature_map`, the identity if not given, and :math:`\beta` the `intercept_scaling`. Standardize
-    the features first: codes are by Euclidean distance.
+    :math:`\Phi` is the `feature_map`, by default the identity, and :math:`\beta` the `intercept_scaling`. Standardize
+    the features first: codes depend on Euclidean distances.
 
     References
     ----------

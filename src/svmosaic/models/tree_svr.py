@@ -14,13 +14,13 @@ class TreeSVR(TreesMixin, ComposedRegressor):
     .. math:: f(x) = \langle w, \phi(x) \rangle
               + \frac{1}{\sqrt M} \sum_m \langle v_{m, \text{leaf}_m(x)}, (1, x) \rangle
 
-    The trees are grown first, as scikit-learn grows them; then all tiles minimize together, for each target,
+    The trees are grown first, by scikit-learn; then all tiles jointly minimize, for each target,
 
     .. math:: \tfrac{\lambda}{2} \lVert w \rVert^2 + \tfrac12 \sum_{m,l} \lVert v_{ml} \rVert^2
               + C \sum_i s_i \, \text{loss}(y_i - f(x_i)) ,
 
-    one convex problem with a certificate. :math:`\phi` are the `pieces`, so that the global tile is an additive model;
-    the leaves add what depends on several columns at once. With one tree, a region is a rule that can be read: see
+    one convex problem with a certificate. :math:`\phi` are the `pieces`, so the global tile is an additive model;
+    the leaves add interactions between columns. With one tree, each region is a readable rule: see
     `rules_` and `export_text`.
 
     See Also

@@ -80,7 +80,7 @@ class Judge(ABC):
                 warnings.simplefilter("ignore", UserWarning)  # a part without a class, or with a single row
                 value = float(self.scorer(model, self.X[rows], self.truth[rows], **options))
         except (AttributeError, ValueError, TypeError) as error:
-            raise TypeError(f"metric={self.metric!r} cannot judge these rows: {error}") from error
+            raise TypeError(f"metric={self.metric!r} cannot score these rows: {error}") from error
         return value
 
     def error_of_difference(self, one, other, rows) -> float:

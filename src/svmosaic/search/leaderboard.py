@@ -13,7 +13,7 @@ TOP = 15
 
 
 class Leaderboard(list):
-    """A list of dicts, one per trial, that prints as a table: in a terminal by `print`, in a notebook as HTML.
+    """A list of dicts, one per trial, that `print` and notebooks show as a table.
 
     ``pandas.DataFrame(leaderboard)`` gives a frame. `top(n)` prints more or fewer lines.
     """

@@ -156,8 +156,8 @@ def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solu
     if solver == "newton":
         if not problem.one_tile_a_row and _own_bytes(problem) > _LARGEST_OWN:
             raise ValueError(
-                f"solver='newton' forms a matrix per tile where rows belong to several, of at most {_LARGEST_OWN:.0g} "
-                f"bytes together; {problem.coupling.n_tiles} tiles of {problem.rows.n_features} features and a bias "
+                f"solver='newton' forms a matrix per tile if rows belong to several, of at most {_LARGEST_OWN:.0g} "
+                f"bytes in total; {problem.coupling.n_tiles} tiles of {problem.rows.n_features} features and a bias "
                 f"need {_own_bytes(problem):.2g}: use 'auto', or fewer tiles"
             )
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)

@@ -79,13 +79,13 @@ class Values:
         try:
             return convert(value)
         except (ValueError, TypeError):
-            raise TableError(f"column {self.name!r} holds {value!r}, which is no {what}") from None
+            raise TableError(f"column {self.name!r} holds {value!r}, which is not a {what}") from None
 
 
 def is_frame(X) -> bool:
     """Whether X is a frame that narwhals reads: of pandas, Polars, PyArrow and the like."""
     if type(X).__name__ == "LazyFrame":
-        raise TypeError("X is a lazy frame, whose rows are not there yet: pass X.collect()")
+        raise TypeError("X is a lazy frame: pass X.collect()")
     if isinstance(X, np.ndarray) or not (hasattr(X, "columns") or hasattr(X, "column_names")):
         return False
     import narwhals.stable.v2 as nw
@@ -163,7 +163,7 @@ def _read_series(series, name, nw) -> Values:
     if kind == nw.Duration:
         return Values(name, NUMBER, _floats(series.dt.total_microseconds(), nw) / 86_400e6)
     if kind in (nw.List, nw.Struct, nw.Array, nw.Binary):
-        raise TableError(f"column {name!r} holds values of type {kind}, which are no numbers, text or dates: drop it")
+        raise TableError(f"column {name!r} holds values of type {kind}, which are not numbers, text or dates: drop it")
     values = series.to_list()
     if kind in (nw.String, nw.Categorical, nw.Enum):
         # Of pandas alone an order is always meant: Polars has one for every Enum.
@@ -187,7 +187,7 @@ def read_objects(name, values) -> Values:
     known = [v for v, gone in zip(values, missing.tolist(), strict=True) if not gone]
     odd = next((v for v in known if isinstance(v, CONTAINERS)), None)
     if odd is not None:
-        raise TableError(f"column {name!r} holds a {type(odd).__name__}, which is no number, text or date: drop it")
+        raise TableError(f"column {name!r} holds a {type(odd).__name__}, which is not a number, text or date: drop it")
     for kinds, kind, convert in _CONVERSIONS:
         if known and all(isinstance(v, kinds) for v in known):
             data = np.full(len(values), np.nan)

@@ -54,7 +54,7 @@ def _numbers(column, first_row):
     if wrong.any():
         row = int(wrong.argmax())
         raise TableError(
-            f"column {column.name!r} holds {column.iloc[row]!r} in row {first_row + row + 1}, which is no number"
+            f"column {column.name!r} holds {column.iloc[row]!r} in row {first_row + row + 1}, which is not a number"
         )
     check_numbers(values, column.name, first_row)
     return values

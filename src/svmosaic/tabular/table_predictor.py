@@ -159,8 +159,8 @@ class TablePredictor(PreparedPredictor):
     """A predictor that takes a row as a dict by column, or several as a list of dicts or as a frame.
 
     An array has one value for each of `columns`. None, NaN and "" are missing values.
-    Columns that the model does not know are ignored, categories that it did not see count as documented for
-    `TablePreparation`. Nothing but numpy and the core is needed for dicts. Obtain one from `estimator.predictor()`.
+    Columns that the model does not know are ignored; for categories that did not occur in training, see
+    `TablePreparation`. Dicts need only NumPy and the core. Obtain a predictor from `estimator.predictor()`.
 
     Parameters
     ----------

@@ -32,42 +32,42 @@ FOLDS = 5
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
-    """Columns of numbers, truth values, text, categories and dates as features, missing values included.
+    """Converts columns of numbers, booleans, text, categories and dates to features, with missing values.
 
-    - Numbers and truth values stay as they are. A missing one becomes the median, and if there were some in training,
-      a feature says so.
-    - Text and categories: a feature of zeros and ones per category, of which missing text is one. With more than
-      `max_categories`, the mean of the target for the category instead (a share per class if there are several),
+    - Numbers and booleans stay as they are. Missing values become the median, and if there were any in training, an
+      extra feature marks them.
+    - Text and categories: one feature of zeros and ones per category; missing text is a category of its own. With more
+      than `max_categories`, the mean of the target for the category instead (for several classes, the share of each),
       computed out of fold for the training rows.
     - Dates, also text such as 2026-01-31 or 2026-01-31 12:00: days elapsed since 1970-01-01, month, day, weekday, hour.
     - Ordered categories: their rank.
-    - A feature that is the same for all training rows is left out, and so are, with a warning, identifiers: text with
-      nearly as many values as rows.
+    - Features that are constant in training are left out, and so are, with a warning, identifiers: text with nearly as
+      many values as rows.
 
-    A category that training did not see has zeros for all its categories, the mean of the target, or the median rank.
+    A category that did not occur in training has zeros for all categories, the mean of the target, or the median rank.
 
     Parameters
     ----------
     categorical : list of str, optional
-        Columns to take as categories whatever they hold: numbers that are codes, identifiers that are not.
+        Columns to treat as categories, whatever their values, for example codes that are numbers.
     ordered : dict of str to list, or list of str, optional
         Columns whose categories have an order, from the lowest to the highest. A list of columns takes the order that
         the column has (of numbers and ordered categories of pandas, which need not be named) or else that of the text.
     drop : list of str, optional
         Columns to leave out.
     max_categories : int, default=64
-        The most categories that get a feature each.
+        Maximum number of categories with a feature each.
     scale : bool, default=False
         Whether to standardize all features that are not zeros and ones.
     task : {"classification", "regression"}, optional
-        What the target is; found from it if not given.
+        The task; inferred from the target if not given.
     random_state : int, RandomState or None, default=None
-        Of the folds for means of the target.
+        For the folds of the means of the target.
 
     Attributes
     ----------
     columns_ : list of Column
-        Those that features are made of.
+        The columns that features are computed from.
     dropped_ : dict of str to str
         Columns that are left out, and why.
     takes_arrays_ : bool
@@ -113,7 +113,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X, y=None):
-        """Learn how to prepare a table, and its features, those from means of the target out of fold."""
+        """Fit to a table, and return its features; means of the target are computed out of fold."""
         table = read_frame(X)
         names = [values.name for values in table]
         self._check_names(names)
@@ -142,7 +142,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return rows if self.center_ is None else (rows - self.center_) * self.factor_
 
     def transform(self, X):
-        """The features of a table. Columns are found by name; others are ignored, one that is not there is an error.
+        """Features of a table. Columns are matched by name: additional ones are ignored, and a missing one is an error.
 
         Parameters
         ----------

@@ -19,7 +19,7 @@ SAMPLE_ROWS = 2000
 
 @dataclass(eq=False)
 class TrainedModel:
-    """A fitted pipeline, the columns it was fitted to, and how well it did.
+    """A fitted pipeline, the columns it was fitted to, and its held-out scores.
 
     Attributes
     ----------
@@ -30,15 +30,16 @@ class TrainedModel:
     kinds : list of str
         "number" or "text" for each.
     sparse : bool
-        Whether rows are sparse, from a LIBSVM file: columns then go by place, and those left out are zero.
+        Whether rows are sparse, from a LIBSVM file: columns are then identified by index, and missing ones are zero.
     label : str or None
     facts : dict
-        Numbers and names for people: rows, held-out scores, the file's name and more.
+        Information to show: number of rows, held-out scores, name of the file and more.
     sample : dict
         Up to 2,000 training rows as they were read, and their labels; see `sample_rows`.
     missing_texts : list of str or None
-        For a model of a text file: what counts as missing in columns of text, once blanks at both ends are stripped.
-        The same is done to rows from elsewhere, here and in exported models. None takes text as it is.
+        For a model trained on a text file: the values that count as missing in text columns, after whitespace is
+        stripped. Rows from other sources are treated in the same way, here and in exported models. None: text as it
+        is.
 
     See Also
     --------
@@ -140,7 +141,7 @@ class TrainedModel:
         return self.pipeline.predict(self.rows(X, name))
 
     def predict_proba(self, X, name="the table"):
-        """Probabilities of the classes, where the model was calibrated."""
+        """Probabilities of the classes, if the model was calibrated."""
         self.check_calibrated()
         return self.pipeline.predict_proba(self.rows(X, name))
 
@@ -256,7 +257,7 @@ class TrainedModel:
 
 
 def open_model(path) -> TrainedModel:
-    """The model in a file of `svmosaic train`.
+    """Open a model that `svmosaic train` wrote.
 
     See Also
     --------

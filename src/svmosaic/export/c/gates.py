@@ -155,7 +155,7 @@ static void choose(const float *x, int *tile, double *weight) {
 }
 """
 
-_NEAREST = """/* The WIDTH centres nearest to z, best first; of equals, the first. */
+_NEAREST = """/* The WIDTH centers nearest to z, best first; of equals, the first. */
 static void nearest(const float *z, int *tile) {
 #if WIDTH == TILES
   (void)z;
@@ -190,7 +190,7 @@ _WEIGHTS = {
   const float *from = centers + (long)tile[0] * FEATURES;
   double largest = 0;
   for (int a = 0; a < WIDTH; ++a) {
-    /* |z - c|^2 less that of the first centre, which keeps its digits far from all of them */
+    /* |z - c|^2 less that of the first center, which keeps its digits far from all of them */
     const float *c = centers + (long)tile[a] * FEATURES;
     double beyond = 0;
     for (int f = 0; f < FEATURES; ++f)
@@ -209,7 +209,7 @@ _WEIGHTS = {
     for (int f = 0; f < FEATURES; ++f) weight[a] += ((double)z[f] - c[f]) * ((double)z[f] - c[f]);
     if (a == 0 || weight[a] < smallest) smallest = weight[a];
   }
-  /* on a centre it takes all; ties share */
+  /* on a center it takes all; ties share */
   for (int a = 0; a < WIDTH; ++a)
     weight[a] = smallest > 0 ? sqrtf((float)(smallest / weight[a])) : (weight[a] > 0 ? 0.0 : 1.0);
 }
@@ -226,7 +226,7 @@ _WEIGHTS["kernel"] = """static void weigh(const float *z, const int *tile, doubl
 """
 _WEIGHTS["llc"] = _WEIGHTS[
     "lle"
-] = """/* The weights that rebuild z from its centres: (D D^T + ridge) w = 1, by elimination. */
+] = """/* The weights that rebuild z from its centers: (D D^T + ridge) w = 1, by elimination. */
 static void weigh(const float *z, const int *tile, double *weight) {
   double system[WIDTH][WIDTH];
   double average = 0, farthest = 0;

@@ -302,8 +302,8 @@ _LINKS = {
     "identity": """static double score_of(double s) { return s; }
 """,
     "vote": """static double score_of(double s) {
-  const float against = s < 1 ? (float)(1 - s) : 0, in_favour = s > -1 ? (float)(1 + s) : 0;
-  return (double)expf(-against) - (double)expf(-in_favour);
+  const float against = s < 1 ? (float)(1 - s) : 0, in_favor = s > -1 ? (float)(1 + s) : 0;
+  return (double)expf(-against) - (double)expf(-in_favor);
 }
 """,
     "posterior": """static double score_of(double s) {

@@ -42,7 +42,7 @@ export function predictInterval(row) {
 /**
  * Why a row gets its scores.
  *
- * contributions[output][column] and intercept[output] add up to scores[output]. Where scores are no sums over columns,
+ * contributions[output][column] and intercept[output] add up to scores[output]. If scores are not sums over columns,
  * contributions and intercept are null, and reason says why. tiles lists the tiles that the row belongs to, with the
  * weight, the margins and what each adds to the scores (votes).
  */

@@ -160,8 +160,8 @@ def format_of(path, format=None) -> str:
     elif suffixes and suffixes[-1] in SUFFIXES:
         return SUFFIXES[suffixes[-1]]
     raise TableError(
-        f"the format of {path} is not known from its name: it should end in {', '.join(SUFFIXES)} "
-        f"(also {', '.join(COMPRESSED)} after those of text), or be named (--format)"
+        f"the format of {path} cannot be inferred from its name, which should end in {', '.join(SUFFIXES)} "
+        f"(compressed text files: also in {', '.join(COMPRESSED)}): name it with --format"
     )
 
 

@@ -61,7 +61,7 @@ def _libsvm_fault(content, n_features, zero_based):
     try:
         float(words[0])
     except ValueError:
-        return f"the label {words[0][:40]!r} is no number"
+        return f"the label {words[0][:40]!r} is not a number"
     previous, first = -1, 0 if zero_based else 1
     for word in words[1:]:
         if word.startswith("qid:"):

@@ -139,7 +139,7 @@ def opened(path, progress=None):
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile) as error:
         raise TableError(f"{path} is damaged: it could not be unzipped ({error})") from error
     except NotImplementedError as error:  # how zipfile names a method of compression that it lacks, such as Deflate64
-        raise TableError(f"{path} could not be unzipped ({error}): unzip it by another program first") from error
+        raise TableError(f"{path} could not be unzipped ({error}): unzip it with another program first") from error
     except RuntimeError as error:  # how zipfile asks for a password
         if "password" not in str(error):
             raise
@@ -172,7 +172,7 @@ def read_line(file, name, number):
             return piece if size == 0 else type(piece)().join(pieces)
         size += len(piece)
         if size >= LONGEST_LINE:
-            raise TableError(f"{name} is no table: line {number} is longer than {LONGEST_LINE} characters")
+            raise TableError(f"{name} is not a table: line {number} is longer than {LONGEST_LINE} characters")
 
 
 @contextmanager

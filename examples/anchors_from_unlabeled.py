@@ -1,10 +1,10 @@
 """Anchors from unlabeled rows
 ============================
 
-The gate of a locally linear SVM needs no labels: anchors are placed where rows are. When labels are few and rows are
-many, anchors learned from the unlabeled rows, or from both together, cover the data better than those of the few
-labeled rows, as the paper suggests. Here: handwritten digits with 50 to 200 labels out of 1200 rows, means over five
-draws.
+The gate of a locally linear SVM needs no labels: anchors are placed where the rows are. If only a few of many rows are
+labeled, anchors from the unlabeled rows, or from all rows, cover the data better than anchors from the labeled rows
+alone, as the LL-SVM paper suggests. This script compares them on handwritten digits with 50 to 200 labels among 1,200
+rows, as means over five draws.
 """
 
 # %%
@@ -20,26 +20,26 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
 
 
 # %%
-# Anything fitted with `cluster_centers_` can be passed as `anchors`, and is used as it is.
+# Any fitted object with `cluster_centers_` can be passed as `anchors`.
 def accuracies(n_labels, seed):
     """Accuracy on held-out rows with anchors of the labeled, of the unlabeled and of all rows of the pool."""
     order = np.random.RandomState(seed).permutation(len(y))
-    labelled, unlabelled, test = order[:n_labels], order[n_labels:N_POOL], order[N_POOL:]
+    labeled, unlabeled, test = order[:n_labels], order[n_labels:N_POOL], order[N_POOL:]
     sources = {
-        "labelled": "kmeans",
-        "unlabelled": KMeans(N_ANCHORS, n_init=1, random_state=seed).fit(X[unlabelled]),
+        "labeled": "kmeans",
+        "unlabeled": KMeans(N_ANCHORS, n_init=1, random_state=seed).fit(X[unlabeled]),
         "joint": KMeans(N_ANCHORS, n_init=1, random_state=seed).fit(X[order[:N_POOL]]),
     }
     return [
         LocallyLinearSVC(N_ANCHORS, anchors=source, random_state=seed)
-        .fit(X[labelled], y[labelled])
+        .fit(X[labeled], y[labeled])
         .score(X[test], y[test])
         for source in sources.values()
     ]
 
 
 # %%
-print(f"{'labels':>7}{'anchors of':>14}: {'labelled':>9}{'unlabelled':>12}{'all rows':>10}")
+print(f"{'labels':>7}{'anchors of':>14}: {'labeled':>9}{'unlabeled':>12}{'all rows':>10}")
 for n_labels in (50, 100, 200):
     means = np.mean([accuracies(n_labels, seed) for seed in range(5)], axis=0)
     print(f"{n_labels:>7}{'':>16}{means[0]:>9.2%}{means[1]:>12.2%}{means[2]:>10.2%}")
