@@ -112,8 +112,11 @@ class Target:
 def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **check):
     """Validated X and target, without the rows of weight zero."""
     X, y = validate(estimator, X, y, **check)
-    check_classification_targets(y)
-    classes = np.unique(y)
+    # Whole numbers are always classes, if there are not so many that scikit-learn warns; its check is slower.
+    classes = np.unique(y) if y.dtype.kind in "biu" else None
+    if classes is None or 2 * len(classes) > len(y):
+        check_classification_targets(y)
+        classes = np.unique(y)
     label = np.searchsorted(classes, y)  # a quarter of the memory of unique's inverse
     X, target = _weigh(X, y, classes, label, sample_weight, class_weight)
     present = classes if len(target.label) == len(label) else classes[np.unique(target.label)]
@@ -324,11 +327,13 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     """
     if getattr(estimator, "n_jobs", None) == 0:
         raise ValueError("n_jobs must be a number of threads, or negative to leave some idle, or None, got 0")
+    fits = bool(y) and _norms_fit(X)  # finite squares are of finite values, which scikit-learn need not look for
     try:
         X = _with_short_indices(X)
         found = validate_data(
-            estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False, **check
-        )
+            estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False,
+            ensure_all_finite=not fits, **check,
+        )  # fmt: skip
     except ValueError as error:
         if "could not convert" in str(error):
             raise ValueError(f"X must be numeric: {error}") from error
@@ -338,8 +343,21 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     if not y:
         return without_duplicates(found)
     rows = without_duplicates(found[0])
-    check_norms(rows, getattr(estimator, "feature_names_in_", None))
+    if not fits:
+        check_norms(rows, getattr(estimator, "feature_names_in_", None))
     return rows, *found[1:]
+
+
+def _norms_fit(X) -> bool:
+    """Whether X is an array that needs no conversion, and its squares have a finite sum."""
+    if type(X) is not np.ndarray or X.dtype != np.float64 or not X.flags.c_contiguous:
+        return False
+    return _has_finite_square(X.ravel())
+
+
+def _has_finite_square(values) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.dot(values, values)))
 
 
 def _with_short_indices(X):
@@ -354,10 +372,9 @@ def _with_short_indices(X):
 
 def check_norms(X, names=None):
     """Raise ValueError if the squared norm of a row overflows, with the column of the largest value."""
-    values = np.ravel(X.data if sparse.issparse(X) else X)
+    if X.dtype != np.float64 or _has_finite_square(np.ravel(X.data if sparse.issparse(X) else X)):
+        return
     with np.errstate(over="ignore"):
-        if X.dtype != np.float64 or np.isfinite(np.dot(values, values)):
-            return
         squares = np.asarray(abs(X).power(2) if sparse.issparse(X) else np.square(X)).sum(axis=1)
     if np.isfinite(squares).all():
         return
