@@ -36,6 +36,8 @@ nb::tuple described(const std::vector<Column>& columns) {
 
 // Columns whose values are read together: some lines of the cache.
 constexpr int64_t kColumnsAtOnce = 64;
+// Columns that are copied out of the rows together: what a line of the cache holds.
+constexpr int64_t kColumnsTaken = 8;
 
 // Of the rows listed, or of all.
 template <class T>
@@ -54,16 +56,31 @@ nb::tuple find_knots(Matrix<const T> x, Vector<const double> weight, int64_t n_k
       const int64_t first = t * kColumnsAtOnce, m = std::min(kColumnsAtOnce, d - first);
       std::vector<T> least(row(0) + first, row(0) + first + m), largest = least;
       std::vector<T> others(m, T(0));
-      for (int64_t i = 1; i < n; ++i) see_row(row(i) + first, m, least.data(), largest.data(), others.data());
-      std::vector<Weighted> values;
-      for (int64_t f = 0; f < m; ++f) {
-        if (others[f] == 0) {
+      for (int64_t i = 1; i < n; ++i) {
+        if (rows && i + kRowsAhead < n)
+          for (int64_t f = 0; f < m; f += kColumnsTaken) prefetch(row(i + kRowsAhead) + first + f);
+        see_row(row(i) + first, m, least.data(), largest.data(), others.data());
+      }
+      std::vector<int64_t> curved;
+      for (int64_t f = 0; f < m; ++f)
+        if (others[f] == 0)
           columns[first + f] = binary_column(least[f], largest[f]);
-          continue;
+        else
+          curved.push_back(first + f);
+      std::vector<Weighted> values;
+      std::vector<T> taken;  // [column][row]
+      for (auto at = curved.begin(); at != curved.end();) {
+        const int64_t n_taken = std::min<int64_t>(kColumnsTaken, curved.end() - at);
+        taken.resize(n_taken * n);
+        for (int64_t i = 0; i < n; ++i) {
+          if (i + kRowsAhead < n) prefetch(row(i + kRowsAhead) + at[0]);
+          for (int64_t c = 0; c < n_taken; ++c) taken[c * n + i] = row(i)[at[c]];
         }
-        values.resize(n);
-        for (int64_t i = 0; i < n; ++i) values[i] = {static_cast<double>(row(i)[first + f]), weight.data()[i]};
-        columns[first + f] = dense_column(values, n_knots);
+        for (int64_t c = 0; c < n_taken; ++c, ++at) {
+          values.resize(n);
+          for (int64_t i = 0; i < n; ++i) values[i] = {static_cast<double>(taken[c * n + i]), weight.data()[i]};
+          columns[*at] = dense_column(values, n_knots);
+        }
       }
     });
   }

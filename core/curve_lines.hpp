@@ -35,7 +35,9 @@ struct CurveLines {
   std::vector<T> center, slope;       // [column of the span], [tile][output][column of the span]; zero for curves
   std::vector<int32_t> column;        // by curve
   std::vector<T> low, high;           // by curve: its ends
-  std::vector<T> value, rise;         // [tile][output][hat]: at the knot, and the slope towards the next
+  // [tile][output][hat]: the value at the knot, and the slope towards the next. Of one tile all values, then all slopes,
+  // which are looked up in registers; of several side by side, which are read from memory together.
+  std::vector<T> line;
   std::vector<int32_t> start;         // by curve: its first hat
   bool finite = true;
 
@@ -48,8 +50,8 @@ struct CurveLines {
       n_span = curves.straight.back() - first + 1;
     }
     center.assign(n_span, T(0));
-    slope.assign(n_tiles * n_outputs * n_span, T(0));
-    value = rise = KnotTables<T>::padded(std::vector<T>(n_tiles * n_outputs * n_hats));
+    slope.assign(n_tiles * n_outputs * n_span + 1, T(0));  // may be read beyond the last
+    line.resize(2 * n_lines());
     for (int64_t s = 0; s < curves.n_straight(); ++s) {
       const int64_t at = curves.straight[s] - first;
       center[at] = curves.center[s];
@@ -61,12 +63,19 @@ struct CurveLines {
 
   bool few_columns() const { return n_span <= kFewColumns; }
 
+  // Numbers from one value to the next, and from a value to its slope.
+  int64_t step() const { return n_tiles == 1 ? 1 : 2; }
+  int64_t to_rise() const { return n_tiles == 1 ? n_lines() : 1; }
+
   T clipped(int64_t c, T x) const {
     const T above = x > low[c] ? x : low[c];
     return above < high[c] ? above : high[c];
   }
 
  private:
+  // With what a table of hats needs behind its end.
+  int64_t n_lines() const { return n_tiles * n_outputs * n_hats + KnotTables<T>::kTable + 1; }
+
   void add_curve(const Curves<T>& curves, const T* coef, int64_t c) {
     const std::vector<T>& knot = curves.pieces.knot;
     const int64_t begin = start[c], last = start[c + 1] - 1;
@@ -77,15 +86,16 @@ struct CurveLines {
       const T* y = coef + o * curves.n_features() + curves.n_straight();
       const int64_t at = o * n_hats;
       for (int64_t h = begin; h <= last; ++h) {
-        value[at + h] = y[h];
+        T* value = line.data() + (at + h) * step();
+        value[0] = y[h];
         if (h == last) continue;
         const double width = static_cast<double>(knot[h + 1]) - knot[h];
         const T steep = static_cast<T>((static_cast<double>(y[h + 1]) - y[h]) / width);
         // Knots that are equal in this precision are a step, after which the curve goes on from the next one.
         if (width > 0 && std::isfinite(steep))
-          rise[at + h] = steep;
+          value[to_rise()] = steep;
         else
-          value[at + h] = y[h + 1];
+          value[0] = y[h + 1];
       }
     }
   }
@@ -134,7 +144,7 @@ SVMOSAIC_LONG_VECTORS int64_t sum_by_vectors(const CurveLines<T>& lines, const K
                                              int64_t stride, const int32_t* tile, int64_t n, T* sum) {
   constexpr int64_t w = kLanes<T>;
   using Place = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  const int64_t n_outputs = lines.n_outputs, n_hats = lines.n_hats;
+  const int64_t n_outputs = lines.n_outputs, n_hats = lines.n_hats, to_rise = lines.to_rise();
   int64_t r = 0;
   for (; r + w <= n; r += w) {
     const T* rows = data + r * stride;
@@ -142,14 +152,23 @@ SVMOSAIC_LONG_VECTORS int64_t sum_by_vectors(const CurveLines<T>& lines, const K
     Places<T> first_line{};  // of the tile of each row
     if (!kOneTile)
       for (int64_t l = 0; l < w; ++l) first_line[l] = static_cast<Place>(tile[r + l] * n_outputs);
-    for (int64_t f = 0; f < (lines.few_columns() ? lines.n_span : 0); ++f) {
+    const Places<T> first_value = first_line * static_cast<Place>(2 * n_hats);
+    alignas(64) Place at[w];
+    if (!kOneTile) store<Place>(at, first_line * static_cast<Place>(lines.n_span));
+    const int64_t n_span = lines.few_columns() ? lines.n_span : 0;
+    for (int64_t f = 0; f < n_span; f += kOneTile ? 1 : 2) {
+      const bool both = !kOneTile && f + 1 < n_span;
       const Lanes<T> away = spread(rows + lines.first + f, stride) - lines.center[f];
+      const Lanes<T> next = both ? spread(rows + lines.first + f + 1, stride) - lines.center[f + 1] : Lanes<T>{};
       for (int64_t o = 0; o < n_outputs; ++o) {
         const T* slope = lines.slope.data() + o * lines.n_span + f;
-        if constexpr (kOneTile)
+        if constexpr (kOneTile) {
           total[o] += away * slope[0];
-        else
-          total[o] += away * gathered(slope, first_line * static_cast<Place>(lines.n_span));
+        } else {
+          const PairOfLanes<T> slopes = pairs_at(slope, at);
+          total[o] += away * slopes.first;
+          if (both) total[o] += next * slopes.second;
+        }
       }
     }
     for (int64_t c = 0; c < lines.n_curves; ++c) {
@@ -160,13 +179,17 @@ SVMOSAIC_LONG_VECTORS int64_t sum_by_vectors(const CurveLines<T>& lines, const K
       const VectorOfBins<T> bins = bins_of(tables.inner.data() + c * tables.kTable, x);
       const int64_t from = lines.start[c];
       const Lanes<T> away = x - looked_up(tables.knot.data() + from, bins);
-      const Places<T> at = first_line * static_cast<Place>(n_hats) + bins.whole();
-      for (int64_t o = 0; o < n_outputs; ++o) {
-        const T *value = lines.value.data() + o * n_hats + from, *rise = lines.rise.data() + o * n_hats + from;
-        if constexpr (kOneTile)
-          total[o] += looked_up(value, bins) + away * looked_up(rise, bins);
-        else
-          total[o] += gathered(value, at) + away * gathered(rise, at);
+      if constexpr (kOneTile) {
+        for (int64_t o = 0; o < n_outputs; ++o) {
+          const T* value = lines.line.data() + o * n_hats + from;
+          total[o] += looked_up(value, bins) + away * looked_up(value + to_rise, bins);
+        }
+      } else {
+        store<Place>(at, first_value + 2 * bins.whole());
+        for (int64_t o = 0; o < n_outputs; ++o) {
+          const PairOfLanes<T> found = pairs_at(lines.line.data() + 2 * (o * n_hats + from), at);
+          total[o] += found.first + away * found.second;
+        }
       }
     }
     for (int64_t o = 0; o < n_outputs; ++o)
@@ -191,6 +214,7 @@ inline void sum_curves(const CurveLines<T>& lines, const Curves<T>& curves, cons
                               : sum_by_vectors<T, false>(lines, curves.tables, rows, x.stride, tile, n, sum);
   }
 #endif
+  const int64_t step = lines.step(), to_rise = lines.to_rise();
   const T *data = x.data + begin * x.stride + lines.first, *center = lines.center.data(), *slope = lines.slope.data();
   for (int64_t r = done; r < n; ++r)
     for (int64_t o = 0; o < n_outputs; ++o) {
@@ -203,8 +227,9 @@ inline void sum_curves(const CurveLines<T>& lines, const Curves<T>& curves, cons
   find_bins(curves.pieces, x.data, x.stride, begin + done, begin + n, [&](int64_t i, int64_t c, int32_t bin, T value) {
     const int64_t r = i - begin, h = lines.start[c] + bin, at = tile[r] * n_outputs * n_hats + h;
     const T away = lines.clipped(c, value) - curves.pieces.knot[h];
+    const T* line = lines.line.data() + at * step;
     for (int64_t o = 0; o < n_outputs; ++o)
-      sum[r * n_outputs + o] += multiply_add(away, lines.rise[at + o * n_hats], lines.value[at + o * n_hats]);
+      sum[r * n_outputs + o] += multiply_add(away, line[o * n_hats * step + to_rise], line[o * n_hats * step]);
   });
   if (lines.few_columns()) return;
   for (int64_t r = 0; r < n; ++r)

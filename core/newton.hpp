@@ -13,10 +13,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "curve_hessian.hpp"
 #include "parallel.hpp"
 #include "passes.hpp"
 #include "rows.hpp"
@@ -313,6 +315,16 @@ SVMOSAIC_CLONES int64_t fill_panel(const Rows& x, const Design& design, const in
   return n;
 }
 
+// Add the members [begin, end) of rows with curves.
+template <class T>
+SVMOSAIC_CLONES void add_members(const EncodedRows<T>& x, const Design& design, const int32_t* members, int64_t begin,
+                                 int64_t end, const double* weight, CurveHessian<T>& sum) {
+  for (int64_t p = begin; p < end; ++p) {
+    if (p + kRowsAhead < end) x.prefetch(design.row(members[p + kRowsAhead]));
+    sum.add(design.row(members[p]), weight[members[p]]);
+  }
+}
+
 // hessians[k] = sum over the rows `members[offsets[k] .. offsets[k+1])` of weight_r (x_r, bias)(x_r, bias)^T
 template <class Rows>
 void tile_hessians(const Rows& x, const Design& design, const int32_t* members, const int64_t* offsets,
@@ -336,6 +348,7 @@ void tile_hessians(const Rows& x, const Design& design, const int32_t* members, 
   // Some chunks at a time, so that no more partial sums are kept than threads need; they are added in the order of chunks.
   const int64_t n_chunks = chunks.size(), at_once = n_threads <= 1 ? 1 : std::min<int64_t>(n_chunks, 4 * int64_t{n_threads});
   std::vector<std::vector<double>> partial(at_once);
+  [[maybe_unused]] std::vector<std::unique_ptr<CurveHessian<typename Rows::value_type>>> curved(at_once);
   std::fill(hessians, hessians + n_tiles * size * size, 0.0);
   for (int64_t first = 0; first < n_chunks; first += at_once) {
     const int64_t m = std::min(at_once, n_chunks - first);
@@ -343,6 +356,12 @@ void tile_hessians(const Rows& x, const Design& design, const int32_t* members, 
       const Chunk& chunk = chunks[first + t];
       for (int64_t p = chunk.begin; p < chunk.end; ++p)
         if (members[p] < 0 || members[p] >= design.n_rows) throw std::invalid_argument("a member is out of range");
+      if constexpr (!kPlain<Rows>)
+        if (CurveHessian<typename Rows::value_type>::pays(x, stride)) {
+          curved[t].reset();  // makes room for the next
+          curved[t] = std::make_unique<CurveHessian<typename Rows::value_type>>(x);
+          return add_members(x, design, members, chunk.begin, chunk.end, weight, *curved[t]);
+        }
       partial[t].assign(stride * stride, 0.0);
       std::vector<double> panel(kPanel * stride, 0.0);
       std::vector<Entry> entries(kPlain<Rows> ? 0 : x.n_features + 1);
@@ -354,6 +373,11 @@ void tile_hessians(const Rows& x, const Design& design, const int32_t* members, 
     });
     for (int64_t t = 0; t < m; ++t) {
       double* out = hessians + chunks[first + t].tile * size * size;
+      if constexpr (!kPlain<Rows>)
+        if (curved[t]) {
+          curved[t]->add_to(out, size);
+          continue;
+        }
       for (int64_t i = 0; i < size; ++i)
         for (int64_t j = 0; j <= i; ++j) out[i * size + j] += partial[t][i * stride + j];
     }

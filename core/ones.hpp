@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "simd.hpp"
 
 namespace svmosaic {
+
+// Columns that are listed at a time.
+constexpr int64_t kMask = 64;
 
 struct Ones {
   // With fewer columns than this, or more ones than this share of them, products cost no more than lists.
@@ -29,26 +33,31 @@ struct Ones {
   }
 };
 
-// What one more row says of n columns: the value of the first that was not zero, and whether (1 or 0) there are others.
-// Numbers of one type throughout, for the vector units.
+// The columns of one row, among those asked for, that are not zero, increasing. `differs` has room for the columns, and
+// zeros up to whole words of a mask.
 template <class T>
-SVMOSAIC_CLONES void see_values(const T* SVMOSAIC_RESTRICT x, const T* SVMOSAIC_RESTRICT zero, int64_t n,
-                                T* SVMOSAIC_RESTRICT one, T* SVMOSAIC_RESTRICT other) {
-  for (int64_t f = 0; f < n; ++f) {
-    const T first = one[f] == zero[f] ? x[f] : one[f];
-    one[f] = first;
-    other[f] = (x[f] != zero[f]) & (x[f] != first) ? T(1) : other[f];
-  }
-}
-
-// The columns of one row, among those asked for, that are not zero; without branches.
-template <class T>
-SVMOSAIC_CLONES int64_t list_row(const T* x, const T* zero, const uint8_t* asked, int64_t n, uint16_t* listed) {
+SVMOSAIC_CLONES int64_t list_row(const T* SVMOSAIC_RESTRICT x, const T* SVMOSAIC_RESTRICT zero,
+                                 const uint8_t* SVMOSAIC_RESTRICT asked, int64_t n, uint8_t* SVMOSAIC_RESTRICT differs,
+                                 uint16_t* SVMOSAIC_RESTRICT listed) {
   int64_t m = 0;
-  for (int64_t f = 0; f < n; ++f) {
-    listed[m] = static_cast<uint16_t>(f);
-    m += (x[f] != zero[f]) & asked[f];
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  for (int64_t f = 0; f < n; ++f) differs[f] = (x[f] != zero[f]) & asked[f];
+  for (int64_t f = 0; f < n; f += kMask) {
+    uint64_t mask = 0;
+    for (int64_t b = 0; b < kMask; b += 8) {
+      uint64_t bytes;
+      std::memcpy(&bytes, differs + f + b, sizeof(bytes));
+      mask |= (bytes * 0x0102040810204080u >> 56) << b;  // the lowest bits of eight bytes, side by side
+    }
+    for (; mask != 0; mask &= mask - 1) listed[m++] = static_cast<uint16_t>(f + __builtin_ctzll(mask));
   }
+#else
+  for (int64_t f = 0; f < n; ++f) {
+    differs[f] = (x[f] != zero[f]) & asked[f];
+    listed[m] = static_cast<uint16_t>(f);
+    m += differs[f];
+  }
+#endif
   return m;
 }
 
@@ -57,8 +66,8 @@ template <class T, class Pieces>
 std::optional<Ones> list_ones(const Pieces& pieces, const T* x, int64_t n) {
   const int64_t d = pieces.n_inputs;
   const std::vector<T>& zero = pieces.center;
-  std::vector<T> one = zero, other(d, T(0));
-  std::vector<uint8_t> asked(d);
+  std::vector<T> one = zero;  // the first value of each column that is not zero
+  std::vector<uint8_t> asked(d), other(d, 0);
   for (int64_t f = 0; f < d; ++f) asked[f] = pieces.curve[f] < 0;
   Ones ones;
   const auto pays = [&](int64_t n_rows) {
@@ -72,12 +81,22 @@ std::optional<Ones> list_ones(const Pieces& pieces, const T* x, int64_t n) {
   ones.start.reserve(n + 1);
   ones.start.push_back(0);
   std::vector<uint16_t> listed(d + 1);
+  std::vector<uint8_t> differs((d + kMask - 1) / kMask * kMask, 0);
   for (int64_t i = 0; i < n; ++i) {
-    see_values(x + i * d, zero.data(), d, one.data(), other.data());
-    const int64_t m = list_row(x + i * d, zero.data(), asked.data(), d, listed.data());
+    const T* row = x + i * d;
+    const int64_t m = list_row(row, zero.data(), asked.data(), d, differs.data(), listed.data());
+    for (int64_t k = 0; k < m; ++k) {
+      const uint16_t f = listed[k];
+      if (one[f] == zero[f])
+        one[f] = row[f];
+      else if (row[f] != one[f])
+        other[f] = 1;
+    }
     ones.column.insert(ones.column.end(), listed.begin(), listed.begin() + m);
     ones.start.push_back(static_cast<uint32_t>(ones.column.size()));
     if (i >= 64 && (i & (i - 1)) == 0 && !pays(i)) return std::nullopt;  // now and then
+    // Room for about as many as the first rows have, which takes less memory than to double it again and again.
+    if (i == 1024) ones.column.reserve(ones.column.size() * (n / i + 1));
   }
   // Columns that turned out to have other values, as rows may have that no knots were found from, are taken out. One
   // is what its straight term gives, but for rounding.

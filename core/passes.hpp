@@ -28,6 +28,10 @@ int64_t pieces_of(const Rows& x, const Design& design) {
   return pieces_of(design.n_rows, design.width * (8 + x.n_stored() / std::max<int64_t>(1, x.n_rows)));
 }
 
+// Rows with curves use a line or two of what are stored as long rows, too far apart for the machine to foresee the
+// next: it is told so many rows ahead.
+constexpr int64_t kRowsAhead = 16;
+
 // Rows of one block with weight one, which many passes are over, are taken several at a time.
 constexpr int kRowsOfPass = 4;
 
@@ -89,7 +93,11 @@ SVMOSAIC_CLONES void margins_of_piece(const Rows& x, const Design& design, const
       return;
     }
 #endif
-  for (int64_t r = piece.begin; r < piece.end; ++r) margins[r] = y[r] * design.score(x, r, v);
+  for (int64_t r = piece.begin; r < piece.end; ++r) {
+    if constexpr (!kPlain<Rows>)
+      if (r + kRowsAhead < design.n_rows) x.prefetch(design.row(r + kRowsAhead));
+    margins[r] = y[r] * design.score(x, r, v);
+  }
 }
 
 // margins[r] = y_r f_r

@@ -59,6 +59,23 @@ def test_knots_follow_the_rule(seed, n_knots):
     assert_allclose(copies.scale, dense.scale, rtol=1e-12)
 
 
+def test_knots_of_many_values():
+    """Columns of thousands of different values of either sign and of all sizes, more than are copied at a time."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((3000, 11)) * 10.0 ** rng.randint(-300, 300, size=(3000, 11))
+    X[:, 1] = rng.permutation(3000) - 1500.0
+    X[:, 2:4] = rng.standard_normal((3000, 2)).round(3)  # some more than once
+    X[:, 3] *= np.where(X[:, 3] == 0, -1.0, 1.0)  # there is one zero
+    X[:, 4] = rng.poisson(3, 3000)
+    weight = rng.randint(1, 4, len(X)).astype(float)
+    for dtype in (np.float64, np.float32):
+        columns = X.astype(dtype) if dtype == np.float64 else X[:, 1:5].astype(dtype)
+        with np.errstate(over="ignore"):
+            found = Pieces.fit(columns, 16, weight).knots
+        for f in range(columns.shape[1]):
+            assert_array_equal(found[f], reference.knots(columns[:, f].astype(np.float64), weight, 16))
+
+
 def test_straight_terms():
     X = columns(0)
     fitted = Pieces.fit(X, 8)
@@ -144,6 +161,28 @@ def test_ones_are_listed(odd, dtype):
     assert_allclose(rows.squared_norms_of("straight"), straight, rtol=10 * tolerance)
     hessian = tile_hessians(problem, alpha, 1)[0]
     assert_allclose(hessian, (Z.T * alpha) @ Z, rtol=10 * tolerance, atol=100 * tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("rare", [False, True])
+def test_hessian_of_many_hats(rare, listed, dtype):
+    """If few features of a row are not zero, they are added by themselves, and not as products of whole rows."""
+    rng = np.random.RandomState(3)
+    X = np.column_stack([one_hot(3)[:, : 29 if listed else 2], columns(3, 300)]).astype(dtype)
+    X[:100, -1] = X[0, -1]  # a knot
+    rows = EncodedRows.of(Pieces.fit(X, 24), X)
+    Z = np.column_stack([rows.toarray(), np.full(len(X), 0.5)])
+    order = rng.permutation(len(X)).astype(np.int32)
+    tile = np.zeros((len(X), 1), dtype=np.int32)
+    y, weight = np.ones(len(X), dtype=np.int8), rng.uniform(size=len(X))
+    if rare:
+        weight[rng.uniform(size=len(X)) < 0.9] = 0.0
+    problem = Problem(Rows(rows, 0.5), tile, None, coupling_of("linear", 1, None), y, weight, index=order)
+    tolerance = 1e-12 if dtype == np.float64 else 1e-4
+    hessian = tile_hessians(problem, weight, 1)[0]
+    assert_allclose(hessian, (Z[order].T * weight) @ Z[order], rtol=tolerance, atol=10 * tolerance)
+    assert_array_equal(tile_hessians(problem, weight, 3)[0], hessian)
 
 
 def test_ones_are_not_listed_where_they_are_many():

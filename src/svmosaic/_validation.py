@@ -343,11 +343,12 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     """
     if getattr(estimator, "n_jobs", None) == 0:
         raise ValueError("n_jobs must be a number of threads, or negative to leave some idle, or None, got 0")
+    fits = bool(y) and _norms_fit(X)  # finite squares are of finite values, which scikit-learn need not look for
     try:
         X = _with_short_indices(X)
         found = validate_data(
             estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False,
-            **_finite(estimator, X), **check
+            ensure_all_finite=not (fits or _is_finite(estimator, X)), **check,
         )  # fmt: skip
     except ValueError as error:
         if "could not convert" in str(error):
@@ -358,18 +359,30 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     if not y:
         return without_duplicates(found)
     rows = without_duplicates(found[0])
-    check_norms(rows, getattr(estimator, "feature_names_in_", None))
+    if not fits:
+        check_norms(rows, getattr(estimator, "feature_names_in_", None))
     return rows, *found[1:]
 
 
-def _finite(estimator, X):
-    """What keeps scikit-learn, which does so on one thread, from looking for values that are not finite in many."""
-    is_plain = isinstance(X, np.ndarray) and X.dtype in DTYPES and X.flags.c_contiguous and X.size >= MANY_VALUES
-    if not is_plain or get_config()["assume_finite"]:
-        return {}
-    # If there are any, it says where.
-    n_threads = effective_n_jobs(getattr(estimator, "n_jobs", None))
-    return {"ensure_all_finite": not _core.all_finite(X.ravel(), n_threads)}
+def _norms_fit(X) -> bool:
+    """Whether X is an array that needs no conversion, and its squares have a finite sum."""
+    return _is_plain(X) and X.dtype == np.float64 and _has_finite_square(X.ravel())
+
+
+def _is_finite(estimator, X) -> bool:
+    """Whether X is a large array of finite values; False if that is left to scikit-learn, which looks on one thread."""
+    if not _is_plain(X) or X.size < MANY_VALUES or get_config()["assume_finite"]:
+        return False
+    return _core.all_finite(X.ravel(), effective_n_jobs(getattr(estimator, "n_jobs", None)))
+
+
+def _is_plain(X) -> bool:
+    return type(X) is np.ndarray and X.dtype in DTYPES and X.flags.c_contiguous
+
+
+def _has_finite_square(values) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.dot(values, values)))
 
 
 def _with_short_indices(X):
@@ -384,10 +397,9 @@ def _with_short_indices(X):
 
 def check_norms(X, names=None):
     """Raise ValueError if the squared norm of a row overflows, with the column of the largest value."""
-    values = np.ravel(X.data if sparse.issparse(X) else X)
+    if X.dtype != np.float64 or _has_finite_square(np.ravel(X.data if sparse.issparse(X) else X)):
+        return
     with np.errstate(over="ignore"):
-        if X.dtype != np.float64 or np.isfinite(np.dot(values, values)):
-            return
         squares = np.asarray(abs(X).power(2) if sparse.issparse(X) else np.square(X)).sum(axis=1)
     if np.isfinite(squares).all():
         return

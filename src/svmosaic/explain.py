@@ -313,7 +313,7 @@ def _spread(mosaic, home, rows):
     pieces = mosaic.features.pieces
     total = 0.0
     for c in range(n_outputs):
-        coef = mosaic.coef[:, c] if n_sloped == 1 and pieces is None else mosaic.coef[at, c]
+        coef = mosaic.coef[:, c] if n_sloped == 1 else mosaic.coef[at, c]
         parts = coef * dense(inputs) if pieces is None else pieces.contributions(coef, inputs)
         total = total + deviations(parts, at, n_sloped)
     share = counts / np.maximum(np.bincount(at, minlength=n_sloped), 1)

@@ -71,7 +71,7 @@ class FeatureMap(Protocol):
         Parameters
         ----------
         coef : ndarray of shape (n_rows, ..., n_features)
-            The weights of a tile for each row.
+            The weights of a tile for each row, or one line for all rows.
         X : ndarray or CSR matrix of shape (n_rows, n_inputs)
         """
 

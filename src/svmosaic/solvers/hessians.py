@@ -210,7 +210,8 @@ def _solve_positive(matrix, right):
     """
     ridge = 0.0
     while ridge <= 1.0:
-        factor, info = lapack.dpotrf(matrix + ridge * np.diag(matrix.diagonal()) if ridge else matrix, lower=1)
+        # Transposed, a symmetric matrix is as LAPACK wants it.
+        factor, info = lapack.dpotrf((matrix + ridge * np.diag(matrix.diagonal()) if ridge else matrix).T, lower=1)
         if info == 0:
             return lapack.dpotrs(factor, right, lower=1)[0]
         ridge = max(10.0 * ridge, 1e-14)
