@@ -239,7 +239,15 @@ def test_numbers_with_marks_for_missing_ones_stay_numbers():
 
 def test_matrices_of_numbers_are_left_alone():
     X = np.arange(12.0).reshape(4, 3)
-    for matrix in (X, X.tolist(), sparse.csr_array(X), pd.DataFrame(X), pl.DataFrame(X), X.astype(object)):
+    for matrix in (
+        X,
+        X.tolist(),
+        sparse.csr_array(X),
+        sparse.dok_array(X),
+        pd.DataFrame(X),
+        pl.DataFrame(X),
+        X.astype(object),
+    ):
         assert is_matrix(matrix)
         prepared, same = prepare_training(matrix, [0, 1, 0, 1], "classification")
         assert prepared is None

@@ -86,7 +86,7 @@ def is_frame(X) -> bool:
     """Whether X is a frame that narwhals reads: of pandas, Polars, PyArrow and the like."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a lazy frame, whose rows are not there yet: pass X.collect()")
-    if isinstance(X, dict):
+    if isinstance(X, dict) and not hasattr(X, "shape"):  # sparse rows by keys of SciPy are dicts too
         raise TypeError("X is a dict: pass pandas.DataFrame(X), or pandas.DataFrame([X]) if it is a single row")
     if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], dict):
         raise TypeError(f"X is a {type(X).__name__} of dicts: pass pandas.DataFrame(X)")
