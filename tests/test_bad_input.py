@@ -4,6 +4,7 @@ import inspect
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from everything import CLASSIFIERS, ESTIMATORS, REGRESSORS
 from numpy.testing import assert_array_equal
@@ -42,9 +43,10 @@ def spoilt(value):
 )
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
 def test_nan_and_infinity(value, name, storage, estimator):
-    with pytest.raises(ValueError, match=f"X contains .*{name}"):
+    remedy = {"NaN": "Impute missing values, or fit Mosaic(Classifier|Regressor) to a DataFrame"}.get(name, name)
+    with pytest.raises(ValueError, match=f"X contains .*{remedy}"):
         estimator().fit(storage(spoilt(value)), Y)
-    with pytest.raises(ValueError, match="X contains"):
+    with pytest.raises(ValueError, match=f"X contains.*{'impute missing values' if name == 'NaN' else ''}"):
         fitted(estimator, storage).predict(storage(spoilt(value)))
 
 
@@ -67,6 +69,22 @@ def test_nan_in_y(estimator):
     y[2] = np.nan
     with pytest.raises(ValueError, match="y contains NaN"):
         estimator().fit(X, y)
+
+
+@each_classifier
+def test_labels_that_are_missing(estimator):
+    text = [None if k == 2 else str(label) for k, label in enumerate(Y)]
+    for y in (
+        text,
+        np.array([np.nan if label is None else label for label in text], dtype=object),
+        pd.Series(text, dtype="string"),
+        pd.Series(text, dtype="category"),
+        pd.Series(Y, dtype="Int64").where(np.arange(len(Y)) != 2),
+    ):
+        with pytest.raises(
+            ValueError, match=r"y contains NaN or None .* for 1 of 120 rows, first at position 2: leave"
+        ):
+            estimator().fit(X, y)
 
 
 @each_classifier
@@ -94,6 +112,8 @@ def test_weights_negative_zero_nan_or_too_few(estimator):
         estimator().fit(X, Y, sample_weight=weight)
     with pytest.raises(ValueError, match=r"sample_weight.shape == \(7,\)"):
         estimator().fit(X, Y, sample_weight=np.ones(7))
+    with pytest.raises(ValueError, match=r"sample_weight must hold one number per row: .*'age'"):
+        estimator().fit(X, Y, sample_weight="age")
 
 
 @each
@@ -131,6 +151,8 @@ def test_values_that_are_none(estimator):
                 estimator().fit(X, given)
     with pytest.raises(ValueError, match=r"y must hold numbers for .*, got 'only'; .* use a classifier"):
         estimator().fit(X, np.full(len(X), "only"))
+    with pytest.raises(ValueError, match=r"Input y contains NaN\. Leave the rows without a known y out"):
+        estimator().fit(X, [None, *X[1:, 0]])
     with pytest.raises(ValueError, match=r"Complex data not supported"):
         estimator().fit(X, X[:, 0] + 1j)
     with pytest.raises(ValueError, match=r"y must have one or two dimensions for .*, got shape \(120, 2, 1\)"):

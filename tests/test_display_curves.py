@@ -3,14 +3,15 @@
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from test_pieces_models import data
 
-from svmosaic import KMeansSVC, LinearSVC
-from svmosaic.display import CurveDisplay
+from svmosaic import KMeansSVC, LinearSVC, MosaicClassifier
+from svmosaic.display import CurveDisplay, RegionDisplay
 
 matplotlib.use("Agg")
 
@@ -89,3 +90,17 @@ def test_models_without_curves_say_so():
     X, y = data(4)
     with pytest.raises(AttributeError, match="pieces=16"):
         CurveDisplay.from_estimator(LinearSVC().fit(X, y), X)
+
+
+def test_models_of_tables_are_drawn_in_the_features_of_their_columns():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(size=200), "job": rng.choice(["cook", "clerk"], 200)})
+    y = np.abs(frame["age"]) > 0.7
+    search = {"time_budget": None, "families": ("linear",), "random_state": 0}
+    model = MosaicClassifier(**search).fit(frame, y)
+    display = CurveDisplay.from_estimator(model, frame)
+    assert display.all_names[0] == "age"
+    assert set(display.all_names) == {"age", "job_clerk", "job_cook"}
+    with pytest.raises(ValueError, match=r"RegionDisplay has planes of numbers, .* was fitted to a table .* regions_"):
+        RegionDisplay.from_estimator(model, frame, y)
+    plt.close("all")

@@ -133,8 +133,9 @@ def test_numbers_whose_squares_overflow_are_refused(estimator):
 
 @pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if "n_jobs" in e().get_params()])
 def test_no_threads_are_refused(estimator):
-    with pytest.raises(ValueError, match=r"n_jobs must be .* got 0"):
-        made(estimator, n_jobs=0).fit(X, y)
+    for wrong in (0, "2", 1.5):
+        with pytest.raises(ValueError, match=rf"n_jobs must be .* got {wrong!r}"):
+            made(estimator, n_jobs=wrong).fit(X, y)
 
 
 @pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if e().get_params().get("calibration", 0) is None])

@@ -22,7 +22,9 @@ from svmosaic import LinearSVC, MosaicClassifier
 from svmosaic._validation import validate_training
 from svmosaic.datasets import make_xor
 from svmosaic.gates import SeveralGates
+from svmosaic.models import _searching, mosaic_classifier
 from svmosaic.models._families import build_classifier
+from svmosaic.models._table_input import prepare_training
 from svmosaic.search import candidates, choice, climb, rungs, trials
 from svmosaic.search.candidates import Candidate, fitting
 from svmosaic.search.judge import ClassJudge
@@ -266,6 +268,26 @@ def test_the_budget_is_kept(n_rows, monkeypatch):
     assert seconds < 3.0 * 1.1 + 0.5
     assert seconds > 3.0 * 0.5 or "no better" in model.stop_reason_
     assert model.stop_reason_ in ("time budget", "no better model in 16 trials")
+
+
+@pytest.mark.parametrize(("took", "left"), [(2.0, 1.0), (9.0, 0.3)])
+def test_the_preparation_of_a_table_is_part_of_the_budget(took, left, monkeypatch):
+    def slow(*arguments, **options):
+        now[0] += took
+        return prepare_training(*arguments, **options)
+
+    now, budgets = [0.0], []
+    monkeypatch.setattr(mosaic_classifier, "prepare_training", slow)
+    for module in (mosaic_classifier, _searching):
+        monkeypatch.setattr(module, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(
+        _searching,
+        "Search",
+        lambda *given, budget, **options: budgets.append(budget) or climb.Search(*given, **options, budget=1),
+    )
+    X, y = make_xor(100, random_state=0)
+    MosaicClassifier(3.0, families=("linear",), random_state=0).fit(X, y)
+    assert budgets == [pytest.approx(left)]
 
 
 def test_many_rows_climb_rungs(monkeypatch):

@@ -23,6 +23,7 @@ from svmosaic import MosaicClassifier
 from svmosaic.export.calendar import part_of_date
 from svmosaic.models._table_input import is_matrix, prepare_training
 from svmosaic.tabular.formats import TableError
+from svmosaic.tabular.table_predictor import RowPreparation
 from svmosaic.tabular.table_preparation import TablePreparation
 
 pytestmark = pytest.mark.usefixtures("short_search")
@@ -161,7 +162,7 @@ def test_new_categories_and_values_that_are_not_what_they_should_be(fitted):
     assert np.isfinite(rows).all()
     for wrong, text in (
         ({"age": "old"}, "column 'age' holds 'old', which is not a number"),
-        ({"age": np.inf}, "column 'age' holds an infinite number in row 1"),
+        ({"age": np.inf}, "'age' holds an infinite number in row 1: replace it by a finite number or a missing value"),
         ({"when": "soon"}, "column 'when' holds 'soon', which is not a date"),
         ({"when": 3}, "column 'when' held dates in training, and now holds numbers"),
     ):
@@ -176,8 +177,12 @@ def test_new_categories_and_values_that_are_not_what_they_should_be(fitted):
 def test_identifiers_are_left_out_with_a_warning():
     frame, y = mixed_table()
     frame = frame[["age", "color"]].assign(name=[f"person {k}" for k in range(len(y))])
-    with pytest.warns(UserWarning, match="column 'name' is left out: it has 400 distinct values in 400 rows"):
+    with pytest.warns(UserWarning, match="column 'name' is left out: it has 400 distinct values in 400 rows") as told:
         model = MosaicClassifier(**QUICK).fit(frame, y)
+    assert "number written as text" not in str(told[0].message)
+    numbers = pd.DataFrame({"age": frame["age"], "price": [f"{k}.5" for k in range(len(y))]})
+    with pytest.warns(UserWarning, match="'price' is left out: .*; convert it if it is a number written as text, pass"):
+        TablePreparation().fit(numbers, y)
     assert model.preparation_.dropped_ == {"name": "identifier"}
     kept = TablePreparation(categorical=["name"], random_state=0).fit(frame, y)
     assert "name" in kept.columns
@@ -195,7 +200,7 @@ def test_options_by_column():
     assert "age" not in prepared.columns
     with pytest.raises(TableError, match="ordered does not list 'L', a value of the column 'size'"):
         TablePreparation(ordered={"size": ["S", "M"]}).fit(frame, y)
-    with pytest.raises(TableError, match="drop names the column 'weight', which X does not have: age, color"):
+    with pytest.raises(TableError, match="drop names the column 'weight', but X has the columns 'age', 'color'"):
         TablePreparation(drop=["weight"]).fit(frame, y)
     with pytest.raises(TableError, match=r"X has no column to learn from: 'same' \(constant\)"):
         TablePreparation().fit(pd.DataFrame({"same": [1, 1]}), [0, 1])
@@ -212,6 +217,12 @@ def test_text_that_is_dates_and_objects_that_are_numbers():
     )
     names = list(TablePreparation().fit(frame).get_feature_names_out())
     assert {"day: days", "day: month", "day is missing", "time: hour", "odd", "not_2020-02-31"} <= set(names)
+    months = pd.DataFrame({"month": pd.period_range("2020-01", periods=4, freq="M")})
+    prepared = TablePreparation().fit(months)
+    assert list(prepared.get_feature_names_out()) == ["month: days", "month: month", "month: weekday"]
+    start = RowPreparation(prepared.columns_)({"month": months["month"][1]})
+    assert_array_equal(start, prepared.transform(months)[1])
+    assert_array_equal(start, prepared.transform(pd.DataFrame({"month": ["2020-02-01"]}))[0])
     with pytest.raises(TableError, match="column 'bad' holds a list, which is not a number, text or date: drop it"):
         TablePreparation().fit(pd.DataFrame({"bad": [[1], [2]]}))
 
@@ -228,13 +239,23 @@ def test_numbers_with_marks_for_missing_ones_stay_numbers():
 
 def test_matrices_of_numbers_are_left_alone():
     X = np.arange(12.0).reshape(4, 3)
-    for matrix in (X, X.tolist(), sparse.csr_array(X), pd.DataFrame(X), pl.DataFrame(X), X.astype(object)):
+    for matrix in (
+        X,
+        X.tolist(),
+        sparse.csr_array(X),
+        sparse.dok_array(X),
+        pd.DataFrame(X),
+        pl.DataFrame(X),
+        X.astype(object),
+    ):
         assert is_matrix(matrix)
         prepared, same = prepare_training(matrix, [0, 1, 0, 1], "classification")
         assert prepared is None
         assert same is matrix
     for table in (
         pd.DataFrame(X).replace(0.0, np.nan),
+        pd.DataFrame(X).replace(0.0, np.inf),
+        pd.DataFrame(X, columns=["a", 1, 2]),
         pd.DataFrame({"a": ["x", "y"]}),
         pa.table({"a": [1.0, 2.0]}),
         np.array([["a", 1]], dtype=object),
@@ -295,6 +316,8 @@ def test_rows_as_dicts(fitted):
         predictor(row | {"age": "old"})
     with pytest.raises(ValueError, match="column 'when' must be a date, text such as 2026-01-31"):
         predictor(row | {"when": "soon"})
+    with pytest.raises(TypeError, match="a list must hold rows as dicts, got 41: for one row pass a dict, or an array"):
+        predictor([41, "red"])
 
 
 def test_a_dict_costs_microseconds(fitted):
@@ -320,6 +343,21 @@ def test_tables_that_cannot_be_read(fitted):
         MosaicClassifier(drop="age", **QUICK).fit(frame, y)
     with pytest.raises(TableError, match="X has no rows"):
         model.predict(frame[:0])
+    for empty, what in ((frame[:0], "rows"), (frame[[]], "columns")):
+        with pytest.raises(TableError, match=f"X has no {what}"):
+            MosaicClassifier(**QUICK).fit(empty, y[: len(empty)])
+    with pytest.raises(TableError, match="column 'b' holds an infinite number in row 2"):
+        MosaicClassifier(**QUICK).fit(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.inf]}), [0, 1])
+    rows = frame[:2].to_dict("records")
+    for wrong, remedy in (
+        (rows[0], r"dict: .* pandas.DataFrame\(\[X\]\)"),
+        (rows, r"dicts: pass pandas.DataFrame\(X\)"),
+    ):
+        for ask in (model.predict, lambda X: MosaicClassifier(**QUICK).fit(X, y[:2])):
+            with pytest.raises(TypeError, match=f"X is a (list of )?{remedy}"):
+                ask(wrong)
+    with pytest.raises(TableError, match=r"X must have two dimensions, .* for one row, pass frame\[:1\], or a dict"):
+        model.predict(frame.iloc[0])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         MosaicClassifier(**QUICK).fit(frame, y[1:])
 

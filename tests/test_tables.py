@@ -217,7 +217,7 @@ def test_progress_is_told(tmp_path):
         (b'a,b\n1,"x\ny"\n1,"2\n', "line 4: unexpected end of data"),
         (b"a,a\n1,2\n", "two columns are called 'a'"),
         (b"a,,b\n1,2,3\n", "column 2 has no name"),
-        (b"a,b\n\xff\xfe\xfa,2\n", "is not text in UTF-8"),
+        (b"a,b\n\xff\xfe\xfa,2\n", r"is not text in UTF-8 .*: save it as UTF-8"),
         (b"PK\x00\x01\n", "line 1 holds a zero byte"),
         (b"\x1f\x8b\x08\x00garbage", "could not be unzipped"),
     ],

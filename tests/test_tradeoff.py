@@ -140,5 +140,5 @@ def test_a_leaderboard_is_drawn_with_the_chosen_models_standing_out():
     assert "in the model" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
     with pytest.raises(ValueError, match="cost must be 'tiles' or 'seconds', got 'money'"):
         TradeoffDisplay.from_leaderboard(model, cost="money")
-    with pytest.raises(ValueError, match="MosaicClassifier has no leaderboard_: fit it"):
+    with pytest.raises(ValueError, match="MosaicClassifier has no leaderboard_: pass a"):
         TradeoffDisplay.from_leaderboard(MosaicClassifier())

@@ -9,8 +9,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn import get_config
+from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
+from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -22,6 +24,7 @@ DTYPES = [np.float64, np.float32]
 MOST_COUNTED = 10_000  # classes that are found by counting all integers between the least and the largest
 MANY_VALUES = 1_000_000  # that are looked through for infinite ones on all threads
 FAR_SAMPLE = 10_000  # rows whose distance from the origin stands for that of all
+LEAVE_OUT = "Leave the rows without a known y out."
 NO_WEIGHT = "sample_weight (times class_weight) is zero for every row: there is nothing to fit"
 
 
@@ -212,9 +215,11 @@ def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize
             X, y = validate(estimator, X, y, multi_output=True, reset=reset)
     except ValueError as error:
         if str(error).startswith("Input y contains"):
-            raise ValueError(f"{error} Leave the rows without a known y out.") from error
+            raise ValueError(f"{error} {LEAVE_OUT}") from error
         raise
     y = numbers_of(name, y)
+    if np.isnan(y).any():  # None among objects
+        raise ValueError(f"Input y contains NaN. {LEAVE_OUT}")
     if copies > 1:
         _require_one_target(y.shape)
         y = np.repeat(y[:, None], copies, axis=1)
@@ -271,6 +276,26 @@ def require_two_classes(estimator, classes, present):
         raise ValueError(f"{name} needs two classes with positive sample_weight, got only {present.tolist()!r}")
 
 
+def require_labels(y):
+    """Raise ValueError if labels are missing, whatever stands for that: scikit-learn's message would depend on it."""
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O":
+        missing = np.array([type(label) is not str and _is_missing(label) for label in labels.ravel()], dtype=bool)
+    elif labels.dtype.kind in "fM":
+        missing = np.isnan(labels.ravel())
+    else:
+        return
+    if labels.ndim and missing.any():
+        raise ValueError(
+            f"y contains NaN or None in place of a label for {missing.sum()} of {len(labels)} rows, first at position "
+            f"{missing.argmax()}: leave these rows out"
+        )
+
+
+def _is_missing(label):
+    return label is None or is_scalar_nan(label) or type(label).__name__ in ("NAType", "NaTType")
+
+
 def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_weight=None):
     """Validated X and target of one batch of a stream, without the rows of weight zero.
 
@@ -302,7 +327,12 @@ def check_weight(sample_weight, X):
     """Sample weights as float64, one per row, none negative; not given, all ones that take no memory."""
     if sample_weight is None:
         return np.broadcast_to(1.0, X.shape[0])
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
+    try:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
+    except ValueError as error:
+        if "could not convert" in str(error):
+            raise ValueError(f"sample_weight must hold one number per row: {error}") from error
+        raise
     if weight.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got {weight.min()} for row {weight.argmin()}")
     return weight
@@ -341,8 +371,13 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     Duplicate entries of sparse rows are summed, in a copy. Rows to train on (those with `y`) are refused if their
     squared norm overflows.
     """
-    if getattr(estimator, "n_jobs", None) == 0:
-        raise ValueError("n_jobs must be a number of threads, or negative to leave some idle, or None, got 0")
+    n_jobs = getattr(estimator, "n_jobs", None)
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(
+            f"n_jobs must be a number of threads, or negative to leave some idle, or None, got {plain(n_jobs)!r}"
+        )
+    if y and is_classifier(estimator):
+        require_labels(*y)
     fits = bool(y) and _norms_fit(X)  # finite squares are of finite values, which scikit-learn need not look for
     try:
         X = _with_short_indices(X)
@@ -355,6 +390,14 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
             raise ValueError(f"X must be numeric: {error}") from error
         if "Found array with dim" in str(error):
             raise ValueError(f"X must have two dimensions, got an array of shape {np.shape(X)}") from error
+        if str(error).startswith("Input X contains NaN"):
+            searches = "MosaicRegressor" if is_regressor(estimator) else "MosaicClassifier"
+            raise ValueError(
+                f"Input X contains NaN. Impute missing values, or fit {searches} to a DataFrame, which does it for you."
+                if y
+                else f"Input X contains NaN, but this {type(estimator).__name__} was fitted to complete rows of "
+                "numbers: impute missing values first."
+            ) from error
         raise
     if not y:
         return without_duplicates(found)

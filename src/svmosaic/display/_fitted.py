@@ -27,7 +27,7 @@ class Fitted:
     estimator, entered : what was given, and the rows that it takes
     model : the estimator with tiles
     mosaic : Mosaic
-    X : rows as the model takes them (after the first steps of a pipeline)
+    X : rows as the model takes them (after the first steps of a pipeline, or the preparation of a table)
     gate_rows, tile_rows : as gate and tiles see them
     classes : list of str; none of a regressor
     features : list of str, of the rows as the tiles see them
@@ -55,8 +55,9 @@ class Fitted:
                     names = before.get_feature_names_out()
                 except (AttributeError, ValueError):
                     names = None
-        mosaic = mosaic_of(model)
-        X = validate(model, X, reset=False)
+        mosaic, table = mosaic_of(model), getattr(model, "preparation_", None)
+        # Pictures of a model that was fitted to a table have the features that its columns became.
+        X = validate(model, X, reset=False) if table is None else table.transform(X)
         gate_rows, tile_rows = mosaic.features.rows(X)
         if feature_names is not None:
             features = [str(name) for name in feature_names]
@@ -67,7 +68,8 @@ class Fitted:
                     f"{len(features)}"
                 )
         else:
-            features = names_of(mosaic, getattr(model, "feature_names_in_", names))
+            own = getattr(model, "feature_names_in_", names) if table is None else table.get_feature_names_out()
+            features = names_of(mosaic, own)
         known = getattr(model, "classes_", ())
         classes = [str(c) for c in (known if class_names is None else class_names)]
         if len(classes) != len(known):

@@ -106,6 +106,11 @@ class RegionDisplay:
         RegionDisplay
         """
         pyplot(cls.__name__)
+        if getattr(estimator, "preparation_", None) is not None:
+            raise ValueError(
+                f"{cls.__name__} has planes of numbers, and this {type(estimator).__name__} was fitted to a table with "
+                "other columns: see its regions_, or write_report, which draws the effects of columns"
+            )
         if feature_names is None:
             feature_names = getattr(X, "columns", None)
         rows = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

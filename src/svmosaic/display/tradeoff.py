@@ -124,7 +124,10 @@ class TradeoffDisplay:
             raise ValueError(f"cost must be 'tiles' or 'seconds', got {cost!r}")
         lines = [line for line in getattr(model, "leaderboard_", []) if not line["failure"]]
         if not lines:
-            raise ValueError(f"this {type(model).__name__} has no leaderboard_: fit it to enough rows for a search")
+            raise ValueError(
+                f"this {type(model).__name__} has no leaderboard_: pass a MosaicClassifier or MosaicRegressor that is "
+                "fitted, with rows enough to choose by"
+            )
         lines = [line for line in lines if (line["rows"], line["parts"]) == (lines[0]["rows"], lines[0]["parts"])]
         display = cls(
             [line["model"] for line in lines], [line[cost] for line in lines], [line["score"] for line in lines],

@@ -1,6 +1,7 @@
 """What `MosaicClassifier` and `MosaicRegressor` share: the search, and what it leaves behind."""
 
 from functools import partial
+from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from svmosaic.search.leaderboard import Leaderboard
 from svmosaic.search.rungs import folds_of
 from svmosaic.search.trials import COUNTED_ROWS
 
+# Share of the budget that is left to the search even if the preparation of the table took more.
+SHORTEST = 0.1
+
 
 @parameters
 class SearchMixin:
@@ -28,9 +32,9 @@ class SearchMixin:
     Parameters
     ----------
     time_budget : float or None, default=30
-        Seconds for the search and the final fit together; None for no limit. Use more for many rows. If the budget
-        runs out, the result depends on the speed of the machine; `budget_bound_` reports whether it did. Otherwise, the
-        same `random_state` gives the same model.
+        Seconds for the preparation, the search and the final fit together; None for no limit. Use more for many rows.
+        If the budget runs out, the result depends on the speed of the machine; `budget_bound_` reports whether it did.
+        Otherwise, the same `random_state` gives the same model.
     max_tiles : int, default=100000
         Maximum number of tiles of the model, including those of all gates and the leaves of all trees. A lower number
         makes prediction cheaper.
@@ -93,7 +97,7 @@ class SearchMixin:
         if isinstance(families, str) or not len(families) or not set(families) <= set(FAMILIES):
             raise ValueError(f"families must be a sequence of {', '.join(map(repr, FAMILIES))}, got {self.families!r}")
 
-    def _search(self, X, y, judge, build, rng, given) -> Found:
+    def _search(self, X, y, judge, build, rng, given, began) -> Found:
         """Search, fit what was chosen to all rows, and report what was tried.
 
         Parameters
@@ -104,11 +108,16 @@ class SearchMixin:
         rng : RandomState
         given : tuple
             What was given to `fit`, for the callbacks.
+        began : float
+            When `fit` did, on the clock of `perf_counter`: the preparation of a table is part of the budget.
         """
+        budget = self.time_budget
+        if budget is not None:
+            budget = max(SHORTEST * budget, budget - (perf_counter() - began))
         progress = Progress(self, None, *given)
         search = Search(
             X, y, judge, build, folds_of(judge.target, self.validation_fraction, rng), most_tiles=self.max_tiles,
-            budget=self.time_budget, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs, say=self._say,
+            budget=budget, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs, say=self._say,
             watch=lambda search: progress.step("trial", None, best_score=search.best_score),
             families=self.families,
         )  # fmt: skip

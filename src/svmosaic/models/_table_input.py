@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from svmosaic._validation import require_labels
 from svmosaic.models._parameters import parameters
 
 
@@ -37,6 +38,8 @@ def prepare_training(X, y, task, *, categorical=None, ordered=None, drop=None, r
         raise ValueError(f"{named} is for tables with named columns, and X is a sparse matrix")
     from svmosaic.tabular.table_preparation import TablePreparation
 
+    if task == "classification":
+        require_labels(y)
     check_consistent_length(X, y)
     prepared = TablePreparation(**options, task=task, random_state=random_state)
     return prepared, prepared.fit_transform(X, y)

@@ -1,5 +1,6 @@
 """The classifier to try first: it chooses the model itself."""
 
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,7 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         -------
         self
         """
+        began = perf_counter()
         self._check_parameters()
         rng = check_random_state(self.random_state)
         prepared, rows = prepare_training(
@@ -102,7 +104,9 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         if self.calibration not in (None, *KEEP_ORDER):
             require_rows(self.calibration, target.classes, np.bincount(target.label, minlength=len(target.classes)))
         judge = ClassJudge(rows, target, self.metric, self.pos_label)
-        found = self._search(rows, target.classes[target.label], judge, build_classifier, rng, (X, y, sample_weight))
+        found = self._search(
+            rows, target.classes[target.label], judge, build_classifier, rng, (X, y, sample_weight), began
+        )
         self.classes_ = target.classes
         self.calibration_ = self._calibrated(found, target)
         self._keep(found)

@@ -1,5 +1,6 @@
 """The regressor to try first: it chooses the model itself."""
 
+from time import perf_counter
 from typing import Any
 
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -84,6 +85,7 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         -------
         self
         """
+        began = perf_counter()
         self._check_parameters()
         rng = check_random_state(self.random_state)
         prepared, rows = prepare_training(
@@ -93,7 +95,7 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         self._remember_table(prepared)
         judge = ValueJudge(rows, target, self.metric)
         wanted = judge.wanted if target.y.ndim > 1 else judge.wanted[:, 0]
-        found = self._search(rows, wanted, judge, build_regressor, rng, (X, y, sample_weight))
+        found = self._search(rows, wanted, judge, build_regressor, rng, (X, y, sample_weight), began)
         self.head_ = judge.head
         self._keep(found)
         self.region_counts_ = self._regions_of(rows, target.y)

@@ -86,6 +86,10 @@ def is_frame(X) -> bool:
     """Whether X is a frame that narwhals reads: of pandas, Polars, PyArrow and the like."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a lazy frame: pass X.collect()")
+    if isinstance(X, dict) and not hasattr(X, "shape"):  # sparse rows by keys of SciPy are dicts too
+        raise TypeError("X is a dict: pass pandas.DataFrame(X), or pandas.DataFrame([X]) if it is a single row")
+    if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], dict):
+        raise TypeError(f"X is a {type(X).__name__} of dicts: pass pandas.DataFrame(X)")
     if isinstance(X, np.ndarray) or not (hasattr(X, "columns") or hasattr(X, "column_names")):
         return False
     import narwhals.stable.v2 as nw
@@ -99,16 +103,19 @@ def is_frame(X) -> bool:
 
 
 def is_complete_numbers(X) -> bool:
-    """Whether all values of a frame are numbers, and none is missing: then it is a matrix with names."""
+    """Whether all values of a frame are finite numbers, and none is missing: then it is a matrix with names."""
     import narwhals.stable.v2 as nw
 
     if hasattr(X, "column_names") and not hasattr(X, "to_numpy"):  # PyArrow's, which scikit-learn does not take
         return False
     frame = nw.from_native(X, eager_only=True)
+    # scikit-learn takes no frame whose names are text for some columns only, and does not say where an infinity is.
+    if not frame.shape[1] or len({isinstance(name, str) for name in frame.columns}) > 1:
+        return False
     if hasattr(X, "sparse"):  # pandas with sparse columns alone, which have no narwhals type
         return True
     return all(
-        frame[:, c].dtype.is_numeric() and not np.isnan(_floats(frame[:, c], nw)).any() for c in range(frame.shape[1])
+        frame[:, c].dtype.is_numeric() and np.isfinite(_floats(frame[:, c], nw)).all() for c in range(frame.shape[1])
     )
 
 
@@ -124,7 +131,10 @@ def read_frame(X, names=None) -> list[Values]:
     if not is_frame(X):
         X = np.asarray(X, dtype=object)
         if X.ndim != 2:
-            raise TableError(f"X must have two dimensions, got an array of shape {X.shape}")
+            raise TableError(
+                f"X must have two dimensions, got an array of shape {X.shape}; for one row, pass frame[:1], or a dict "
+                "to predictor()"
+            )
         found = [f"x{f}" for f in range(X.shape[1])]
         if names is not None and len(names) != len(found):
             raise TableError(f"X has {len(found)} columns, but the model was trained on {len(names)}")
@@ -139,12 +149,13 @@ def read_frame(X, names=None) -> list[Values]:
     if names is not None:
         lacking = [name for name in names if name not in columns]
         if lacking:
-            raise TableError(f"X lacks {_list(lacking)}; the model was trained on {_list(names)}")
+            raise TableError(f"X lacks {list_columns(lacking)}; the model was trained on {list_columns(names)}")
     wanted = columns if names is None else names
     return [_read_series(frame[:, columns.index(name)], name, nw) for name in wanted]
 
 
-def _list(names):
+def list_columns(names) -> str:
+    """The names of columns for a message, of many the first ten."""
     shown = ", ".join(repr(str(name)) for name in names[:10])
     return f"the columns {shown}{f' and {len(names) - 10} more' if len(names) > 10 else ''}"
 
@@ -164,6 +175,8 @@ def _read_series(series, name, nw) -> Values:
         return Values(name, NUMBER, _floats(series.dt.total_microseconds(), nw) / 86_400e6)
     if kind in (nw.List, nw.Struct, nw.Array, nw.Binary):
         raise TableError(f"column {name!r} holds values of type {kind}, which are not numbers, text or dates: drop it")
+    if str(getattr(series.to_native(), "dtype", "")).startswith("period["):  # of pandas alone
+        return _read_series(nw.from_native(series.to_native().dt.to_timestamp(), series_only=True), name, nw)
     values = series.to_list()
     if kind in (nw.String, nw.Categorical, nw.Enum):
         # Of pandas alone an order is always meant: Polars has one for every Enum.
@@ -231,6 +244,11 @@ def number_of(value) -> float:
         raise ValueError(value) from None
 
 
+def are_decimals(texts) -> bool:
+    """Whether all text that is there is a number."""
+    return all(_DECIMAL.fullmatch(text.strip()) for text in texts if text is not None)
+
+
 def looks_like_numbers(texts) -> bool:
     """Whether text is numbers but for marks such as ? or NA, which stand for missing ones.
 
@@ -252,6 +270,8 @@ def days_of(value) -> float:
         if not _ISO.fullmatch(value.strip()):
             raise ValueError(value)
         value = np.datetime64(value.strip(), "us")
+    if hasattr(value, "to_timestamp"):  # a period of pandas, which is its start
+        value = value.to_timestamp()
     if isinstance(value, np.datetime64):
         return float(value.astype("datetime64[us]").astype(np.int64)) / 86_400e6
     if isinstance(value, datetime):
@@ -291,7 +311,10 @@ def check_numbers(values, name, first_row=0):
     if wrong.any():
         row = int(wrong.argmax())
         if np.isinf(values[row]):
-            raise TableError(f"column {name!r} holds an infinite number in row {first_row + row + 1}")
+            raise TableError(
+                f"column {name!r} holds an infinite number in row {first_row + row + 1}: replace it by a finite number "
+                "or a missing value"
+            )
         raise TableError(
             f"column {name!r} holds {values[row]:.3g} in row {first_row + row + 1}, whose square overflows: divide the "
             "column by a constant"

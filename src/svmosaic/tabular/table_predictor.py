@@ -1,5 +1,7 @@
 """Predictors of models that were fitted to a table: one row as a dict, without pandas."""
 
+import math
+
 import numpy as np
 
 from svmosaic.export.calendar import part_of_date
@@ -95,7 +97,8 @@ def _date(value, name, column):
         ) from None
     if days != days:
         return [1.0 if form == GONE else fill for (form, _), fill in zip(column.features, column.fill, strict=True)]
-    return [0.0 if form == GONE else part_of_date(form, days, np.floor) for form, _ in column.features]
+    # Of a single number the floor of numpy takes ten times as long.
+    return [0.0 if form == GONE else part_of_date(form, days, math.floor) for form, _ in column.features]
 
 
 class PreparedPredictor:
@@ -203,6 +206,12 @@ class TablePredictor(PreparedPredictor):
         if isinstance(X, np.ndarray) and X.ndim == 1:
             return self._prepare(self._by_name(X.tolist()))
         if isinstance(X, (list, tuple)):
+            other = next((row for row in X if not isinstance(row, dict)), None)
+            if other is not None:
+                raise TypeError(
+                    f"a list must hold rows as dicts, got {other!r:.60}: for one row pass a dict, or an array of the "
+                    "values of `columns`"
+                )
             return np.array([self._prepare(row) for row in X]).reshape(len(X), self._prepare.n_features)
         from svmosaic.tabular.table_preparation import transform_columns
 

@@ -19,7 +19,9 @@ from svmosaic.tabular.frames import (
     NUMBER,
     TEXT,
     Values,
+    are_decimals,
     is_frame,
+    list_columns,
     looks_like_dates,
     looks_like_numbers,
     read_frame,
@@ -116,6 +118,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """Fit to a table, and return its features; means of the target are computed out of fold."""
         table = read_frame(X)
         names = [values.name for values in table]
+        if not table or not len(table[0].data):
+            raise TableError(f"X has no {'rows' if table else 'columns'}")
         self._check_names(names)
         self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
         self.takes_arrays_ = all(values.kind == NUMBER for values in table)
@@ -226,7 +230,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 raise TypeError(f"{option} must be a list of columns, got {getattr(self, option)!r}")
             for name in getattr(self, option) or ():
                 if str(name) not in names:
-                    raise TableError(f"{option} names the column {name!r}, which X does not have: {', '.join(names)}")
+                    raise TableError(f"{option} names the column {name!r}, but X has {list_columns(names)}")
 
     def _learn(self, values, y):
         """A column with all features that it may have, and these for its values."""
@@ -278,10 +282,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         known, distinct = len(values.data) - counts[MISSING], len(counts) - (MISSING in counts)
         if not named and is_identifier(distinct, known):
             self.dropped_[values.name] = "identifier"
+            numbers = "convert it if it is a number written as text, " if are_decimals(values.data) else ""
             warnings.warn(
                 f"column {values.name!r} is left out: it has {distinct} distinct values in {known} rows, so it looks "
-                f"like an identifier. Pass categorical=[{values.name!r}] to use it anyway, or drop=[{values.name!r}] "
-                "to silence this warning",
+                f"like an identifier; {numbers}pass categorical=[{values.name!r}] to use it anyway, or "
+                f"drop=[{values.name!r}] to silence this warning",
                 UserWarning,
                 stacklevel=2,
             )

@@ -22,7 +22,10 @@ class _Lines:
         try:
             line = read_line(self.file, self.name, self.number + 1)
         except UnicodeDecodeError as error:
-            raise TableError(f"{self.name} is not text in UTF-8 (after line {self.number})") from error
+            where = f"after line {self.number}" if self.number else "from its first line on"
+            raise TableError(
+                f"{self.name} is not text in UTF-8 ({where}): save it as UTF-8, for example by iconv -f LATIN1 -t UTF-8"
+            ) from error
         if not line:
             raise StopIteration
         self.number += 1
