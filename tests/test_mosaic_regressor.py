@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -108,6 +109,21 @@ def test_wrong_parameters_are_named(rows):
         MosaicRegressor(metric="accuracy", **QUICK).fit(*rows)
 
 
+def test_a_model_outside_the_domain_of_the_metric_is_a_failed_trial(rows):
+    """The logarithm of negative predictions: linear models have some, forests of leaves none."""
+    X, y = rows
+    y = np.exp(3.0 * (y - y.mean()) / y.std())
+    either = FREE | {"families": ("linear", "trees"), "max_tiles": 64}
+    model = MosaicRegressor(metric="neg_mean_squared_log_error", **either).fit(X, y)
+    board = pd.DataFrame(model.leaderboard_)
+    failed = board[board.failure != ""]
+    assert len(failed)
+    assert failed.failure.str.contains("cannot score these rows").all()
+    assert np.isfinite(model.best_score_)
+    with pytest.raises(TypeError, match="metric='neg_mean_squared_log_error' cannot score these rows"):
+        MosaicRegressor(metric="neg_mean_squared_log_error", **QUICK).fit(X, -y)
+
+
 def test_two_rows_give_a_model():
     model = MosaicRegressor(**FREE).fit([[0.0], [1.0]], [1.0, 3.0])
     assert model.predict([[0.0], [1.0]]).shape == (2,)
@@ -117,7 +133,7 @@ def test_two_rows_give_a_model():
 def test_a_clearly_better_model_that_time_was_too_short_for_is_chosen_by_fewer_parts():
     """Candidates are judged by 2, 5 and 10 parts held out in turn; cheap linear ones reach all of them in any time."""
     linear, trees = Candidate("linear", "none"), Candidate("trees", "none", tiles=8, gates=4)
-    error = SimpleNamespace(error_of_difference=lambda *_: 0.1)
+    error = SimpleNamespace(error_of_difference=lambda *_: 0.1, error_of_losses=lambda *_: 0.1)
 
     def parts_of_choice(*trials):
         done = [Trial(candidate, 0, 100, n_parts, score=score, loss=1 - score) for candidate, n_parts, score in trials]
@@ -129,6 +145,9 @@ def test_a_clearly_better_model_that_time_was_too_short_for_is_chosen_by_fewer_p
     assert parts_of_choice(*always, (trees, 2, 0.6)) == {10}  # within chance
     assert parts_of_choice(*always, (trees, 2, 0.9), (trees, 5, 0.8), (trees, 10, 0.8)) == {10}
     assert parts_of_choice((linear, 1, 0.5), (trees, 1, 0.4)) == {1}
+    error.error_of_losses = lambda *_: 0.01  # the loss tells what the score does not
+    assert parts_of_choice(*always, (trees, 2, 0.6)) == {2}
+    error.error_of_losses = lambda *_: 0.1
     rejected = Trial(trees, 0, 100, 2, score=0.9, loss=0.6)  # by its loss, not for want of time
     assert _judged_by_most(error, [rejected, *(Trial(linear, 0, 100, n, score=0.5, loss=0.5) for n in (2, 10))]) != [
         rejected

@@ -17,6 +17,8 @@ KEEP_ORDER = ("temperature", "odds")
 N_FOLDS = 5
 # Bounds of the logarithm of the slope and of the offset of "odds"; below the lower offset it is a softmax.
 ODDS_BOUNDS = ((-12.0, 12.0), (-8.0, 20.0))
+# Rows that two numbers are first fitted to, if there are many.
+ODDS_ROWS = 2000
 # The largest log-odds of a row are kept within these.
 TOP_ODDS = (-30.0, 12.0)
 # On the steps of isotonic regression scores tie; this share of a sigmoid of the score keeps their order.
@@ -165,11 +167,22 @@ def fit_odds(scores, label, sample_weight=None) -> tuple[float, float]:
     2 p - 1, so those of classes that are out of the question are all near -1; a softmax, the limit of a low offset,
     cannot give them next to nothing without exaggerating the first.
     """
+    weight = np.ones(len(label)) if sample_weight is None else np.asarray(sample_weight)
+    spread = max(float(np.std(scores)), 1e-300)
+    starts = [(np.clip(-np.log(spread), *ODDS_BOUNDS[0]), offset) for offset in (-1.0, ODDS_BOUNDS[1][0])]
+    if len(label) > 2 * ODDS_ROWS:  # some rows say which start leads to the lower end, and nearly where it is
+        some = slice(None, None, len(label) // ODDS_ROWS)
+        starts = [_lowest_odds(starts, scores[some], label[some], weight[some])]
+    best = _lowest_odds(starts, scores, label, weight)
+    return float(np.exp(best[0])), float(best[1])
+
+
+def _lowest_odds(starts, scores, label, weight):
+    """The logarithm of the slope, and the offset, of the lowest loss that is found from these starts."""
     from scipy.optimize import minimize
 
     rows = np.arange(len(label))
-    weight = np.ones(len(label)) if sample_weight is None else np.asarray(sample_weight)
-    weight = weight / weight.sum()
+    weight = weight / max(weight.sum(), np.finfo(float).tiny)
 
     def loss_and_gradient(point):
         slope = np.exp(point[0])
@@ -179,11 +192,8 @@ def fit_odds(scores, label, sample_weight=None) -> tuple[float, float]:
         pull *= weight[:, None]
         return weight @ losses, np.array([slope * np.vdot(pull, scores), pull.sum()])
 
-    spread = max(float(np.std(scores)), 1e-300)
-    starts = [(np.clip(-np.log(spread), *ODDS_BOUNDS[0]), offset) for offset in (-1.0, ODDS_BOUNDS[1][0])]
     found = [minimize(loss_and_gradient, s, jac=True, method="L-BFGS-B", bounds=ODDS_BOUNDS) for s in starts]
-    best = min(found, key=lambda result: result.fun).x
-    return float(np.exp(best[0])), float(best[1])
+    return min(found, key=lambda result: result.fun).x
 
 
 def require_rows(method, classes, counts, at_least=2):

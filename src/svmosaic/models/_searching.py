@@ -5,6 +5,7 @@ from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from svmosaic._validation import check_real
 from svmosaic.interpretation.regions import words_of_tiles
@@ -114,6 +115,7 @@ class SearchMixin:
         budget = self.time_budget
         if budget is not None:
             budget = max(SHORTEST * budget, budget - (perf_counter() - began))
+        judge.check_metric()
         progress = Progress(self, None, *given)
         search = Search(
             X, y, judge, build, folds_of(judge.target, self.validation_fraction, rng), most_tiles=self.max_tiles,
@@ -121,7 +123,7 @@ class SearchMixin:
             watch=lambda search: progress.step("trial", None, best_score=search.best_score),
             families=self.families,
         )  # fmt: skip
-        with progress.called_back(None):
+        with progress.called_back(None), threadpool_limits(search.n_threads):
             search.run()
             found = finish(search, choose(search, blends=self.blend)) if search.trials else finish_linear(search)
         self.leaderboard_ = Leaderboard(_line(type(self).__name__, trial) for trial in search.ranked())

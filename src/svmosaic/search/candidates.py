@@ -20,7 +20,7 @@ COMPONENTS = 16
 # rows, more and smaller ones do better (benchmarks/study_search.py --boosted).
 DEEP_TREES, DEEP_LEAVES = 32, 1000
 BOOSTED_TREES, BOOSTED_LEAVES = 50, 64
-BOOSTED_OF_FEW = {"gates": 200, "tiles": 8}
+BOOSTED_OF_FEW = (200, 8)
 LEAST_C, MOST_C = 1e-4, 1e3
 MOST_EFFORT = 3.0
 MANY_ROWS = 50_000
@@ -229,8 +229,8 @@ def seeds(scalings, n_rows, kernels=True) -> list[Candidate]:
     trees = Candidate("trees", "none", 2 * leaves, 8, 16, C=0.1)
     deep = Candidate("trees", "none", DEEP_LEAVES, DEEP_TREES, C=0.3, only_leaves=True)
     extra = replace(deep, growth="extra")
-    shape = {"gates": BOOSTED_TREES, "tiles": BOOSTED_LEAVES} if n_rows > SEVERAL_ROWS else BOOSTED_OF_FEW
-    boosted = replace(deep, C=0.1, growth="boosted", **shape)
+    gates, tiles = (BOOSTED_TREES, BOOSTED_LEAVES) if n_rows > SEVERAL_ROWS else BOOSTED_OF_FEW
+    boosted = replace(deep, gates=gates, tiles=tiles, C=0.1, growth="boosted")
     if n_rows > MANY_ROWS:  # learned gates live on many rows
         first = [gate, trees, bent, local, leafy, deep, replace(gate, gates=2), additive, few, boosted, extra]
     else:

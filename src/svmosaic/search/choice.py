@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from svmosaic.blending import blend
 from svmosaic.maps import over_measured_rows
@@ -107,7 +106,10 @@ def _blends(search, best, done):
 def _with_linear(judge, chosen, done):
     """The same with half of the weight for the best linear model; None unless there is one that is ahead."""
     linear = min((t for t in done if t.candidate.family == "linear"), key=rank, default=None)
-    if linear is None or judge.score(judge.tempered(blended(chosen), linear.rows), linear.rows) >= linear.score:
+    if linear is None:
+        return None
+    scores = judge.tempered(blended(chosen), linear.rows)
+    if judge.score_or_least(scores, linear.rows) >= linear.score:
         return None
     others = [(t, 0.5 * weight) for t, weight in chosen if t is not linear]
     return [(linear, 1.0 - sum(weight for _, weight in others)), *others]
@@ -118,7 +120,7 @@ def _acceptable(judge, best, done, chosen) -> bool:
     scores = judge.tempered(blended(chosen), best.rows)
     if judge.loss(scores, best.rows) > best.loss:
         return False
-    score = judge.score(scores, best.rows)
+    score = judge.score_or_least(scores, best.rows)
     if score < max((t.score for t in done if t.candidate.family == "linear"), default=-np.inf):
         return False
     behind = best.score - score
@@ -170,8 +172,13 @@ def _judged_by_most(judge, done) -> list[Trial]:
         ahead = below[0]
         if not reached or ahead.loss >= min(t.loss for t in reached):
             continue
-        error = judge.error_of_difference(reached[0].scores, ahead.scores, ahead.rows)
-        if ahead.score - reached[0].score > ERRORS * error:
+        first = reached[0]
+        error = judge.error_of_difference(first.scores, ahead.scores, ahead.rows)
+        loss_error = judge.error_of_losses(first.scores, ahead.scores, ahead.rows)
+        # Losses are less noisy than most scores.
+        if ahead.score - first.score > ERRORS * error or (
+            ahead.score >= first.score and first.loss - ahead.loss > ERRORS * loss_error
+        ):
             most = fewer
     return [t for t in done if t.n_parts == most]
 
@@ -228,7 +235,7 @@ def _fitted(search: Search, chosen) -> Found:
     clock, everything = search.clock, np.arange(search.X.shape[0])
     parts: list[Part] = []
     kept = []
-    with warnings.catch_warnings(), threadpool_limits(search._threads):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
             candidate, model = trial.candidate, trial.model
@@ -263,7 +270,7 @@ def _fitted(search: Search, chosen) -> Found:
     )  # fmt: skip
     # What was added to the scores of all classes is not in the mosaic.
     rows, scores = kept[0][0].rows, blended(kept) - sum(weight * trial.shift for trial, weight in kept)
-    score = search.judge.score(search.judge.tempered(scores, rows), rows)
+    score = search.judge.score_or_least(search.judge.tempered(scores, rows), rows)
     return Found(parts, mosaic, score, rows, scores)
 
 

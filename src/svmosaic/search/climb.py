@@ -70,7 +70,7 @@ class Search(Trials):
             return
         pool = self._seeds()
         rungs = self._rungs(pool)
-        with warnings.catch_warnings(), threadpool_limits(self._threads):
+        with warnings.catch_warnings(), threadpool_limits(self.n_threads):
             warnings.simplefilter("ignore", ConvergenceWarning)
             for level, rung in enumerate(rungs):
                 last = level + 1 == len(rungs)
@@ -86,7 +86,7 @@ class Search(Trials):
 
     def _rungs(self, pool) -> list[Rung]:
         def seconds_of(n_rows):
-            return sum(self.clock.expected(candidate, n_rows) for candidate in pool) / self._threads
+            return sum(self.clock.expected(candidate, n_rows) for candidate in pool) / self.n_threads
 
         budget = self.clock.budget
         return plan_rungs(self.folds, seconds_of, None if budget is None else budget * self.search_share)
@@ -220,7 +220,7 @@ class Search(Trials):
     def _affords(self, candidate, rung, share) -> bool:
         """Whether a trial, less what is known of it, ends before this share of the search's time is over."""
         known = sum((candidate, rung.n_rows, part) in self._parts for part in range(rung.n_parts))
-        at_once = min(self._threads, rung.n_parts) if len(self.folds) > 1 else 1
+        at_once = min(self.n_threads, rung.n_parts) if len(self.folds) > 1 else 1
         fits = -(-(rung.n_parts - known) // at_once)
         return self.clock.expected(candidate, rung.n_rows) * fits <= self._left(share)
 

@@ -18,6 +18,12 @@ GROUPS = 20
 MOST_ROWS = 8000
 # Probabilities are kept this far from zero in the log-loss.
 SMALLEST = 1e-12
+# Scores of perfect answers: half the log-odds, nearly.
+SURE = 10.0
+# Metrics of two classes, and what does the same for more.
+OF_SEVERAL = {"roc_auc": "roc_auc_ovr", "average_precision": "neg_log_loss"} | {
+    name: f"{name}_macro" for name in ("f1", "precision", "recall", "jaccard")
+}
 
 
 class _Answers(BaseEstimator):
@@ -45,6 +51,10 @@ class _Classes(ClassifierMixin, _Answers):
 
 class _Values(RegressorMixin, _Answers):
     pass
+
+
+class MetricError(TypeError):
+    """A metric that cannot score some rows."""
 
 
 class Judge(ABC):
@@ -80,8 +90,37 @@ class Judge(ABC):
                 warnings.simplefilter("ignore", UserWarning)  # a part without a class, or with a single row
                 value = float(self.scorer(model, self.X[rows], self.truth[rows], **options))
         except (AttributeError, ValueError, TypeError) as error:
-            raise TypeError(f"metric={self.metric!r} cannot score these rows: {error}") from error
+            raise MetricError(f"metric={self.metric!r} cannot score these rows: {error}") from error
+        if not np.isfinite(value):
+            raise MetricError(f"metric={self.metric!r} gave {value} on these rows")
         return value
+
+    def score_or_least(self, scores, rows) -> float:
+        """The same; minus infinity if the metric does not accept such scores."""
+        try:
+            return self.score(scores, rows)
+        except MetricError:
+            return -np.inf
+
+    def error_of_losses(self, one, other, rows) -> float:
+        """Standard error of the difference of the mean loss between two models."""
+        difference = self.losses(one, rows) - self.losses(other, rows)
+        return float(np.std(difference) / np.sqrt(len(difference)))
+
+    def check_metric(self):
+        """Raise MetricError unless the metric can score perfect answers.
+
+        A model whose answers it does not accept, such as negative values, is then a failed trial and no reason to stop.
+        """
+        try:
+            self.score(self.perfect(), np.arange(self.X.shape[0]))
+        except MetricError as error:
+            hint = self.hint()
+            raise MetricError(f"{error}; {hint}" if hint else str(error)) from error.__cause__
+
+    def hint(self) -> str:
+        """What to use instead of the metric, if it is known."""
+        return ""
 
     def error_of_difference(self, one, other, rows) -> float:
         """Standard error of the difference of the metric between two models, by leaving out groups of rows in turn.
@@ -97,17 +136,16 @@ class Judge(ABC):
             kept = group != g
             try:
                 differences.append(self.score(one[kept], rows[kept]) - self.score(other[kept], rows[kept]))
-            except TypeError:  # no row of a class is left
+            except MetricError:  # no row of a class is left
                 continue
         n = len(differences)
         return float(np.sqrt((n - 1) * np.var(differences))) if n > 1 else 0.0
 
-    def check(self, score):
-        """Raise ValueError unless a score is a number."""
-        if not np.isfinite(score):
-            raise ValueError(f"metric={self.metric!r} gave {score} on the held-out rows")
-
     truth: np.ndarray
+
+    @abstractmethod
+    def perfect(self) -> np.ndarray:
+        """Scores of all rows that answer as is true."""
 
     @abstractmethod
     def head_for(self, scores) -> Any:
@@ -154,6 +192,16 @@ class ClassJudge(Judge):
         names = target.classes if callable(metric) else np.arange(n_classes)
         self.names = names
         self.truth = names[1 - target.label if self.flipped else target.label]
+
+    def perfect(self):
+        label, n_outputs = self.target.label, self.target.n_outputs
+        signs = [signs_of(label, c, n_outputs) for c in range(n_outputs)]
+        return SURE * np.column_stack(signs)
+
+    def hint(self):
+        if len(self.target.classes) == 2 or self.metric not in OF_SEVERAL:
+            return ""
+        return f"for {len(self.target.classes)} classes, pass metric={OF_SEVERAL[self.metric]!r}"
 
     def scores_of(self, model, rows):
         """Scores of shape (n_rows, n_outputs) by a fitted model; classes that it has not seen come last."""
@@ -207,6 +255,9 @@ class ValueJudge(Judge):
         self.absolute = isinstance(metric, str) and "absolute" in metric
         self.smooth = not self.absolute
 
+    def perfect(self):
+        return self.wanted
+
     def scores_of(self, model, rows):
         """Predictions of shape (n_rows, n_targets) by a model of standardized values."""
         return in_columns(model.predict(rows))
@@ -225,6 +276,8 @@ class ValueJudge(Judge):
 def scorer_of(metric, example):
     """The scorer of this name; ValueError that says where the names are listed if there is none."""
     try:
+        if metric is None:
+            raise ValueError("no metric")
         return get_scorer(metric)
     except (ValueError, TypeError) as error:
         raise ValueError(

@@ -5,6 +5,7 @@ from scipy import sparse
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from svmosaic.maps import Ranks, Scaling
+from svmosaic.rows import evenly
 
 # Columns whose spread is within this factor of the largest are on one scale.
 ALIKE = 1.2
@@ -14,6 +15,8 @@ DROWNS = 100.0
 HEAVY_TAILS = 0.5
 # Correlation of a column with its ranks above which they are much the same: Gaussians have 0.98, exponentials 0.87.
 STRAIGHT = 0.9
+# Rows that scales are found from.
+MOST_ROWS = 50_000
 # Ranks in front of distances take a curve for each pair of columns.
 MOST_RANKED = 64
 
@@ -36,6 +39,9 @@ def scalings_of(X, weight=None, seed=0, n_jobs=None) -> dict[str, Scaling | Rank
     """
     if sparse.issparse(X):
         return _sparse_scalings(X)
+    if X.shape[0] > MOST_ROWS:
+        some = evenly(X.shape[0], MOST_ROWS)
+        X, weight = X[some], None if weight is None else weight[some]
     scaler = StandardScaler().fit(X, sample_weight=weight)
     if not np.isfinite(scaler.scale_).all():
         raise ValueError("X has values too large to be scaled: their variance overflows")

@@ -13,6 +13,7 @@ from scipy import sparse
 from svmosaic.maps import Pieces
 from svmosaic.rows import evenly, total_variance
 from svmosaic.search.candidates import COMPONENTS, Candidate, same_but_effort
+from svmosaic.search.judge import MetricError
 from svmosaic.search.rungs import HARDLY_HELD_OUT, Clock
 from svmosaic.search.scalings import scalings_of
 
@@ -28,6 +29,8 @@ END = 0.98
 MOST_BYTES = 1 << 29
 # Rows that regions are counted on.
 COUNTED_ROWS = 100_000
+# How often scores of held-out rows are calibrated once the search is over.
+CALIBRATIONS = 4
 # Rows that the variance of the columns is found from.
 VARIANCE_ROWS = 2000
 
@@ -112,12 +115,13 @@ class Trials:
         self.trials: list[Trial] = []
         self.out_of_time = self.stopped = False
         self.stop_reason = "nothing left to try"
+        self._tempering = 0.0  # seconds that it took at most to make the scores of a trial comparable
         self._parts: dict[tuple, tuple] = {}
         self._knots: dict[int, list] = {}
         self._variances: dict[str, float] = {}
 
     @property
-    def _threads(self) -> int:
+    def n_threads(self) -> int:
         return effective_n_jobs(self.n_jobs)
 
     @property
@@ -145,13 +149,14 @@ class Trials:
 
     @property
     def closing(self) -> float:
-        """Seconds that are needed to count the regions of all rows, by those that held-out rows took."""
+        """Seconds that are needed to calibrate, and to count the regions of all rows, by what held-out rows took."""
         done = [t for t in self.trials if t.model is not None]
         if self.clock.budget is None or not done:
             return 0.0
         highest = max(t.rung for t in done)
         per_row = max(t.prediction / len(t.rows) for t in done if t.rung == highest)
-        return min(0.1 * self.clock.budget, 2.5 * per_row * min(self.X.shape[0], COUNTED_ROWS))
+        counting = 2.5 * per_row * min(self.X.shape[0], COUNTED_ROWS)
+        return min(0.1 * self.clock.budget, counting + CALIBRATIONS * self._tempering)
 
     def _left(self, share=1.0) -> float:
         """Seconds until this share of the search's time is spent."""
@@ -191,10 +196,15 @@ class Trials:
         if not np.isfinite(scores).all():
             trial.failure = "scores are not finite"
             return
+        began = perf_counter()
         trial.factor, trial.shift = self.judge.temper(scores, trial.rows)
+        self._tempering = max(self._tempering, perf_counter() - began)
         trial.scores = trial.factor * scores + trial.shift
-        trial.score = self.judge.score(trial.scores, trial.rows)
-        self.judge.check(trial.score)
+        try:
+            trial.score = self.judge.score(trial.scores, trial.rows)
+        except MetricError as error:
+            trial.failure = str(error)  # such as negative values, where only positive ones are scored
+            return
         trial.loss = self.judge.loss(trial.scores, trial.rows)
         if len(parts) > 1:
             each = np.split(trial.scores, np.cumsum([len(rows) for rows, _, _, _, _ in parts])[:-1])
@@ -211,7 +221,7 @@ class Trials:
             expected = self.clock.expected(candidate, rung.n_rows)
             # On a loaded machine a fit may take long: never twice the time of its rung, so that others get their turn.
             limit = max(0.2, min(self._left(min(1.0, 2 * rung.until)), max(0.5, 4 * expected)))
-        workers = min(self._threads, len(todo)) if len(self.folds) > 1 else 1
+        workers = min(self.n_threads, len(todo)) if len(self.folds) > 1 else 1
         if workers > 1:
             pool = ThreadPoolExecutor(workers)
             try:
@@ -304,5 +314,5 @@ def _spread(parts) -> float:
     """Standard deviation of the metric over parts; nan if a part lacks a class."""
     try:
         return float(np.std([judge.score(scores, rows) for judge, scores, rows in parts]))
-    except TypeError:
+    except MetricError:
         return np.nan
