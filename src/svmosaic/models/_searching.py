@@ -115,7 +115,6 @@ class SearchMixin:
         budget = self.time_budget
         if budget is not None:
             budget = max(SHORTEST * budget, budget - (perf_counter() - began))
-        judge.check_metric()
         progress = Progress(self, None, *given)
         search = Search(
             X, y, judge, build, folds_of(judge.target, self.validation_fraction, rng), most_tiles=self.max_tiles,
@@ -123,6 +122,8 @@ class SearchMixin:
             watch=lambda search: progress.step("trial", None, best_score=search.best_score),
             families=self.families,
         )  # fmt: skip
+        if search.folds:
+            judge.check_metric()
         with progress.called_back(None), threadpool_limits(search.n_threads):
             search.run()
             found = finish(search, choose(search, blends=self.blend)) if search.trials else finish_linear(search)

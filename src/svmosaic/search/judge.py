@@ -53,8 +53,8 @@ class _Values(RegressorMixin, _Answers):
     pass
 
 
-class MetricError(TypeError):
-    """A metric that cannot score some rows."""
+class MetricError(TypeError, ValueError):
+    """A metric cannot score these rows, or these answers for them."""
 
 
 class Judge(ABC):

@@ -123,7 +123,8 @@ def _blas():
 
 def _one_blas_thread():
     """A context in which BLAS has one thread; their number is only set if it is another, as that takes a while."""
-    if all(library.num_threads == 1 for library in _blas().lib_controllers):
+    # A list, since an interrupt that comes while a generator is closed is lost.
+    if not [library for library in _blas().lib_controllers if library.num_threads != 1]:
         return nullcontext()
     return _blas().limit(limits=1)
 
