@@ -49,7 +49,7 @@ def splines(pieces, _):
         "**Compared with an expanded matrix**: the same objective, minimized from our encoded rows and from a matrix "
         "expanded by `SplineTransformer(degree=1)` for scikit-learn's `LinearSVC`, until it is within a thousandth of "
         f"the optimum ({machine_of(part)}; one thread; times include finding the knots; memory beyond the rows "
-        "themselves; the expanded matrix is sparse):"
+        "themselves; the expanded matrix is sparse; scikit-learn's default, `dual='auto'`, is the primal solver here):"
     )
     yield table(
         ["set", "method", "seconds", "MB"],
