@@ -54,7 +54,13 @@ class _Values(RegressorMixin, _Answers):
 
 
 class MetricError(TypeError, ValueError):
-    """A metric cannot score these rows, or these answers for them."""
+    """A metric cannot score these rows, or these answers for them.
+
+    See Also
+    --------
+    svmosaic.MosaicClassifier : Has a parameter `metric`.
+    svmosaic.MosaicRegressor : The same for numeric targets.
+    """
 
 
 class Judge(ABC):
