@@ -72,16 +72,25 @@ class TreeGate(PackedGate):
         trees : sequence of fitted decision trees (anything with scikit-learn's `tree_`)
         n_features : int
         """
-        feature: list[int] = []
-        threshold: list[float] = []
-        left: list[int] = []
-        roots, n_tiles = [], 0
-        for tree in trees:
-            roots.append(len(feature))
-            n_tiles = _append(tree.tree_, feature, threshold, left, n_tiles)
+        trees = [tree.tree_ for tree in trees]
+        first = np.cumsum([0, *(len(tree.feature) for tree in trees)])
+        feature, threshold, left, right = (
+            np.concatenate([getattr(tree, name) for tree in trees])
+            for name in ("feature", "threshold", "children_left", "children_right")
+        )
+        is_leaf = left < 0
+        children = np.where(is_leaf, -1, np.stack([left, right]) + np.repeat(first[:-1], np.diff(first)))
+        levels = _levels(first[:-1], children)
+        # Tree after tree, level after level, so that siblings stand side by side.
+        nodes = np.concatenate(levels)
+        nodes = nodes[np.argsort(np.searchsorted(first, nodes, side="right"), kind="stable")]
+        place = np.empty_like(nodes)
+        place[nodes] = np.arange(len(nodes))
+        left = np.where(is_leaf, _tiles_from_left(levels, children), place[children[0]])
+        feature, threshold = np.where(is_leaf, -1, feature), np.where(is_leaf, 0.0, threshold)
         return cls(
-            np.array(feature, dtype=np.int32), np.array(threshold, dtype=np.float64), np.array(left, dtype=np.int32),
-            np.array(roots, dtype=np.int32), int(n_features),
+            feature[nodes].astype(np.int32), threshold[nodes].astype(np.float64), left[nodes].astype(np.int32),
+            first[:-1].astype(np.int32), int(n_features),
         )  # fmt: skip
 
     @property
@@ -134,34 +143,27 @@ class TreeGate(PackedGate):
         return found
 
 
-def _append(tree, feature, threshold, left, n_tiles) -> int:
-    """Add the nodes of a tree, level by level so that siblings stand side by side; returns the tiles so far."""
-    base = len(feature)
-    order = [0]  # of scikit-learn's nodes; ours are their places in this list
-    for node in order:
-        is_leaf = tree.children_left[node] < 0
-        feature.append(-1 if is_leaf else int(tree.feature[node]))
-        threshold.append(0.0 if is_leaf else float(tree.threshold[node]))
-        if is_leaf:
-            left.append(-1)
-        else:
-            left.append(base + len(order))
-            order += [int(tree.children_left[node]), int(tree.children_right[node])]
-    for leaf in _leaves_from_left(feature, left, base):
-        left[leaf] = n_tiles
-        n_tiles += 1
-    return n_tiles
+def _levels(roots, children) -> list[np.ndarray]:
+    """The nodes of each level of all trees together, from left to right."""
+    levels = [roots]
+    while len(levels[-1]):
+        inner = levels[-1][children[0, levels[-1]] >= 0]
+        levels.append(children[:, inner].T.ravel())
+    return levels[:-1]
 
 
-def _leaves_from_left(feature, left, root):
-    """Leaves as one reads a drawn tree."""
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if feature[node] < 0:
-            yield node
-        else:
-            stack += [left[node] + 1, left[node]]
+def _tiles_from_left(levels, children) -> np.ndarray:
+    """Numbers of the leaves as one reads drawn trees; those of other nodes are their first leaf's."""
+    leaves = np.ones(children.shape[1], dtype=np.int64)
+    inner = [level[children[0, level] >= 0] for level in levels]
+    for nodes in reversed(inner):
+        leaves[nodes] = leaves[children[0, nodes]] + leaves[children[1, nodes]]
+    tile = np.empty_like(leaves)
+    tile[levels[0]] = np.cumsum(leaves[levels[0]]) - leaves[levels[0]]
+    for nodes in inner:
+        left, right = children[:, nodes]
+        tile[left], tile[right] = tile[nodes], tile[nodes] + leaves[left]
+    return tile
 
 
 def rounded_down(threshold, dtype):
