@@ -26,7 +26,7 @@ ROOMS = [
     "tabular",
     "interpretation",
     "export",
-    "curves explain calibration blending mosaic predictor",
+    "curves explain mixing calibration blending mosaic predictor",
     "maps",
     "solvers",
     "couplings",

@@ -255,7 +255,7 @@ def _fitted(search: Search, chosen) -> Found:
             elif search.refits:
                 search.out_of_time = True
             if model is not None:
-                parts.append(_part(search, weight, candidate, model))
+                parts.append(_part(search, weight, candidate, model, trial.mixing))
                 kept.append((trial, weight))
     total = sum(weight for _, weight in kept)
     for part, (trial, weight) in zip(parts, kept, strict=True):
@@ -282,7 +282,8 @@ def finish_linear(search: Search, C=1.0) -> Found:
     return Found([part], part.estimator.mosaic_, np.nan, None, None)
 
 
-def _part(search, weight, candidate, model) -> Part:
+def _part(search, weight, candidate, model, mixing=None) -> Part:
     scaling = search.scalings[candidate.scaling]
-    model.mosaic_ = over_measured_rows(scaling, model.mosaic_)
+    mosaic = over_measured_rows(scaling, model.mosaic_)
+    model.mosaic_ = mosaic if mixing is None else mixing.over(mosaic)
     return Part(weight, candidate, model, scaling)

@@ -11,6 +11,7 @@ from sklearn.metrics import get_scorer
 from svmosaic.calibration import Odds, Temperature, fit_calibration, fit_odds, odds_losses
 from svmosaic.heads import Classify, Regress, flattened, in_columns, signs_of
 from svmosaic.losses import log_loss
+from svmosaic.mixing import MOST_CLASSES, Mixing, fit_mixing
 
 # Groups of rows that are left out in turn for the standard error of a difference.
 GROUPS = 20
@@ -166,6 +167,10 @@ class Judge(ABC):
         factor, shift = self.temper(scores, rows)
         return factor * scores + shift
 
+    def mix(self, scores, rows) -> tuple[Mixing | None, np.ndarray]:
+        """What a model gains from the scores of its other outputs, or None, and its mixed scores of these rows."""
+        return None, scores
+
     @abstractmethod
     def losses(self, scores, rows) -> np.ndarray:
         """The loss of each row, by tempered scores."""
@@ -236,6 +241,16 @@ class ClassJudge(Judge):
             return fit_odds(scores[some], label[some], weight[some])
         beta = fit_calibration("temperature", scores, label, weight).beta
         return float(beta) if np.isfinite(beta) and beta > 0 else 1.0, 0.0
+
+    def mix(self, scores, rows):
+        label, weight = self.target.label[rows], self.target.weight[rows]
+        if not 2 < scores.shape[1] <= MOST_CLASSES or len(np.unique(label)) < 2:
+            return None, scores
+        some = slice(None, None, -(-len(rows) // MOST_ROWS))
+        mixing, mixed = fit_mixing(scores[some], label[some], weight[some])
+        whole = mixing(scores)
+        whole[some] = mixed
+        return mixing, whole
 
     def losses(self, scores, rows):
         label = self.target.label[rows]

@@ -47,7 +47,9 @@ class Trial:
     rows : ndarray of int
         The rows that were held out.
     scores : ndarray of shape (n_held_out, n_outputs)
-        Theirs, times `factor`, plus `shift`, which makes them comparable with those of other candidates.
+        Theirs, mixed, times `factor`, plus `shift`, which makes them comparable with those of other candidates.
+    mixing : Mixing or None
+        What the scores of several classes gain from each other.
     score, std : float
         The metric, and its standard deviation over the parts.
     loss : float
@@ -66,6 +68,7 @@ class Trial:
     n_parts: int
     rows: Any = None
     scores: Any = None
+    mixing: Any = field(default=None, repr=False)
     factor: float = 1.0
     shift: float = 0.0
     score: float = -np.inf
@@ -197,6 +200,7 @@ class Trials:
             trial.failure = "scores are not finite"
             return
         began = perf_counter()
+        trial.mixing, scores = self.judge.mix(scores, trial.rows)
         trial.factor, trial.shift = self.judge.temper(scores, trial.rows)
         self._tempering = max(self._tempering, perf_counter() - began)
         trial.scores = trial.factor * scores + trial.shift
