@@ -1,11 +1,14 @@
-"""Put the stored results of bench_auto.py into docs/choosing.md.
+"""Put the stored results of bench_auto.py and study_mixing.py into docs/choosing.md.
 
 python benchmarks/auto_page.py
 """
 
+import numpy as np
 from auto_data import BUDGETS, PARTS, means_of
 from measured import Page, machine_of, stored, table
 from scipy.stats import rankdata
+
+from svmosaic.mixing import PRIOR
 
 OURS = "MosaicClassifier"
 SYSTEMS = (OURS, "LinearSVC", "SVC, tuned", "LightGBM", "CatBoost", "RandomForest")
@@ -34,7 +37,7 @@ def systems_of(runs, systems=SYSTEMS) -> list:
     return [system for system in systems if any(system in here for here in runs.values())]
 
 
-def tables(report):
+def tables(report, _):
     """Paragraphs and tables: scores, then what they cost."""
     parts = {name: report[name] for name in PARTS if name in report}
     runs = runs_of(parts.values())
@@ -186,7 +189,28 @@ def _elsewhere(part):
         yield f"Run on other machines, so times are not comparable: {'; '.join(runs)}."
 
 
-PAGE = Page("choosing.md", ("auto",), tables)
+def mixing(_, records):
+    """What classes gain from the scores of each other, by kind of model."""
+    names, kinds = (list(dict.fromkeys(r[key] for r in records)) for key in ("set", "model"))
+    found = {(r["set"], r["model"], r["prior"]): r for r in records}
+    yield (
+        f"**Mixing.** On training rows of {len(names)} data sets ({', '.join(names)}; `benchmarks/study_mixing.py`), "
+        "judged by rows that were neither fitted nor held out in the folds: means over the data sets of accuracy and "
+        "log-loss, before → after mixing."
+    )
+    lines = []
+    for kind in kinds:
+        before, after = ([found[name, kind, prior] for name in names] for prior in (None, PRIOR))
+        change = np.mean([b["loss"] / a["loss"] - 1 for a, b in zip(before, after, strict=True)])
+        scores, losses = ([np.mean([r[key] for r in some]) for some in (before, after)] for key in ("score", "loss"))
+        lines.append([
+            kind, f"{100 * scores[0]:.2f} → {100 * scores[1]:.2f}", f"{losses[0]:.3f} → {losses[1]:.3f}",
+            f"{100 * change:+.1f} %",
+        ])  # fmt: skip
+    yield table(["model", "accuracy, %", "log-loss", "mean change of the log-loss"], lines)
+
+
+PAGE = Page("choosing.md", ("auto", "mixing_study"), {"comparison": tables, "mixing": mixing})
 
 if __name__ == "__main__":
     PAGE.write()

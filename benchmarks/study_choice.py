@@ -170,7 +170,8 @@ def judged(title, split):
     scores = []
     for trial in pool:
         model = search.fit(trial.candidate, everything)
-        scores.append(trial.factor * judge.scores_of(model, search.scaled(trial.candidate, np.asarray(Z, float))))
+        found = judge.scores_of(model, search.scaled(trial.candidate, np.asarray(Z, float)))
+        scores.append(trial.factor * (found if trial.mixing is None else trial.mixing(found)))
     for rule, weights in rules(search, pool):
         factor, shift = judge.temper(
             sum(w * (t.scores - t.shift) for w, t in zip(weights, pool, strict=True)), pool[0].rows
