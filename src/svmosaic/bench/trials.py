@@ -211,7 +211,7 @@ def _tuned(model, peer, data, order, setting):
 
 
 def compiled(model):
-    """The predictor of one of our models, with the scaling in front of it; None where it has none."""
+    """The predictor of one of our models, with the scaling before it; None if it has none."""
     last = model[-1] if hasattr(model, "steps") else model
     mosaic = getattr(last, "mosaic_", None)
     if mosaic is None:

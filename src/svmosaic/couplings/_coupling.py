@@ -38,7 +38,7 @@ class Coupling:
 
     @classmethod
     def to_global(cls, n_tiles: int, global_reg: float) -> "Coupling":
-        """Tiles pulled towards one global vector (CSVM, G = I + 11^T / global_reg)."""
+        """Tiles pulled toward one global vector (CSVM, G = I + 11^T / global_reg)."""
         return cls(1.0, np.full((n_tiles, 1), 1.0 / np.sqrt(global_reg)))
 
     @property

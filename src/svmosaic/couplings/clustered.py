@@ -118,7 +118,7 @@ def relaxed_spectrum(tiles, trace, eta):
         return np.ones(n_tiles), vectors
     positive = sigma > 1e-10 * max(sigma.max(), 1e-300)
     if positive.sum() <= trace:
-        # More groups than dimensions: M = I where W lives, and what is left of the trace where it costs nothing.
+        # More groups than dimensions: M = I on the span of W, and the rest of the trace where it costs nothing.
         values = np.full(n_tiles, (trace - positive.sum()) / max(1, n_tiles - positive.sum()))
         values[positive] = 1.0
         return values, vectors

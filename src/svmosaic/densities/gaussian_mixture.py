@@ -267,7 +267,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     def predict_log_proba(self, X):
         """log p(k|x), of shape (n_samples, n_classes)."""
         joint = self.predict_joint_log_proba(X)
-        # From the largest: beside values of -1e17 the logarithm of their number would be lost. Rows so far away that
+        # From the largest: added to values of -1e17, the logarithm of their number would be lost. Rows so far away that
         # all densities are zero in the log domain too are shared out evenly.
         top = joint.max(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):

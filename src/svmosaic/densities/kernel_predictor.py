@@ -97,7 +97,7 @@ class KernelPredictor(BasePredictor):
         posterior=False,
     ):
         if machine is None and densities is None:
-            raise ValueError("there must be a machine, densities, or both")
+            raise ValueError("pass a machine, densities, or both")
         self.__setstate__(
             {
                 "classes": np.asarray(classes),

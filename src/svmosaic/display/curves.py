@@ -193,7 +193,7 @@ def _chosen(features, names, order):
     places = [names.index(f) if isinstance(f, str) and f in names else f for f in features]
     for f in places:
         if isinstance(f, str) or not 0 <= f < len(names):
-            raise ValueError(f"features must be names or positions of features, got {f!r}")
+            raise ValueError(f"features must be names or indices of features, got {f!r}")
     return [int(f) for f in places]
 
 

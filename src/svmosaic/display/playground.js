@@ -10,7 +10,7 @@
 const MODELS = {
   linear: { name: "Linear SVM", tiles: false },
   kmeans: { name: "Cells: k-means, an SVM in each", tiles: true },
-  clustered: { name: "Clustered: cells pulled towards a global SVM", tiles: true },
+  clustered: { name: "Clustered: cells pulled toward a global SVM", tiles: true },
   local: { name: "Locally linear: anchors share each row", tiles: true },
   learned: { name: "Learned gate: anchors move", tiles: true },
   mixture: { name: "Mixture of experts, by EM", tiles: true },

@@ -127,8 +127,8 @@ class TradeoffDisplay:
         lines = [line for line in getattr(model, "leaderboard_", []) if not line["failure"]]
         if not lines:
             raise ValueError(
-                f"this {type(model).__name__} has no leaderboard_: pass a MosaicClassifier or MosaicRegressor that is "
-                "fitted, with rows enough to choose by"
+                f"this {type(model).__name__} has no leaderboard_: pass a MosaicClassifier or MosaicRegressor "
+                "that was fitted to enough rows for a search"
             )
         lines = [line for line in lines if (line["rows"], line["parts"]) == (lines[0]["rows"], lines[0]["parts"])]
         display = cls(

@@ -1,4 +1,4 @@
-"""Results as they come: one JSON line each, on disk before the next is begun."""
+"""Results, one JSON line each, on disk before the next run begins."""
 
 import json
 import os

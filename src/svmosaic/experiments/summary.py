@@ -39,7 +39,7 @@ class Entry:
 
 
 def value_of(record, measure):
-    """The measure of a record; None where it has none."""
+    """The measure of a record; None if it has none."""
     return 100.0 - record["accuracy"] if measure == "error" else record.get(measure)
 
 

@@ -14,7 +14,7 @@ from svmosaic.experiments.images import image_set
 FIXED_TEST_SHARE = 0.1
 HEART_CATEGORIES = (2, 6, 10, 11, 12)  # cp, restecg, slope, ca, thal
 
-# What is to be told apart: from labels to new labels, None for rows to leave out.
+# The classes of a task: from labels to new labels, None for rows to leave out.
 LABELS = {
     "as they are": lambda y: (y, None),
     "odd or even": lambda y: (y % 2, None),

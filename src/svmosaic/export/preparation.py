@@ -280,7 +280,7 @@ def _imputer(step, start) -> Preparation:
         texts = {int(column): str(text) for column, text in zip(start.source, statistics, strict=True)}
         return replace(start, missing={**start.missing, **texts})
     if not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
-        raise PreparationError(f"of numbers, NaN must be the missing value, not {step.missing_values!r}")
+        raise PreparationError(f"a SimpleImputer of numbers must have missing_values=NaN, got {step.missing_values!r}")
     statistics = statistics.astype(np.float64)
     if np.isnan(statistics).any():
         raise PreparationError("the SimpleImputer drops columns: use keep_empty_features=True")
@@ -338,7 +338,7 @@ def _check_takes_text(step, start):
 
 def _check_are_texts(step, name, categories):
     if not all(isinstance(value, str) for value in categories):
-        raise PreparationError(f"the {type(step).__name__} of {name!r} has categories that are no text")
+        raise PreparationError(f"the {type(step).__name__} of {name!r} has categories that are not text")
 
 
 def _min_max(step, start) -> Preparation:

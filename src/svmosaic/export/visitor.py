@@ -93,7 +93,7 @@ class Target(ABC):
     offset : ndarray of shape (n_outputs,)
         What `score` adds to the scores; set by the walk, all zero for a classifier.
     unexplained : str or None
-        Why the model at hand has no contributions of its columns; set by `write`.
+        Why the model has no contributions of its columns; set by `write`.
     """
 
     language: ClassVar[str]
@@ -255,7 +255,7 @@ def take_apart(model, target: Target) -> Whole:
 
 
 def _form(whole, target):
-    """The mosaic of an estimator, or the form of one without tiles; an error that says why if there is neither."""
+    """The mosaic of an estimator, or the form of a model without tiles; an error that states why it has neither."""
     estimator, entry = whole.estimator, registry.find(type(whole.estimator))
     why = target.refused.get(whole.name)
     if why is None and hasattr(estimator, "mosaic_"):

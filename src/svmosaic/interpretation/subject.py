@@ -160,7 +160,7 @@ class Subject:
         return self.mosaic.features.values(self.X)
 
     def missing_text(self, j) -> str:
-        """What stands in a column of text where it is missing."""
+        """The value that marks missing text in a column."""
         return self.preparation.missing.get(j, MISSING)
 
     def categories(self, j) -> list[str]:

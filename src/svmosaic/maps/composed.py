@@ -81,7 +81,7 @@ def scaled_first(scaling, then=None):
 
 
 def over_measured_rows(scaling, mosaic):
-    """The mosaic that takes rows as they are measured, of one that takes scaled rows.
+    """Turn a mosaic over scaled rows into one over unscaled rows.
 
     Parameters
     ----------

@@ -77,10 +77,10 @@ class Ranks:
         return scaled
 
     def over_rows(self, mosaic):
-        """The mosaic over rows as they are measured that does to them what the given one does to their ranks."""
+        """The mosaic over unscaled rows with the same scores as the given mosaic over their ranks."""
         if mosaic.feature_map is not None:
             raise ValueError(
-                f"ranks cannot stand in front of a {type(mosaic.feature_map).__name__}: fit the model without pieces "
+                f"ranks cannot precede a {type(mosaic.feature_map).__name__}: fit the model without pieces "
                 "and without a feature map"
             )
         gate = mosaic.gate

@@ -1,4 +1,4 @@
-"""Scaling that a fitted model carries: it is given rows as they are measured, and scales them itself.
+"""Scaling inside a fitted model: the model takes unscaled rows and scales them itself.
 
 This module needs numpy alone, so that a predictor can hold a scaling too.
 """
@@ -14,7 +14,7 @@ from svmosaic.maps.protocol import PlainMap, column_names, dense
 class Scaling(PlainMap):
     """z = (x - center) * factor, feature by feature, in the precision of x.
 
-    It stands in a `Mosaic` where a feature map would, in front of the gate and the tiles.
+    In a `Mosaic`, it takes the place of a feature map, before the gate and the tiles.
 
     Attributes
     ----------

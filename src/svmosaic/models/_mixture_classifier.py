@@ -234,7 +234,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
 
 
 class _Watch:
-    """Looks at every iterate: validation, callbacks, a line of text.
+    """Called with every iterate: validation, callbacks, a line of text.
 
     Parameters
     ----------

@@ -237,7 +237,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
             fixed = {"calibration": None, "class_weight": None, "random_state": rng.randint(2**31 - 1),
                      "max_time": self._time_of_a_fit()}  # fmt: skip
             part = type(self)(**self.get_params() | fewer | fixed)
-            with warnings.catch_warnings():  # the fit to all rows has told
+            with warnings.catch_warnings():  # the fit to all rows has already warned
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 part.fit(X[kept], self.classes_[target.label[kept]], weight[kept])
             return in_columns(part.decision_function(X))

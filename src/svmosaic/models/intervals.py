@@ -87,7 +87,7 @@ class IntervalMixin:
         return self.intervals_.coverage
 
     def _fit_intervals(self, X, target, rng):
-        """Intervals by a model like the best one, on rows as they are measured."""
+        """Intervals by a model like the best one, on unscaled rows."""
         if self.quantiles is None:
             return None
         model = clone(self.best_estimator_).set_params(normalize_y=True, max_time=None)

@@ -35,7 +35,7 @@ class SgdOptions:
     Attributes
     ----------
     shuffle : bool
-        Visit the rows in a new random order in every pass, or as they come.
+        Whether to visit the rows in a new random order in every pass, or in the given order.
     average : bool
         Return the average of the iterates, the t-th weighing t, instead of the last one.
     free_bias : bool
@@ -126,7 +126,7 @@ class StochasticDescent:
         return max(1.0, reach / eta)
 
     def run(self, problem, order=None, control=None):
-        """One step on every row of the problem, in the order given or as they come."""
+        """One step on every row of the problem, in the given order, or in that of the rows."""
         if self._state is None:
             self.begin(problem, order)
         state = _core.SgdState(*self._state)

@@ -379,7 +379,7 @@ _SCORES_FUNCTION = """void @NAME@_scores(const float *x, float *scores) {
 }
 """
 
-_PREPARE = """/* Rows as they are measured; a missing value is NaN. */
+_PREPARE = """/* Unscaled rows; a missing value is NaN. */
 static void prepare(const float *given, float *x) {
 @RAW@  for (int f = 0; f < FEATURES; ++f) {
     float value = @VALUE@;
