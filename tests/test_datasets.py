@@ -58,7 +58,9 @@ def register(monkeypatch, name, entry):
 
 def test_no_folder(monkeypatch, nowhere):
     assert data_folder() is None
-    with pytest.raises(FileNotFoundError, match=r"'iris'.*SVMOSAIC_DATA does not name a folder.*no data set of that name"):
+    with pytest.raises(
+        FileNotFoundError, match=r"'iris'.*SVMOSAIC_DATA does not name a folder.*no data set of that name"
+    ):
         load("iris")
     monkeypatch.setenv("SVMOSAIC_DATA", "/no/such/folder")
     assert data_folder() is None

@@ -53,8 +53,9 @@ class ComposedModel(CallbackSupportMixin, FitRowsMixin):
         1 prints the objective, the gap and the number of live tiles (those whose weights are not all zero) of each
         output, during the fit and at the end.
     max_time : float or None, default=None
-        Seconds after which the solver stops with the best weights so far and a warning that reports their gap. Outputs
-        (and independent tiles) share the time that is left when they start; placing the regions is not cut short.
+        Seconds after which the solver stops with the best weights so far and a warning that reports their gap. Each
+        output (and each independent tile) gets a share of the remaining time when it starts. Finding the regions is
+        not interrupted.
 
     Attributes
     ----------
