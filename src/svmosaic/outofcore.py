@@ -76,7 +76,7 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
 
 
 def partial_fit(estimator, source, label=None, *, sample_weight=None, features=None, chunk_rows=None, classes=None):
-    """One pass of `estimator.partial_fit` over rows on disk, chunk by chunk.
+    """Call `estimator.partial_fit` once on rows on disk, chunk by chunk.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ _TIMEOUT = 30  # seconds without a byte
 
 
 class DownloadError(OSError):
-    """A file that could not be downloaded, or is not the expected one.
+    """A file could not be downloaded, or is not the expected one.
 
     See Also
     --------

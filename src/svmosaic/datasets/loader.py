@@ -76,7 +76,7 @@ class Scene:
 
 
 def data_folder(data=None) -> Path | None:
-    """The given folder, or the one named by SVMOSAIC_DATA; None if there is none.
+    """Return the given folder, or the one named by SVMOSAIC_DATA; None if there is none.
 
     See Also
     --------
@@ -88,7 +88,7 @@ def data_folder(data=None) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """The folder for downloads: SVMOSAIC_CACHE, or `svmosaic` in the user's cache folder.
+    """Return the folder for downloads: SVMOSAIC_CACHE, or `svmosaic` in the user's cache folder.
 
     See Also
     --------
@@ -162,7 +162,7 @@ def load(name, *, test_size=0.1, random_state=0, data=None, download=True, progr
 
 
 def load_scene(name, *, data=None, download=True, progress=None) -> Scene:
-    """A hyperspectral scene with its shape: a cube of bands, and the class of each pixel.
+    """Load a hyperspectral scene with its shape: a cube of bands, and the class of each pixel.
 
     Parameters
     ----------

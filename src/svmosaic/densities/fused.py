@@ -203,7 +203,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X):
-        """Blended scores in units of the SVM's decision values; at weight 0 the mixture's own, log-densities.
+        """Return the blended scores, in units of the SVM's decision values; at weight 0, the mixture's log-densities.
 
         Of shape (n_samples,) for two classes, else (n_samples, n_classes).
         """
@@ -212,7 +212,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         return self._blend.decision_function(X, self.weight_, self.n_jobs)
 
     def predictor(self):
-        """A `KernelPredictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+        """Return a `KernelPredictor`: the model compiled for single rows and small batches, without checks.
 
         Returns
         -------

@@ -146,7 +146,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Grow the mixtures.
+        """Fit the mixtures.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         return flattened(contrast(self.predict_joint_log_proba(X)))
 
     def predict(self, X):
-        """The most probable class."""
+        """Predict the most probable class."""
         found = winners(self.predict_joint_log_proba(X))  # first: NotFittedError, not AttributeError
         return self.classes_[found]
 
@@ -279,7 +279,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         return np.exp(self.predict_log_proba(X))
 
     def predictor(self):
-        """A `KernelPredictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+        """Return a `KernelPredictor`: the model compiled for single rows and small batches, without checks.
 
         Returns
         -------
@@ -298,7 +298,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         return logsumexp(self.predict_joint_log_proba(X), axis=1)
 
     def sample(self, n_samples=1, *, random_state=None):
-        """Rows drawn from the mixture.
+        """Draw rows from the mixture.
 
         Parameters
         ----------

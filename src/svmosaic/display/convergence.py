@@ -93,7 +93,7 @@ class ConvergenceDisplay:
         return display.plot(ax=ax, **options)
 
     def plot(self, ax=None, *, title=None):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------

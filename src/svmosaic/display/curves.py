@@ -130,7 +130,7 @@ class CurveDisplay:
         return made.plot(**options)
 
     def plot(self, *, figure=None, n_columns=None, n_bins=30, show_ranking=True):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------

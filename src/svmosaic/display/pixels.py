@@ -6,7 +6,7 @@ from svmosaic.display._pyplot import class_colors, pyplot
 
 
 def pixel_map(estimator, X, shape):
-    """Predicted classes of the pixels of an image.
+    """Predict the classes of the pixels of an image.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class PixelMapDisplay:
         return display.plot(ax=ax, **options)
 
     def plot(self, ax=None, *, hide_unlabelled=False):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------

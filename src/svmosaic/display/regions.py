@@ -147,7 +147,7 @@ class RegionDisplay:
         return display.plot(ax=ax, **options)
 
     def plot(self, ax=None, *, show_points=True, show_cells=True, show_anchors=True, legend=True):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------

@@ -139,7 +139,7 @@ class TradeoffDisplay:
         return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax=None, *, title=None, fontsize=8.5, legend=True):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------

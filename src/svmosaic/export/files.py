@@ -32,7 +32,7 @@ OTHERS = ("numpy.dtype",)  # a parameter of OneHotEncoder
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model, or not one that this version may open.
+    """A file is not a model, or not one that this version can open.
 
     See Also
     --------

@@ -13,7 +13,7 @@ BLANKS = " \t"
 
 
 class PreparationError(ValueError):
-    """A step in front of a model that cannot be exported.
+    """A step before the model cannot be exported.
 
     See Also
     --------

@@ -17,7 +17,7 @@ class HierarchicalGate(SoftmaxTree):
 
     @classmethod
     def from_rows(cls, X, weight, branching, *, tau=None, rng, inside=True, **placement):
-        """Start by k-means, level by level: the cells of a level are cut into those of the next.
+        """Initialize by k-means, level by level: the cells of each level are divided into those of the next.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ class Effect:
 
 
 def effects(model, X, columns=None) -> list:
-    """Effect curves of columns.
+    """Compute the effect curves of columns.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ KNOTS = 32
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Ranks of dense columns; takes the place of a `Scaling` in front of a model.
+    """Ranks of dense columns, used before a model in place of a `Scaling`.
 
     A curve per column in front of linear tiles is the same as tiles with curves. So the ranks do not stay: `over_rows`
     makes a model over ranks one over the rows themselves.
@@ -67,7 +67,7 @@ class Ranks:
         return cls(pieces, np.concatenate([np.zeros(0), *(_ranks(X[:, f], share, knots[f]) for f in pieces.column)]))
 
     def scale(self, X):
-        """Rows scaled, in their precision."""
+        """Return the scaled rows, in their precision."""
         _check_dense(X)
         pieces = self.pieces
         center, factor = (part.astype(X.dtype, copy=False) for part in (pieces.center, pieces.scale))

@@ -63,7 +63,7 @@ class ConstantTilesMixin:
 
     @property
     def feature_importances_(self):
-        """Not there: the tiles are constants, and features count through the distances to the anchors only."""
+        """Not available: the tiles are constants, and features matter only through the distances to the anchors."""
         raise AttributeError(f"{type(self).__name__} has no feature_importances_: its tiles have no weights")
 
 

@@ -98,7 +98,7 @@ class FitRows(Protocol):
 
     @property
     def n_seen(self) -> int:
-        """Features that the tiles see."""
+        """The number of features that the tiles see."""
 
     def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name, n_jobs=None) -> Any:
         """Centers for a gate; see `svmosaic.gates.place_centers`."""

@@ -153,7 +153,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Boost until a rule stops it.
+        """Fit the SVMs, one per round, until a stopping rule applies.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
         return last
 
     def staged_decision_function(self, X, *, first=1):
-        """Votes after `first` rounds, after one more, and so on to the last (only the last for None).
+        """Yield the votes after `first` rounds, after one more, and so on to the last (only the last for None).
 
         Parameters
         ----------
@@ -280,7 +280,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
                 yield head.shaped(share[:, head.positive])
 
     def staged_predict(self, X):
-        """Predictions after the first round, the second, and so on.
+        """Yield the predictions after the first round, the second, and so on.
 
         Parameters
         ----------

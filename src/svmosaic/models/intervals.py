@@ -21,7 +21,7 @@ FEW_ROWS, TURNS = 1000, 10
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Fitted intervals.
+    """Fitted prediction intervals.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class Intervals:
     n_held_out: int
 
     def predict(self, X):
-        """Lower and upper ends, of shape (n_samples, 2): quantiles in order, with the margin."""
+        """Predict lower and upper ends, of shape (n_samples, 2): sorted quantiles, moved by the margin."""
         return widened(np.sort(self.model.predict(X), axis=1), self.margin)
 
     def predictor(self) -> IntervalPredictor:
-        """For single rows and batches without checks; see `IntervalPredictor`."""
+        """Return an `IntervalPredictor` for single rows and batches, without checks."""
         return IntervalPredictor(self.model.predictor(), self.margin)
 
 
@@ -57,7 +57,7 @@ class IntervalMixin:
 
     @property
     def predict_interval(self):
-        """Lower and upper ends from X, of shape (n_samples, 2), in units of y; there with `quantiles` only."""
+        """Predict lower and upper ends, of shape (n_samples, 2), in units of y; available only with `quantiles`."""
         if self.quantiles is None:
             raise AttributeError(
                 f"{type(self).__name__} has no predict_interval without quantiles: pass quantiles=(0.05, 0.95), say, "

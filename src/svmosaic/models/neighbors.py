@@ -180,7 +180,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
             self.neighbors_ = self._search()
 
     def decision_function(self, X):
-        """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        """Return signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
         X = _stored_as(validate_rows(self, X), self._rows)
         bias = bias_of(self.fit_intercept, self.intercept_scaling)

@@ -223,7 +223,7 @@ class PartitionedRows:
 
     @property
     def n_seen(self) -> int:
-        """Features that the tiles see."""
+        """The number of features that the tiles see."""
         return self.n_features if self.feature_map is None else self.feature_map.n_features
 
     def bend(self, pieces, rng):

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class CExportError(ValueError):
-    """A model that cannot be written as C.
+    """The model cannot be written as C.
 
     See Also
     --------

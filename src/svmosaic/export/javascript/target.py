@@ -23,7 +23,7 @@ FIELDS = {
 
 
 class JavaScriptExportError(ValueError):
-    """A model that cannot be written as JavaScript.
+    """The model cannot be written as JavaScript.
 
     See Also
     --------

@@ -21,7 +21,7 @@ COMPRESSED = (".gz", ".bz2", ".xz", ".zip")
 
 
 class TableError(ValueError):
-    """A file that cannot be read as a table, or a table that lacks a required column or rows.
+    """A file cannot be read as a table, or the table lacks a required column or rows.
 
     See Also
     --------
