@@ -199,7 +199,7 @@ def _sigterm_unwinds():
 
 
 def _kind(path):
-    """What a path leads to; None where there is nothing."""
+    """What a path leads to; None if it does not exist."""
     try:
         return os.stat(path)
     except FileNotFoundError:

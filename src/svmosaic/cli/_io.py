@@ -181,7 +181,7 @@ class Bar:
         """A piece of work; if it is to take a known time, the bar follows the clock.
 
         Yields `update(done, total, more="")`, where `total` is None if it is unknown and `more` is a text next to the
-        one of the step; None where no bar is shown.
+        one of the step; None if no bar is shown.
         """
         if self._bar is None:
             yield None

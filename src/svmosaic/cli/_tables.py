@@ -250,7 +250,7 @@ def kept_columns(names, drop) -> list:
 
 
 def missing_text(missing, lead) -> str:
-    """The texts that were taken as missing labels, where there are others than empty text."""
+    """The texts that count as missing labels, if there are any besides empty text."""
     if not any(missing):
         return ""
     counts = (f"{f'{text!r}' if text else 'empty'}: {count}" for text, count in missing.items())
@@ -267,7 +267,7 @@ def _dropped(table, columns):
 
 
 def _split(X, y, options, label=None):
-    """Rows to train on and rows held out, by class where there are classes and enough rows of each."""
+    """Rows to train on and rows held out, stratified if there are classes with enough rows each."""
     too_few = TableError(f"{len(y)} rows are too few to hold some out: pass --test-size 0, or --test FILE")
     if len(y) < 3:
         raise too_few

@@ -121,7 +121,7 @@ def _region_lines(table, words):
             f"{words['pure'][k]:.0%} pure)"
         )
         tiles, strongest = words["tiles"][k], words["strongest features"][k]
-        strongest = f"strongest features {strongest}; " if strongest else ""  # none where a tile is only a number
+        strongest = f"strongest features {strongest}; " if strongest else ""  # none if a tile is only a number
         yield f"          {known}; {strongest}" + (f"tiles {tiles}" if "," in tiles else f"tile {tiles}")
 
 

@@ -42,7 +42,7 @@ def fetch(url, path, *, checksum=None, progress=None):
         As "sha256:..." or "md5:...". Where none is known the SHA-256 of the first download is kept in `path`.sha256,
         and later downloads are compared with that.
     progress : bool, optional
-        Draw a bar on standard error; by default where that is a terminal.
+        Draw a bar on standard error; by default if that is a terminal.
 
     Returns
     -------

@@ -107,7 +107,7 @@ def anchors_of(mosaic):
 
 @dataclass(frozen=True)
 class Plane:
-    """Two directions to look at rows along: features themselves where there are two, else principal components."""
+    """Two directions for a plot of the rows: the features if there are two, else principal components."""
 
     mean: np.ndarray
     directions: np.ndarray

@@ -315,7 +315,7 @@ def _page(title, data, script):
 
 
 def _script(data):
-    """JSON that can stand in a script element whatever its strings are."""
+    """JSON that is safe inside a script element, whatever its strings are."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -214,7 +214,7 @@ class TradeoffDisplay:
         return min(hidden, key=hidden.get)
 
     def _name_points(self, fontsize, keys):
-        """Put each name where it covers no point, name, or key, with a thin line where it had to go far."""
+        """Put each name where it covers no point, name, or key, with a thin line if it is not next to its point."""
         from matplotlib.text import Text
 
         ax = self.ax_

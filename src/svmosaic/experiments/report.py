@@ -48,7 +48,7 @@ def cell_text(entry, measure) -> str:
 
 
 def grid(experiment, found) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of a table: tasks across, or down where there are more tasks than methods."""
+    """Head and rows of a table: tasks as columns, or as rows if there are more tasks than methods."""
     methods = [method.name for method in experiment.methods]
     tasks = [task.name for task in experiment.tasks]
 

@@ -1,4 +1,4 @@
-"""The models of skops files, read and written without skops where they hold nothing but arrays and types of our own.
+"""The models of skops files, read and written without skops if they hold only arrays and our own types.
 
 skops imports all of scikit-learn to list the types that it trusts, which takes longer than most commands. The nodes of
 its format that our own models need are few: numbers and text, lists, tuples, dicts, arrays, and objects of registered

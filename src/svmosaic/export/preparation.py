@@ -38,7 +38,7 @@ class Affine:
 
     @classmethod
     def of(cls, n_features, *, fill=np.nan, center=0.0, factor=1.0) -> "Affine":
-        """With arrays or numbers for all features, or nothing where nothing is done."""
+        """From arrays or numbers for all features, or nothing if nothing is done."""
         values = (np.broadcast_to(np.asarray(v, dtype=np.float64), (n_features,)) for v in (fill, center, factor))
         return cls(*values)
 

@@ -148,7 +148,7 @@ class Target(ABC):
         """
 
     def explain(self, whole: Whole, mosaic, rows, codes) -> None:
-        """What each column contributes to the scores; called only where these are sums over columns."""
+        """What each column contributes to the scores; called only if these are sums over columns."""
         raise self.error(f"explanations cannot be written as {self.language}")
 
     def gate(self, gate, rows):
@@ -179,7 +179,7 @@ def write(model, target: Target, *, explain=False):
     target : Target
         A new one for each call.
     explain : bool or None, default=False
-        Whether to write contributions of the columns too; None for where that is possible.
+        Whether to write contributions of the columns too; None: if that is possible.
 
     Returns
     -------

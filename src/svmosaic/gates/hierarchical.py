@@ -24,7 +24,7 @@ class HierarchicalGate(SoftmaxTree):
         X : ndarray or CSR matrix
         weight : ndarray of shape (n_rows,)
         branching : sequence of int
-            Children of each node, level by level. Fewer are used where a cell has fewer distinct rows.
+            Children of each node, level by level. Fewer are used if a cell has fewer distinct rows.
         tau : float, optional
             The scale of all levels. None: 2 / D on each level, D the mean squared distance to the cell's center.
         rng : RandomState

@@ -173,7 +173,7 @@ def _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_it
 
 
 def class_shares(counts, n_centers):
-    """How many of the centers each class gets, from the sizes of the classes; None where there are too few."""
+    """How many of the centers each class gets, from the sizes of the classes; None if there are too few."""
     present = np.flatnonzero(counts)
     if n_centers < len(present):
         return None

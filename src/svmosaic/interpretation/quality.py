@@ -106,7 +106,7 @@ def classification_quality(label, found, n_classes, scores=None, probabilities=N
 
 
 def calibration_curve(probability, happened) -> list:
-    """Mean probability, share of rows where it was so, and rows, in ten bins of equal width.
+    """Mean probability, share of rows of the class, and number of rows, in ten bins of equal width.
 
     Parameters
     ----------

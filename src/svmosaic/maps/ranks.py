@@ -1,4 +1,4 @@
-r"""Ranks: columns scaled by where a value stands among the others.
+r"""Ranks: columns scaled by the rank of each value among the others.
 
 A column becomes the share of the rows below its value, equal values counting by half,
 

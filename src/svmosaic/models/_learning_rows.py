@@ -65,7 +65,7 @@ class MemoryLearningRows:
 
 
 def single_precision(X):
-    """Rows as float32; ValueError where they are too large for it. Their values are finite."""
+    """Rows as float32; ValueError if their values, which are finite, are too large for it."""
     if X.dtype == np.float32:
         return X
     with np.errstate(over="ignore"):

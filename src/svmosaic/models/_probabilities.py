@@ -12,7 +12,7 @@ from svmosaic.models._parameters import parameters
 
 @parameters
 class ProbabilityMixin:
-    """`predict` and `predict_proba` from `decision_function` and, where there is one, `calibration_`.
+    """`predict` and `predict_proba` from `decision_function` and, if there is one, `calibration_`.
 
     Parameters
     ----------

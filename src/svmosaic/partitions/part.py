@@ -62,7 +62,7 @@ class Part:
     tile, code : codes over the tiles, as a gate gives them
     index : ndarray of int32 or None, the row of each problem row
     cost : ndarray of float64, one per problem row
-    duals : dict of slot to ndarray, the centers of the proximal steps; zero where there is none
+    duals : dict of slot to ndarray, the centers of the proximal steps; zero if there is none
     extra : dict, what a model keeps besides
     feature_map : FeatureMap or None, what the tiles see instead of the rows
     head : Regress or None, that of values

@@ -91,7 +91,7 @@ class TaskControl:
         return most if self.deadline is None else min(most, max(0.0, self.deadline - perf_counter()))
 
     def check(self):
-        """Raise KeyboardInterrupt where one has come in, on whatever thread."""
+        """Raise KeyboardInterrupt if there was an interrupt, on any thread."""
         if self.control.interrupted.is_set():
             raise KeyboardInterrupt
 

@@ -149,7 +149,7 @@ class StochasticDescent:
 
 
 def penalty(weights, free_bias: bool) -> float:
-    """1/2 ||V||^2, without the biases where they are free."""
+    """1/2 ||V||^2, without the biases if they are not penalized."""
     penalised = weights[..., :-1] if free_bias else weights
     return 0.5 * float(np.vdot(penalised, penalised))
 

@@ -51,7 +51,7 @@ class Evaluate:
 
     Attributes
     ----------
-    job : names the problem, where there are several
+    job : names the problem, if there are several
     weights : ndarray of shape (n_blocks, n_features + 1)
     step : float, the size of the proximal step in units of the costs
     reach : float, how near to its kink a row counts as curved

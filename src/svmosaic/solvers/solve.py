@@ -249,7 +249,7 @@ def _products_cost(problem) -> float:
 
 
 def warn_if_unconverged(solutions, max_iter, name, max_time=None):
-    """Warn of the worst problem that stopped before its gap was reached; by `max_time` seconds, where that is given."""
+    """Warn of the worst problem that stopped before its gap was reached; by `max_time` seconds, if that is given."""
     late = [s for s in solutions if not s.converged]
     if not late:
         return

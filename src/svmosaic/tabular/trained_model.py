@@ -175,12 +175,12 @@ class TrainedModel:
         return None if self.table_preparation is None else self.table_preparation.groups
 
     def regions(self):
-        """One line per tile: a `Table` of columns, on the training rows, or on the sample where no more is known."""
+        """One line per tile: a `Table` of columns, on the training rows, or, if these are not stored, on the sample."""
         mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
         return regions_table(mosaic, self._region_counts(), head, self.prepared_names, groups=self._groups)
 
     def _region_counts(self):
-        """Of the training rows, or of the sample where no more is known."""
+        """Counts of the training rows, or, if these are not stored, of the sample."""
         mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
         counts = getattr(self.estimator, "region_counts_", None)
         if counts is None:
