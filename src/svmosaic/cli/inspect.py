@@ -112,7 +112,7 @@ def _region_lines(table, words):
     n_regions = int((table["rows"] > 0).sum())
     merged = any("," in tiles for tiles in words["tiles"])
     yield f"{n_regions} {'region' if n_regions == 1 else 'regions'} with rows" + (
-        f"; those that predict most alike are merged into {len(words)} (--regions 0 lists all)" if merged else ""
+        f"; the most similar ones are merged, which leaves {len(words)} (--regions 0 lists all)" if merged else ""
     )
     measures = [name for name in ("majority", "accuracy", "mean", "mean absolute error") if name in words.columns]
     for k in range(len(words)):

@@ -73,7 +73,7 @@ def find_regions(subject: Subject, max_regions=None) -> Regions:
     ----------
     subject : Subject
     max_regions : int or None, default=None
-        If there are more, those whose tiles predict most alike are merged.
+        If there are more, those with the most similar tiles are merged.
     """
     home = subject.home
     tiles, region = np.unique(home, return_inverse=True)

@@ -196,7 +196,7 @@ class TrainedModel:
         Parameters
         ----------
         max_regions : int or None, default=12
-            If there are more regions, those that predict most alike are merged.
+            If there are more regions, the most similar ones are merged.
 
         Returns
         -------
