@@ -32,7 +32,7 @@ class Head(Protocol):
         """What `predict` returns for the scores."""
 
     def found(self, scores) -> Any:
-        """What the scores say in the form of the targets that `region_counts` takes."""
+        """The predictions in the form of the targets that `region_counts` takes."""
 
     @property
     def offset(self) -> Any:

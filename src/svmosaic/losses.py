@@ -17,7 +17,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Targets:
-    """What a problem asks of the scores of its rows.
+    """The rows of a problem: conditions on their scores.
 
     Attributes
     ----------

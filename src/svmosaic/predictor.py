@@ -298,7 +298,7 @@ def _by_name(row, names):
 
 
 def checked(X, n_features, names=None):
-    """X as a batch that the core can read, or an error that says why not."""
+    """Return X as a batch that the core can read, or raise an error with the reason."""
     if isinstance(X, dict) or _are_dicts(X):
         X = np.array([_by_name(row, names) for row in ([X] if isinstance(X, dict) else X)], dtype=np.float64)
     given = np.shape(X)

@@ -253,7 +253,7 @@ def _alone(answer, X, *, two_dimensional):
 
 @contextmanager
 def _quietly(n_jobs):
-    """Threads as asked for; the names of the warnings are collected instead of shown."""
+    """Set the number of threads, and collect the names of warnings instead of showing them."""
     heard = []
     with warnings.catch_warnings(), threadpool_limits(n_jobs):
         warnings.simplefilter("always")

@@ -106,7 +106,7 @@ class TrainingTable(ABC):
         return [str(self.label)] if self.classes.dtype.kind == "U" else []
 
     def judged(self, model, linear) -> dict:
-        """How good two models are on the rows held out, which they are asked about chunk by chunk."""
+        """The quality of two models on the held-out rows, which are predicted chunk by chunk."""
         truth: list = []
         answers: tuple[list, list] = ([], [])
         with self.bar.step("judging"):
@@ -154,7 +154,7 @@ class TrainingTable(ABC):
             yield X, y
 
     def notes(self, n_texts):
-        """What a person would want to look at; `n_texts` says how many different texts each text column holds."""
+        """Remarks for the user to check; `n_texts` is the number of distinct texts in each text column."""
         most = self.options.max_categories
         if self.why_task:
             yield self.why_task

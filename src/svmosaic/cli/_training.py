@@ -66,7 +66,7 @@ def common_parameters(estimator_type, options) -> dict:
 
 
 def train(options, table, kind, parameters, started, *, seconds=None, extra=None, found_by=None):
-    """Compare a model with a linear SVM, fit it to all rows, write it, and say so.
+    """Compare a model with a linear SVM, fit it to all rows, write it, and report this.
 
     Parameters
     ----------

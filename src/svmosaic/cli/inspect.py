@@ -33,7 +33,7 @@ def add_arguments(parser):
 
 
 def run(options):
-    """Print what is asked for."""
+    """Print the requested description."""
     if options.html is not None:
         check_file(options.html, [options.model, options.data, options.test])
     if options.test is not None and options.html is None:
@@ -184,7 +184,7 @@ def _parts(account, first, output):
 
 
 def _find_row(model, options):
-    """The row asked for, as a table, and its label if there is one."""
+    """The requested row, as a table, and its label if there is one."""
     from scipy import sparse
 
     n = options.row

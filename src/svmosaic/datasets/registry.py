@@ -53,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Task:
-    """A question asked of a set: which rows, and what they are labeled as.
+    """A problem made from a data set: which rows, and their labels.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ _WIDE = 1e6
 
 @dataclass(frozen=True)
 class _KernelClassifier:
-    """Kernels around centers, after an optional linear map; subclasses say what the coefficients mean."""
+    """Kernels around centers, after an optional linear map; subclasses define the meaning of the coefficients."""
 
     classes_: np.ndarray
     centers: np.ndarray

@@ -97,7 +97,7 @@ class Fitted:
 
 
 def anchors_of(mosaic):
-    """Where the tiles are, if their gate says so: (points, projection or None); else None.
+    """The anchors of the tiles, if their gate has any: (points, projection or None); else None.
 
     A point of a projected gate has a place only in the projection.
     """

@@ -1,4 +1,4 @@
-"""What the report says of columns, effects, regions and rows, as JSON holds it."""
+"""The contents of the report (columns, effects, regions and rows) in the form of JSON."""
 
 import numpy as np
 

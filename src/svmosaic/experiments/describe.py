@@ -243,7 +243,7 @@ def fingerprint(task, method) -> str:
 
 
 def _plain(described):
-    """What was said about it, without what is as by default: a new word in the vocabulary changes no fingerprint."""
+    """The fields that differ from their defaults, so that a new field changes no fingerprint."""
     values = {}
     for entry in fields(described):
         value = getattr(described, entry.name)

@@ -1,4 +1,4 @@
-"""From the description of a method to an estimator, and what there is to say about a fitted one."""
+"""From the description of a method to an estimator, and the properties of a fitted one."""
 
 from collections.abc import Callable
 

@@ -61,7 +61,7 @@ def grid(experiment, found) -> tuple[list[str], list[list[str]]]:
 
 
 def curve_grid(experiment, found) -> tuple[list[str], list[list[str]]]:
-    """Head and rows for a curve: a row a line and task, a column a place on the axis."""
+    """Head and rows for a curve: one row per line and task, one column per point on the axis."""
     places = sorted({x for _, x in experiment.lines.values()})
     rows = []
     for task in (task.name for task in experiment.tasks):

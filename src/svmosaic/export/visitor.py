@@ -68,7 +68,7 @@ class Whole:
 
 
 class Target(ABC):
-    """A language to write models in. Rows, codes, scores and probabilities are whatever the target makes of them.
+    """A language to write models in. Rows, codes, scores and probabilities are objects of the target's own choice.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from svmosaic.rows import Rows
 
 
 class PackedGate(ABC):
-    """A gate with `core_arguments()`: its packed form, made when first asked for, and its codes."""
+    """A gate with `core_arguments()`: its packed form, created when it is first needed, and its codes."""
 
     @property
     @abstractmethod

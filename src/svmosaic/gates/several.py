@@ -60,5 +60,5 @@ class SeveralGates(PackedGate):
 
 
 def n_choices(gate) -> int:
-    """How many tiles a row belongs to for sure: one, or one per tree."""
+    """The number of groups of tiles, of each of which a row belongs to exactly one: one, or one per tree."""
     return getattr(gate, "n_choices", 1)

@@ -9,7 +9,7 @@ from svmosaic.gates._packed import PackedGate
 
 @dataclass(frozen=True)
 class Condition:
-    """lower < feature <= upper; an end that is infinite says nothing.
+    """lower < feature <= upper; an infinite end is no condition.
 
     Attributes
     ----------

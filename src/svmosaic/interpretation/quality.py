@@ -29,7 +29,7 @@ def measure(model, X, y) -> dict:
 
 
 def answers_of(model, X) -> dict:
-    """What a fitted model says of rows: "predicted", and "scores", "probabilities" and "intervals" if it has them.
+    """The predictions of a fitted model: "predicted", and "scores", "probabilities" and "intervals" if it has them.
 
     Parameters
     ----------

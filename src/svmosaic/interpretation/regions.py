@@ -229,7 +229,7 @@ def merge_alike(subject, tiles, n_rows, max_regions) -> list:
 
 
 def _answers_of_tiles(subject, tiles):
-    """What each tile says of the same rows, of shape (n_tiles, n_rows * n_outputs)."""
+    """The scores of each tile on the same rows, of shape (n_tiles, n_rows * n_outputs)."""
     rows = evenly(subject.n_rows, COMPARED_ROWS)
     _, seen = subject.mosaic.features.scored_rows(subject.X[rows])
     weight = np.ones((len(rows), 1))

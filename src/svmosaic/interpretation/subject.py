@@ -308,7 +308,7 @@ def sampled(model, X) -> Subject:
 
 
 def mosaic_of(model):
-    """The tiles of a model, or an error that says why there are none."""
+    """Return the mosaic of a model, or raise an error with the reason why it has none."""
     if hasattr(model, "mosaic_"):
         return model.mosaic_
     known = registry.find(type(model))

@@ -175,14 +175,14 @@ def fit_intervals(
 
 
 def check_conformal(conformal):
-    """What was given, or an error that says what may be."""
+    """Return the value, or raise an error that lists the allowed values."""
     if not (isinstance(conformal, bool) or conformal in ("split", "cross")):
         raise ValueError(f"conformal must be True, False, 'split' or 'cross', got {conformal!r}")
     return conformal
 
 
 def check_quantiles(quantiles) -> tuple[float, float]:
-    """Two increasing numbers between 0 and 1, or an error that says so."""
+    """Return two increasing numbers between 0 and 1, or raise an error."""
     if np.ndim(quantiles) != 1 or len(quantiles) != 2:
         raise ValueError(f"quantiles must be two numbers, such as (0.05, 0.95), got {quantiles!r}")
     for q in quantiles:

@@ -212,7 +212,7 @@ def _value_head(found, normalize) -> Regress:
 
 
 class PartitionedRows:
-    """Rows in partitions, as a composed fit asks questions of them (`FitRows`); codes and duals stay with the rows."""
+    """Rows in partitions, with the interface of a composed fit (`FitRows`); codes and duals stay with the rows."""
 
     feature_map = None
 

@@ -30,7 +30,7 @@ PATIENCE = 5
 
 @dataclass(frozen=True)
 class SgdOptions:
-    """What can be said about the descent.
+    """Parameters of the descent.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class StochasticDescent:
 
     @property
     def weights(self):
-        """The blocks as they stand (the average of the iterates, if so asked), in float64."""
+        """The current blocks (or the average of the iterates, if requested), in float64."""
         return (self.last if self.average is None else self.average).astype(np.float64)
 
     def begin(self, problem, order=None):

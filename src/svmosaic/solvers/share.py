@@ -1,4 +1,4 @@
-"""What Newton's method asks of rows: the questions, and a partition's share in the answers.
+"""The sums over rows that Newton's method needs, and the part that a partition contributes.
 
 Objective, gradient, Hessian, slopes and dual value are sums over rows, hence over partitions. A question is answered by
 the `Share` of each partition, and the answers are added up. Rows in memory are the case of one share that lives as long

@@ -60,7 +60,7 @@ def solve(
     ----------
     problems : list of Problem
     solver : {"auto", "dual", "newton", "sgd"}
-        "dual": coordinate descent. "newton": second order, for problems with one tile a row, or with tiles of few
+        "dual": coordinate descent. "newton": second order, for problems with one tile per row, or with tiles of few
         features that share nothing. "sgd": stochastic gradient descent, without a certificate. "auto": dual or newton,
         whichever should be faster; descent that drags on is handed to Newton's method, duals and all.
     tol : float
