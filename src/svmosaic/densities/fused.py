@@ -87,6 +87,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     calibration_ : Temperature, Odds, Sigmoid, Isotonic or None
     weight_ : float
         The weight in use.
@@ -107,7 +108,9 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     reduction_ : Reduction
         If `max_densities` is given.
     n_features_in_ : int
+        Number of features of the rows in `fit`.
     feature_names_in_ : ndarray, if X had names
+        Names of these features.
 
     See Also
     --------

@@ -82,6 +82,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     class_prior_ : ndarray of shape (n_classes,)
     means_ : ndarray of shape (m, n_features)
         Means of the densities of all classes.
@@ -102,7 +103,9 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     stop_reason_ : {"tol", "max_iter", "max_time", "callback"}
         Why EM stopped in the last stage.
     n_features_in_ : int
+        Number of features of the rows in `fit`.
     feature_names_in_ : ndarray, if X had names
+        Names of these features.
 
     References
     ----------

@@ -88,6 +88,7 @@ class AnchorsMixin(PlacedAnchorsMixin):
     Attributes
     ----------
     anchors_ : ndarray of shape (n_tiles, n_features)
+        The points to which the gate measures distances.
     intercept_ : ndarray of shape (n_tiles, n_outputs)
         For regressors, in units of y.
     code_scale_ : float

@@ -22,7 +22,9 @@ class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
     Attributes
     ----------
     n_features_in_ : int
+        Number of features of the rows in `fit`.
     feature_names_in_ : ndarray, if X had names
+        Names of these features.
     """
 
     def _scores(self, X):
@@ -167,6 +169,7 @@ class BaseMosaicClassifier(ProbabilityMixin, MosaicMixin, ClassifierMixin, BaseE
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     mosaic_ : Mosaic
         The fitted form.
     calibration_ : Temperature, Odds, Sigmoid, Isotonic or None

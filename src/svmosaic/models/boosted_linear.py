@@ -56,6 +56,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     learning_rate : float, default=1.0
         Multiplies the weight of each vote.
     loss : {"hinge", "squared_hinge"}, default="hinge"
+        For a row with margin m: max(0, 1 - m), or its square.
     early_stopping : bool, default=False
         Hold out a part of the rows, stop when their score no longer improves, and keep the rounds up to the best.
     validation_fraction : float, default=0.1
@@ -69,6 +70,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     max_iter : int, default=1000
         Maximum number of epochs or steps for each SVM.
     fit_intercept : bool, default=True
+        Whether the SVMs have intercepts.
     intercept_scaling : float, default=1.0
         The constant :math:`\beta` appended to each row for the intercept, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
@@ -89,6 +91,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     estimator_coef_ : ndarray of shape (n_rounds, 1 or n_classes, n_features)
     intercept_ : ndarray of shape (n_rounds, 1 or n_classes)
     estimator_weights_ : ndarray of shape (n_rounds,)
@@ -106,7 +109,9 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     n_iter_ : int
         Largest number of epochs or steps of an SVM.
     n_features_in_ : int
+        Number of features of the rows in `fit`.
     feature_names_in_ : ndarray, if X had names
+        Names of these features.
 
     See Also
     --------

@@ -65,8 +65,10 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     Attributes
     ----------
     means_ : ndarray of shape (n_experts, n_features)
+        Means of the Gaussians.
     covariances_ : ndarray of shape (n_experts, n_features, n_features), (.., n_features) or (.., 1)
     mixing_ : ndarray of shape (n_experts,)
+        Mixing coefficients of the Gaussians.
     covariance_floor_ : float
         The value that was used.
     floor_scores_ : dict
