@@ -41,7 +41,7 @@ def test_curves_and_distributions():
         assert sum(bar.get_height() for bar in below.patches) == len(X)
     widths = [bar.get_width() for bar in display.ranking_][::-1]
     assert_array_equal(widths, display.all_spread)
-    assert display.axes_[0].get_ylabel() == "effect on 1"
+    assert display.axes_[0].get_ylabel() == "effect on the score of 1"
 
 
 def test_regions_in_one_panel():
