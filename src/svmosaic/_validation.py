@@ -277,7 +277,7 @@ def require_two_classes(estimator, classes, present):
 
 
 def require_labels(y):
-    """Raise ValueError if labels are missing, however they are marked: scikit-learn's message would depend on it."""
+    """Raise ValueError if labels are missing, whatever stands for that: scikit-learn's message would depend on it."""
     labels = np.asarray(y)
     if labels.dtype.kind == "O":
         missing = np.array([type(label) is not str and _is_missing(label) for label in labels.ravel()], dtype=bool)
@@ -366,7 +366,7 @@ def validate_rows(estimator, X):
 
 
 def validate(estimator, X, *y, accept_sparse="csr", **check):
-    """scikit-learn's validation, with the argument named if it does not, and further checks.
+    """scikit-learn's validation, with the argument named where it does not, and what its own estimators do not ask for.
 
     Duplicate entries of sparse rows are summed, in a copy. Rows to train on (those with `y`) are refused if their
     squared norm overflows.
@@ -429,7 +429,7 @@ def _has_finite_square(values) -> bool:
 
 
 def _with_short_indices(X):
-    """Sparse rows with 32-bit indices if these are sufficient: SciPy keeps the longer ones that it is given."""
+    """Sparse rows with indices of 32 bits, where these are enough: SciPy keeps longer ones that it was given."""
     if not sparse.issparse(X) or max(X.nnz, *X.shape) >= 2**31:
         return X
     X = X.tocsr()

@@ -106,7 +106,7 @@ class TrainingTable(ABC):
         return [str(self.label)] if self.classes.dtype.kind == "U" else []
 
     def judged(self, model, linear) -> dict:
-        """The quality of two models on the held-out rows, which are predicted chunk by chunk."""
+        """How good two models are on the rows held out, which they are asked about chunk by chunk."""
         truth: list = []
         answers: tuple[list, list] = ([], [])
         with self.bar.step("judging"):
@@ -154,7 +154,7 @@ class TrainingTable(ABC):
             yield X, y
 
     def notes(self, n_texts):
-        """Remarks for the user to check; `n_texts` is the number of distinct texts in each text column."""
+        """What a person would want to look at; `n_texts` says how many different texts each text column holds."""
         most = self.options.max_categories
         if self.why_task:
             yield self.why_task
@@ -250,7 +250,7 @@ def kept_columns(names, drop) -> list:
 
 
 def missing_text(missing, lead) -> str:
-    """The texts that count as missing labels, if there are any besides empty text."""
+    """The texts that were taken as missing labels, where there are others than empty text."""
     if not any(missing):
         return ""
     counts = (f"{f'{text!r}' if text else 'empty'}: {count}" for text, count in missing.items())
@@ -267,7 +267,7 @@ def _dropped(table, columns):
 
 
 def _split(X, y, options, label=None):
-    """Rows to train on and rows held out, stratified if there are classes with enough rows each."""
+    """Rows to train on and rows held out, by class where there are classes and enough rows of each."""
     too_few = TableError(f"{len(y)} rows are too few to hold some out: pass --test-size 0, or --test FILE")
     if len(y) < 3:
         raise too_few
