@@ -7,6 +7,7 @@ Parts, each of which replaces its own records in benchmarks/results/pieces.json:
     tables    mammography (average precision) and wine_white (accuracy), five folds
     sets      the sets of the papers, every model with and without
     large     the same of mnist and covertype, with 10,000 and 50,000 rows
+    coupled   ClusteredSVC, with and without, on the sets of both parts, and MultiTaskMixtureSVC on the first six
     predict   one row and batches of ijcnn1 through predictor()
 
 LearnedGateSVC on covertype is in bench_devices.py. Settings are chosen on training rows; seconds are processor seconds
@@ -34,7 +35,16 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn.svm import LinearSVC as Liblinear
 from table_data import adult, table
 
-from svmosaic import KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, TreeSVC
+from svmosaic import (
+    ClusteredSVC,
+    KMeansSVC,
+    LearnedGateSVC,
+    LinearSVC,
+    LocallyLinearSVC,
+    MixtureSVC,
+    MultiTaskMixtureSVC,
+    TreeSVC,
+)
 from svmosaic.datasets import load
 
 KNOTS = 16
@@ -47,6 +57,8 @@ SETS = (
 LARGE_SETS = ("covtype", "mnist")
 # Full covariances of hundreds of columns take hours to cross-validate.
 WITHOUT_MIXTURE = ("LinearSVC", "KMeansSVC", "LocallyLinearSVC", "LearnedGateSVC", "TreeSVC")
+SEPARATE = (*WITHOUT_MIXTURE, "MixtureSVC")
+COUPLED = ("ClusteredSVC", "MultiTaskMixtureSVC")
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------
@@ -78,6 +90,8 @@ def models(n_rows, pieces):
             LearnedGateSVC(many, weight_decay=decay, random_state=0, pieces=pieces) for decay in (0.01, 0.1)
         ],
         "TreeSVC": [TreeSVC(C=C, random_state=0, pieces=pieces) for C in COSTS[:2]],
+        "ClusteredSVC": [ClusteredSVC(few, C=C, **shared) for C in COSTS],
+        "MultiTaskMixtureSVC": [MultiTaskMixtureSVC(few, beta=b, random_state=0, pieces=pieces) for b in COSTS],
     }
     # Distances need common units: gates see standardized columns, with and without pieces.
     return {name: [make_pipeline(StandardScaler(), model) for model in several] for name, several in found.items()}
@@ -117,7 +131,7 @@ def compare(name, X, y, Z, z, score, knots=KNOTS, only=None, done=()):
             print(f"  {name}: {model}, pieces={pieces}: {run.value:.4f} in {run.seconds:.2f} s", flush=True)
             yield {
                 "set": name, "model": model, "pieces": pieces, "score": run.value, "seconds": round(run.seconds, 3),
-                "settings": {k: v for k, v in best[-1].get_params().items() if k in ("C", "weight_decay")},
+                "settings": {k: v for k, v in best[-1].get_params().items() if k in ("C", "weight_decay", "beta")},
             }  # fmt: skip
 
 
@@ -274,14 +288,14 @@ def run_tables(quick, resume=False):
         for f, (a, b) in enumerate(folds):
             if any((r["set"], r["fold"]) == (name, f) for r in records):
                 continue
-            found = list(compare(name, X[a], y[a], X[b], y[b], score, only=("LinearSVC",) if quick else None))
+            found = list(compare(name, X[a], y[a], X[b], y[b], score, only=("LinearSVC",) if quick else SEPARATE))
             if name == "mammography":
                 found += boosting_machine(name, X[a], y[a], X[b], y[b], score, quick)
             records += [{**record, "fold": f} for record in found]
             write("tables", records, quick)
 
 
-def run_sets(quick, resume=False, sets=SETS, out=None, part="sets"):
+def run_sets(quick, resume=False, sets=SETS, out=None, part="sets", only=SEPARATE):
     records = kept(part, resume)
     for name in ("svmguide1",) if quick else sets:
         if quick:
@@ -290,14 +304,19 @@ def run_sets(quick, resume=False, sets=SETS, out=None, part="sets"):
         else:
             train = [part.astype(np.float64) if part.ndim == 2 else part for part in paper_split(name, 0)]
         done = {(r["model"], r["pieces"]) for r in records if r["set"] == name}
-        only = ("LinearSVC",) if quick else WITHOUT_MIXTURE if name == "mnist" else None
-        for record in compare(name, *train, accuracy, only=only, done=done):
+        here = [model for model in only if "Mixture" not in model] if name == "mnist" else only
+        for record in compare(name, *train, accuracy, only=here[:1] if quick else here, done=done):
             records.append(record)
             write(part, records, quick, out)
 
 
 def run_large(quick):
     run_sets(quick, sets=LARGE_SETS, part="large")
+
+
+def run_coupled(quick, resume=False):
+    run_sets(quick, resume, sets=SETS[:6], part="coupled", only=COUPLED)
+    run_sets(quick, resume or not quick, sets=SETS[6:] + LARGE_SETS, part="coupled", only=COUPLED[:1])
 
 
 def run_predict(quick):
@@ -369,6 +388,7 @@ PARTS = {
     "tables": run_tables,
     "sets": run_sets,
     "large": run_large,
+    "coupled": run_coupled,
     "predict": run_predict,
 }
 
@@ -377,13 +397,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all if not given")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--resume", action="store_true", help="tables and sets: leave out those that are stored")
+    parser.add_argument("--resume", action="store_true", help="tables, sets, coupled: leave out what is stored")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="of the part sets")
     parser.add_argument("--out", help="file for the part sets, instead of results/pieces.json")
     options = parser.parse_args()
     for part in options.parts or PARTS:
         print_table(part, ["", ""], [])
-        resumed = {"resume": options.resume} if part in ("tables", "sets") else {}
+        resumed = {"resume": options.resume} if part in ("tables", "sets", "coupled") else {}
         if part == "sets":
             resumed |= {"sets": options.sets, "out": options.out}
         PARTS[part](options.quick, **resumed)

@@ -2,7 +2,7 @@
 
 Each command runs in processes of its own, in turn with the others, and the fastest run counts, in processor seconds
 and on the wall. `import svmosaic` imports the estimators only when they are asked for, so the same is measured with an
-estimator. A file of a predictor is opened and answers one row.
+estimator. A file of a predictor, and one of a model, are opened and answer one row.
 
 Asserted: `import svmosaic` takes no more than 1.15 times the processor time of `import sklearn.svm`. The goal is the
 same with an estimator, for `svmosaic --help` an answer within one second, and for the predictor within 0.3 seconds.
@@ -33,6 +33,7 @@ COMMANDS = {
     ),
 }
 PREDICTOR = "svmosaic.load of a predictor, and one row"
+MODEL = "svmosaic.load of a model, and one row"
 REFERENCE, LIMIT = "import sklearn.svm", 1.15
 
 
@@ -48,15 +49,21 @@ def measure(code):
     return usage.ru_utime + usage.ru_stime, perf_counter() - start
 
 
-def with_predictor(folder) -> dict:
-    """All commands; that of the predictor opens a file in the folder."""
+def with_files(folder) -> dict:
+    """All commands; two of them open a file in the folder."""
     from svmosaic import LocallyLinearSVC
     from svmosaic.datasets import make_xor
 
-    path = Path(folder) / "xor.predictor"
-    LocallyLinearSVC(10, random_state=0).fit(*make_xor(random_state=0)).save_predictor(path)
-    code = f"import numpy, svmosaic; svmosaic.load({str(path)!r})(numpy.zeros(2))"
-    return {**COMMANDS, PREDICTOR: code}
+    predictor, model = Path(folder) / "xor.predictor", Path(folder) / "xor.model"
+    fitted = LocallyLinearSVC(10, random_state=0).fit(*make_xor(random_state=0))
+    fitted.save_predictor(predictor)
+    fitted.save(model)
+    code = "import numpy, svmosaic; svmosaic.load({!r}){}"
+    return {
+        **COMMANDS,
+        PREDICTOR: code.format(str(predictor), "(numpy.zeros(2))"),
+        MODEL: code.format(str(model), ".predict(numpy.zeros((1, 2)))"),
+    }
 
 
 def main():
@@ -64,7 +71,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     with tempfile.TemporaryDirectory() as folder:
-        commands = with_predictor(folder)
+        commands = with_files(folder)
         for code in commands.values():
             measure(code)  # compiled modules and file caches
         runs = {name: [] for name in commands}

@@ -113,7 +113,7 @@ def satimage(_, accuracies, study):
   gate would choose; with 1, {moved["14 experts"]:.1f} %. Test rows have no labels. The default costs
   {best - reached["label weight 5"]:.1f} points with 14 experts, although it helps on other data sets.
 - *The imbalance does not matter.* Every model has trouble with the rare class 4, including the RBF SVM. Equal class weights
-  find more of it ({changes["classes weighted equally"]["recall"]["4"]:.1f} %) and costs
+  find more of it ({changes["classes weighted equally"]["recall"]["4"]:.1f} %) and cost
   {best - reached["classes weighted equally"]:.1f} points over all.
 - *The test part is not unusual.* Its pixels lie among the training pixels: the median distance to the nearest training row is
   {near["test rows"]:.2f} for a test row, {near["shuffled folds"]:.2f} for a row of a shuffled fold, and {near["blocks"]:.2f} for a

@@ -1,4 +1,4 @@
-"""Put the stored results of bench_threads.py and study_tol.py into docs/performance.md.
+"""Put what bench_threads.py, bench_before.py, study_tol.py and bench_start.py stored into docs/performance.md.
 
 python benchmarks/performance_page.py
 """
@@ -6,7 +6,7 @@ python benchmarks/performance_page.py
 from measured import Page, machine_of, table
 
 
-def fits(threads, _):
+def fits(threads, *_):
     part = threads["fits"]
     summary = part["summary"]
     yield (
@@ -53,7 +53,7 @@ def seconds(record, alone, summary):
     return f"{record['seconds']:.1f}{times}"
 
 
-def before(threads, _):
+def before(threads, *_):
     part = threads["before"]
     rows = {model: n for model, (_, n) in part["summary"]["covertype"].items()}
     yield (
@@ -73,7 +73,7 @@ def before(threads, _):
     )  # fmt: skip
 
 
-def predictions(threads, _):
+def predictions(threads, *_):
     part = threads["predictions"]
     yield (
         f"Batches scored by a compiled predictor ({machine_of(part)}): millions of rows per second and, in brackets, "
@@ -96,7 +96,7 @@ def speed(speeds, n_threads):
     return f"{speeds[n_threads] / 1e6:.2f}{times}"
 
 
-def roofline(threads, _):
+def roofline(threads, *_):
     part = threads["roofline"]
     counts = sorted({r["threads"] for r in part["records"]})
     shown = dict.fromkeys((counts[0], counts[-1]))
@@ -118,7 +118,7 @@ def roofline(threads, _):
     )
 
 
-def tolerances(_, tol):
+def tolerances(_, tol, __):
     part = next(iter(tol.values()))
     yield (
         f"**`tol`.** Three folds of at most 12,000 training rows of {len(tol)} data sets, compared with `tol=1e-4` "
@@ -141,9 +141,33 @@ def tolerances(_, tol):
     yield table(["fit", "`tol`", "largest loss, points", "data sets that lose 0.05", "processor seconds"], rows)
 
 
+STARTS = {
+    "import svmosaic": "`import svmosaic`",
+    "svmosaic.load of a predictor, and one row": "`load` a predictor and predict one row",
+    "svmosaic.load of a model, and one row": "`load` a model and predict one row",
+    "from svmosaic import LinearSVC": "`from svmosaic import LinearSVC`",
+    "from svmosaic import MosaicClassifier": "`from svmosaic import MosaicClassifier`",
+    "import sklearn.svm": "for comparison, `import sklearn.svm`",
+    "svmosaic --help": "`svmosaic --help`",
+}
+
+
+def start(_, __, found):
+    part = found["start"]
+    seconds = {r["command"]: r["processor_seconds"] for r in part["records"]}
+    yield (
+        f"**Start**, processor seconds of a new process, Python itself included (the fastest of 15 runs; "
+        f"{machine_of(part)}; `benchmarks/bench_start.py`):"
+    )
+    yield table(["what", "seconds"], [[words, f"{seconds[name]:.2f}"] for name, words in STARTS.items()])
+
+
 PAGE = Page(
-    "performance.md", ("threads", "tol"),
-    {"fits": fits, "before": before, "predictions": predictions, "roofline": roofline, "tolerances": tolerances},
+    "performance.md", ("threads", "tol", "start"),
+    {
+        "fits": fits, "before": before, "predictions": predictions, "roofline": roofline, "tolerances": tolerances,
+        "start": start,
+    },
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -73,14 +73,22 @@ def _selection(some, runs):
 
 def _wins(runs, systems):
     best = {name: max(round(run["score"], 2) for s, run in here.items() if s in systems) for name, here in runs.items()}
-    ours = sum(round(here[OURS]["score"], 2) == best[name] for name, here in runs.items())
+    ours = [name for name, here in runs.items() if round(here[OURS]["score"], 2) == best[name]]
+    common = [name for name, here in runs.items() if all(system in here for system in systems)]
+    others = len(runs) - len(common)
+    wins = f"{len(set(ours) & set(common))} of {len(common)}" if common else f"{len(ours)} of {len(runs)}"
+    if common and others:  # where some were not run, it is easier to be the best
+        wins += (
+            f" data sets that all of these systems were run on, and on {len(set(ours) - set(common))} of the other "
+            f"{others}, on which it has fewer competitors"
+        )
     forest = [round(here[FOREST]["score"], 2) > best[name] for name, here in runs.items() if FOREST in here]
     more = (
         f" A random forest, which was run on {len(forest)} of them, beats all of these on {sum(forest)}."
         if forest
         else ""
     )
-    return f"`MosaicClassifier` is the best, or shares first place, on {ours} of {len(runs)}.{more}"
+    return f"`MosaicClassifier` is the best, or shares first place, on {wins}.{more}"
 
 
 def _summary(parts, runs, systems):

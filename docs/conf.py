@@ -9,6 +9,7 @@ import io
 import os
 import re
 import zlib
+from importlib import import_module
 from pathlib import Path
 
 from docutils import nodes
@@ -22,7 +23,7 @@ from svmosaic.display import playground_page
 HERE = Path(__file__).parent
 
 project = "svmosaic"
-author = "the svmosaic developers"
+author = copyright = "the svmosaic developers"
 release = svmosaic.__version__
 
 extensions = [
@@ -37,6 +38,7 @@ extensions = [
 ]
 html_theme = "furo"
 html_title = "svmosaic"
+templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
 exclude_patterns = ["auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/*.zip", "generated/*.txt"]
@@ -107,6 +109,16 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False
+
+
+def described(fullname, names):
+    """Those attributes of a class that have a description of their own; others are in its docstring, or parameters."""
+    module, _, name = fullname.rpartition(".")
+    thing = getattr(import_module(module), name)
+    return [n for n in names if hasattr(type(getattr(thing, n, None)), "__get__") and getattr(thing, n).__doc__]
+
+
+autosummary_context = {"described": described}
 suppress_warnings = ["config.cache"]
 
 # Examples called plot_* are run and shown; the others take minutes or write files.

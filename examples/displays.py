@@ -32,7 +32,7 @@ def regions(out):
     for axis, (name, model) in zip(axes, models.items(), strict=True):
         last = axis is axes[-1]
         RegionDisplay.from_estimator(model.fit(X, y), X, y, ax=axis, legend=last, class_names=["left", "right"])
-        axis.set_title(f"{name}, {100 * model.score(X, y):.1f} % right")
+        axis.set_title(f"{name}, accuracy {100 * model.score(X, y):.1f} %")
     axes[1].set_ylabel("")
     figure.savefig(out / "regions.png", dpi=180)
 

@@ -24,10 +24,10 @@ for axis, epochs in zip(axes, (1, 10, 80), strict=True):
         n_tiles=16, n_neighbors=3, n_components=2, max_iter=epochs, early_stopping=False, random_state=0
     ).fit(X, y)
     RegionDisplay.from_estimator(model, X, y, ax=axis, legend=False)
-    axis.set_title(f"{epochs} epoch{'s' if epochs > 1 else ''}: {model.score(X_test, y_test):.1%} of new rows")
+    axis.set_title(f"{epochs} epoch{'s' if epochs > 1 else ''}: accuracy {model.score(X_test, y_test):.1%}")
 
 # %%
 # The same number of anchors, fixed at the k-means centers.
 fixed = LocallyLinearSVC(16, n_neighbors=3, random_state=0).fit(X, y)
-print(f"fixed anchors: {fixed.score(X_test, y_test):.1%} of new rows")
+print(f"accuracy with fixed anchors: {fixed.score(X_test, y_test):.1%}")
 plt.show()

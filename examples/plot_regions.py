@@ -22,5 +22,5 @@ figure, axes = plt.subplots(1, 3, figsize=(14, 4.5), layout="constrained")
 for ax, (title, model) in zip(axes, models.items(), strict=True):
     model.fit(X, y)
     RegionDisplay.from_estimator(model, X, y, ax=ax)
-    ax.set_title(f"{title}: {model.score(X, y):.1%} of the rows")
+    ax.set_title(f"{title}: accuracy {model.score(X, y):.1%}")
 plt.show()

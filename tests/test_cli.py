@@ -509,7 +509,7 @@ def test_inspect_shows_regions_and_rows(folder, capsys):
     assert re.search(r"rows: .*(größe|b|town).* \(covers \d+%, \d+% pure\)", text)
     assert main(["inspect", folder / "mixed.model", "--regions", "2"]) == 0
     text = capsys.readouterr().out
-    assert "those that predict most alike are merged into 2" in text
+    assert "the most similar ones are merged, which leaves 2" in text
     assert text.count("rows: ") == 2
     assert main(["inspect", folder / "mixed.model", "--regions", "0"]) == 0
     assert "merged" not in capsys.readouterr().out

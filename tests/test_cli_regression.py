@@ -120,7 +120,7 @@ def test_numbers_may_be_classes_or_values(tmp_path, capsys):
     ("more", "words"),
     [
         (["--label", "town", "--task", "regression", "--model", "linear"], "the label holds text, such as 'B|R|O"),
-        (["--label", "price", "--model", "mixture"], "--model mixture is for classes, and values are to be predicted"),
+        (["--label", "price", "--model", "mixture"], "--model mixture is for classification, but the label is numeric"),
         (["--label", "price", "--task", "classification"], "numbers with fractions"),
         (["--label", "price", "--model", "linear", "--set", "class_weight=1"], "a parameter of LinearSVR"),
         (

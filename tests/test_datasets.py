@@ -58,7 +58,9 @@ def register(monkeypatch, name, entry):
 
 def test_no_folder(monkeypatch, nowhere):
     assert data_folder() is None
-    with pytest.raises(FileNotFoundError, match=r"'iris'.*SVMOSAIC_DATA does not name a folder.*no set of that name"):
+    with pytest.raises(
+        FileNotFoundError, match=r"'iris'.*SVMOSAIC_DATA does not name a folder.*no data set of that name"
+    ):
         load("iris")
     monkeypatch.setenv("SVMOSAIC_DATA", "/no/such/folder")
     assert data_folder() is None
@@ -213,7 +215,7 @@ def test_another_set_under_the_same_address_is_refused(site, cache, nowhere, mon
         load("small")
     assert not (cache / "small.npz").exists()
     register(monkeypatch, "small", Entry("", sources.Libsvm((f"{site.url}/a",), 3, labels={1: 0}), 3, {0: 2}))
-    with pytest.raises(ValueError, match="labels that are not known: -1"):
+    with pytest.raises(ValueError, match="unknown labels: -1"):
         load("small")
 
 

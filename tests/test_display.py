@@ -202,7 +202,7 @@ def test_pixel_map_beside_the_truth():
     assert_array_equal(true.get_array().mask, truth == 0)
     assert_array_equal(true.get_array().compressed() + 1, truth[truth > 0])
     share = model.score(bands[labelled], truth.ravel()[labelled])
-    assert display.ax_[0].get_title() == f"predicted ({100 * share:.1f} % right)"
+    assert display.ax_[0].get_title() == f"predicted, accuracy {100 * share:.1f} %"
     assert display.ax_[1].get_title() == "truth"
     assert [t.get_text() for t in display.legend_.get_texts()] == ["a", "b", "c", "unlabeled"]
     display.plot(hide_unlabelled=True)

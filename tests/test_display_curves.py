@@ -41,7 +41,7 @@ def test_curves_and_distributions():
         assert sum(bar.get_height() for bar in below.patches) == len(X)
     widths = [bar.get_width() for bar in display.ranking_][::-1]
     assert_array_equal(widths, display.all_spread)
-    assert display.axes_[0].get_ylabel() == "effect on 1"
+    assert display.axes_[0].get_ylabel() == "effect on the score of 1"
 
 
 def test_regions_in_one_panel():
@@ -74,8 +74,8 @@ def test_pipelines_are_drawn_in_what_the_model_sees():
     ("options", "words"),
     [
         ({"features": 0}, "features must be at least 1"),
-        ({"features": ["nobody"]}, "names or positions"),
-        ({"features": [7]}, "names or positions"),
+        ({"features": ["nobody"]}, "names or indices"),
+        ({"features": [7]}, "names or indices"),
         ({"regions": [1]}, "regions must be below 1"),
         ({"output": 1}, "output must be below 1"),
     ],
@@ -101,6 +101,6 @@ def test_models_of_tables_are_drawn_in_the_features_of_their_columns():
     display = CurveDisplay.from_estimator(model, frame)
     assert display.all_names[0] == "age"
     assert set(display.all_names) == {"age", "job_clerk", "job_cook"}
-    with pytest.raises(ValueError, match=r"RegionDisplay has planes of numbers, .* was fitted to a table .* regions_"):
+    with pytest.raises(ValueError, match=r"RegionDisplay plots numeric features, .* was fitted to a table .* regions_"):
         RegionDisplay.from_estimator(model, frame, y)
     plt.close("all")

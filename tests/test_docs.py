@@ -122,6 +122,13 @@ def test_public_classes_and_functions_refer_to_others():
     assert silent <= {"svmosaic.search.leaderboard.Leaderboard"}
 
 
+def test_pages_are_no_wider_than_the_window():
+    """The theme's width is fixed; ours is wider, so it has to give way in a small window."""
+    (rule,) = re.findall(r"^\.content \{(.*?)\}", (DOCS / "_static" / "wide.css").read_text(), re.M | re.S)
+    assert "max-width: 100%" in rule
+    assert "box-sizing: border-box" in rule
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("sphinx_copybutton") is None, reason="needs the extra docs")
 def test_the_site_is_built_without_a_warning(tmp_path):

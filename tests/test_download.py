@@ -46,7 +46,7 @@ def test_a_broken_download_goes_on_where_it_was(site, tmp_path):
 
 def test_it_goes_on_in_a_later_call(site, tmp_path):
     site.cut = [1000, 1000, 1000, 1000]
-    with pytest.raises(DownloadError, match=r"broke off after 4000 of 300000 bytes; 4000 bytes are kept"):
+    with pytest.raises(DownloadError, match=r"was lost after 4000 of 300000 bytes; 4000 bytes are kept"):
         fetch(site, tmp_path / "set.bin")
     assert not (tmp_path / "set.bin").exists()
     assert (tmp_path / "set.bin.part").stat().st_size == 4000

@@ -331,7 +331,7 @@ BOUNDARY = """(at) => Array.from({ length: 400 }, (_, k) => [k % 20 / 10 - .95, 
 @pytest.mark.parametrize(
     ("kind", "moving", "says"),
     [
-        ("learned", "gradient", r"Tiles solved for: objective [\d.]+, duality gap [\d.e-]+"),
+        ("learned", "gradient", r"Polishing the tiles: objective [\d.]+, duality gap [\d.e-]+"),
         ("mixture", "EM", r"EM, step \d+: objective -?[\d.]+"),
     ],
     ids=["learned", "mixture"],
@@ -357,7 +357,8 @@ def test_gates_move_before_the_eyes(kind, moving, says, opened):  # noqa: F811
     early, late = page.evaluate(BOUNDARY, first), page.evaluate(BOUNDARY, len(stages) - 1)
     assert early != late
     page.locator("#frame").fill(str(len(stages) - 1))
-    said = re.fullmatch(says + r", ([\d.]+) % of 240 points on their side\.", page.locator("#status").inner_text())
+    status = page.locator("#status").inner_text()
+    said = re.fullmatch(says + r", ([\d.]+) % of 240 points classified correctly\.", status)
     assert float(said[1]) > 95
     page.locator("#pieces").fill("5")
     page.locator("#tiles").fill("20")

@@ -127,7 +127,7 @@ def test_what_is_refused():
         with pytest.raises(ValueError, match=r"the rank of zero is not zero: pass X.toarray\(\)"):
             call(sparse.csr_array(X))
     bent = LinearSVC(pieces=4, random_state=0).fit(X, y).mosaic_
-    with pytest.raises(ValueError, match="ranks cannot stand in front of a Pieces: fit the model without pieces"):
+    with pytest.raises(ValueError, match="ranks cannot precede a Pieces: fit the model without pieces"):
         over_measured_rows(Ranks.fit(X), bent)
 
 

@@ -213,7 +213,7 @@ def test_very_many_columns_are_shown_by_those_that_matter(opened):  # noqa: F811
     data, ranked = data_of(source), importances(model, X)
     assert len(source) < 1_000_000
     assert {column["name"] for column in data["columns"]} == set(ranked["feature"][:200])
-    assert "3,000 columns are too many" in data["no_model"]
+    assert "too many columns (3,000)" in data["no_model"]
     page = opened(source)
     assert "3,000 columns" in page.locator("#summary").inner_text()
     assert waterfall(page)[-1][1] == pytest.approx(model.decision_function(X[:1])[0], rel=1e-3)
@@ -224,7 +224,7 @@ def test_many_regions_are_merged_and_the_page_says_so():
     X, y = load_iris(return_X_y=True)
     data = data_of(region_report(KMeansSVC(20, random_state=0).fit(X, y), X, y))
     assert len(data["regions"]) == 12
-    assert re.search(r"Of \d+ regions, those that predict most alike are merged into 12", data["regions_note"])
+    assert re.search(r"Of \d+ regions, the most similar ones are merged, which leaves 12", data["regions_note"])
     assert sum(region["rows"] for region in data["regions"]) == 150
     assert len(data_of(region_report(KMeansSVC(20, random_state=0).fit(X, y), X, y, max_regions=5))["regions"]) == 5
 

@@ -63,6 +63,24 @@ def test_names_cover_neither_each_other_nor_points_nor_the_key(seed):
     assert all(inside.x0 <= b.x0 and b.x1 <= inside.x1 and inside.y0 <= b.y0 and b.y1 <= inside.y1 for b in texts)
 
 
+def test_a_name_is_nearest_to_its_own_point_or_a_line_leads_to_it():
+    """Of crowded points too: a name between two points could belong to either."""
+    crowd = {
+        "LinearSVC": (0.025, 0.9075), "ClusteredSVC": (0.14, 0.9731), "LocallyLinearSVC": (1.76, 0.9679),
+        "LearnedGateSVC": (0.62, 0.9774), "MixtureSVC": (0.66, 0.9649), "Nystroem + LinearSVC": (3.8, 0.9567),
+        "LightGBM native": (3.5, 0.9731), "LightGBM by lleaves": (0.54, 0.9731), "SVC": (55, 0.978),
+    }  # fmt: skip
+    cost, score = zip(*crowd.values(), strict=True)
+    figure = Figure(figsize=(5.2, 4.3), layout="constrained")
+    display = TradeoffDisplay(list(crowd), cost, score).plot(ax=figure.subplots())
+    texts, _ = boxes(display)
+    points = display.ax_.transData.transform(np.column_stack([cost, score]))
+    for text, box in zip(display.texts_, texts, strict=True):
+        beyond = np.maximum([box.x0, box.y0] - points, points - [box.x1, box.y1])
+        nearest = int(np.hypot(*np.maximum(beyond, 0).T).argmin())
+        assert display.names[nearest] == text.get_text() or text.arrow_patch.get_visible()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_nothing_beats_the_front(seed):
     rng = np.random.RandomState(seed)

@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first asked for."""
+"""Packages whose names are imported when they are first used."""
 
 from importlib import import_module
 

@@ -199,7 +199,7 @@ def _sigterm_unwinds():
 
 
 def _kind(path):
-    """What a path leads to; None where there is nothing."""
+    """What a path leads to; None if it does not exist."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -236,7 +236,7 @@ def _descriptor(path):
 
 def _copy_into(source, path, descriptor):
     """Write a finished file into something that must stay what it is."""
-    # A copy of the descriptor, so that it goes on where the standard output is, also if that is redirected to a file.
+    # A copy of the descriptor, so that output continues at the current position if it is redirected to a file.
     handle = os.dup(descriptor) if descriptor is not None else os.open(path, os.O_WRONLY)
     with os.fdopen(handle, "wb") as output, open(source, "rb") as content:
         while block := content.read(1 << 20):
@@ -244,7 +244,7 @@ def _copy_into(source, path, descriptor):
 
 
 def _create(target, prefix, kind):
-    """An empty, locked temporary file beside the target, with the mode and owner of what it will replace."""
+    """An empty, locked temporary file next to the target, with the mode and owner of the file that it will replace."""
     mode = 0o666 if kind is None else stat.S_IMODE(kind.st_mode)
     while True:
         temporary = target.with_name(f"{prefix}{secrets.token_hex(6)}{target.suffix[:16]}")

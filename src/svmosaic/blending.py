@@ -21,33 +21,39 @@ from svmosaic.maps import Pieces, Scaling, same_map
 from svmosaic.maps.pieces import MOST_KNOTS
 from svmosaic.mosaic import Mosaic
 
-# Standard deviations up to which straight tiles go on, in a blend with curves.
+# Standard deviations up to which straight tiles continue in a blend with curves.
 REACH = 100.0
-# Knots that differ by less than this share of their range are one: the scaling of rows rounds them.
+# Knots that differ by less than this share of their range are merged: the scaling of rows rounds them.
 SAME_KNOT = 1e-9
 
 
 def blend(mosaics, weights=None) -> Mosaic:
-    r"""The mosaic whose scores are a weighted sum of the scores of others.
+    r"""Return the mosaic whose scores are a weighted sum of the scores of others.
 
-    The result has all their tiles, and a gate that is made of theirs, so that everything a mosaic can do (prediction,
-    explanation, files, exports) works as for one model. Linear models are added up to one tile.
+    The result has all their tiles, and a gate that combines their gates, so everything that a mosaic can do
+    (prediction, explanation, files, exports) works as for a single model. Linear models are merged into one tile.
 
-    Mosaics that share a feature map keep it. Scalings that differ are folded in: into the weights of the tiles, and
-    in front of each gate. If some have pieces, the result has the knots of all of them, and tiles without pieces go on
-    as straight lines up to 100 standard deviations from the mean, or ten times as far as the outermost knot.
+    Mosaics that share a feature map keep it. Different scalings are applied inside the result: in the weights of the
+    tiles, and before each gate. If some mosaics have pieces, the result has the knots of all of them, and tiles without
+    pieces continue as straight lines up to 100 standard deviations from the mean, or ten times as far as the outermost
+    knot.
 
     Parameters
     ----------
     mosaics : sequence of Mosaic
-        With the same number of outputs and features, and the same link. The identity link and gates in the core are
-        needed if there are several.
+        They must have the same number of outputs and features, and the same link. To blend several, the link must be
+        the identity, and their gates must be evaluated in the core.
     weights : array-like of shape (n_mosaics,), optional
-        Finite. None: all 1 / n_mosaics.
+        Finite weights. None: equal weights that sum to one.
 
     Returns
     -------
     Mosaic
+
+    See Also
+    --------
+    svmosaic.mosaic.Mosaic : The fitted form of all models, their attribute `mosaic_`.
+    svmosaic.MosaicClassifier : Searches for models and blends the best few.
     """
     mosaics = list(mosaics)
     if not mosaics:
@@ -93,7 +99,7 @@ def blend(mosaics, weights=None) -> Mosaic:
 
 
 def _parts(mosaics, weights):
-    """(factor, mosaic) of each gate, whose link and feature map are not said; a gate that is several is taken apart."""
+    """Yield (factor, mosaic) for each gate, without link and feature map; a gate of several gates is split up."""
     for mosaic, weight in zip(mosaics, weights, strict=True):
         if not hasattr(mosaic.gate, "core_arguments"):
             raise ValueError(f"a {type(mosaic.gate).__name__} cannot be blended: it is not evaluated in the core")
@@ -110,7 +116,7 @@ def _parts(mosaics, weights):
 
 
 def _union(features) -> Pieces | None:
-    """The pieces over rows as they are measured that have all knots of these maps; None if all are scalings."""
+    """Pieces over unscaled rows that have all knots of these maps; None if all maps are scalings."""
     if not all(one.portable for one in features):
         raise ValueError("mosaics with different feature maps cannot be blended: only scalings and pieces can be")
     bent = [one for one in features if one.pieces is not None]
@@ -127,7 +133,7 @@ def _union(features) -> Pieces | None:
 
 
 def _straight(features):
-    """Center and factor of the straight terms of a map over rows as they are measured."""
+    """Center and factor of the straight terms of a map over unscaled rows."""
     center, factor = features.affine or (None, 1.0)
     center = 0.0 if center is None else center
     if features.pieces is None:
@@ -136,7 +142,7 @@ def _straight(features):
 
 
 def _knots(features) -> dict:
-    """The knots of each column with a curve, straight terms folded in, in the units of rows as they are measured."""
+    """The knots of each column with a curve, straight terms included, in the units of unscaled rows."""
     center, factor = features.affine or (None, np.ones(features.pieces.n_inputs))
     center = np.zeros(len(factor)) if center is None else center
     pairs = zip(features.pieces.column.tolist(), features.pieces.folded.knots, strict=True)
@@ -144,7 +150,7 @@ def _knots(features) -> dict:
 
 
 def _merged(parts):
-    """All knots of a column, those that differ by rounding only as one."""
+    """All knots of a column; knots that differ only by rounding are merged."""
     if not parts:
         return np.zeros(0)
     u = np.unique(np.concatenate(parts))
@@ -153,7 +159,7 @@ def _merged(parts):
 
 
 def _over_rows(mosaic, shared) -> Mosaic:
-    """The same mosaic over rows as they are measured: its scaling in front of the gate, its tiles in shared pieces."""
+    """The same mosaic over unscaled rows: its scaling applied before the gate, its tiles in the shared pieces."""
     features, gate = mosaic.features, mosaic.gate
     if features.affine is not None:
         scaling = Scaling(*features.affine)

@@ -34,7 +34,7 @@ def sigmoid(s):
 def _per_class(each):
     """Probabilities of all classes from those of the outputs, of shape (n_rows, n_outputs).
 
-    One output: 1 - p and p. Several: rows divided by their sums; equal shares where all are zero.
+    One output: 1 - p and p. Several: rows divided by their sums; equal shares if all are zero.
     """
     if each.shape[1] == 1:
         return np.hstack([1.0 - each, each])

@@ -1,4 +1,4 @@
-"""Curves of piecewise-linear tiles: what each feature does, tile by tile and on the whole."""
+"""The curves of piecewise-linear tiles: the effect of each feature, tile by tile and overall."""
 
 from dataclasses import dataclass
 
@@ -18,17 +18,22 @@ class Curve:
     Attributes
     ----------
     name : str
+        The name of the feature.
     knots : ndarray of shape (n_knots,)
         In the units of the column. A straight feature has two of them.
     sloped : ndarray of shape (n_sloped, n_outputs, n_knots)
-        Values at the knots, of the tiles that have weights.
+        Values at the knots for the tiles that have weights; see `values` for all tiles.
     place : ndarray of int, shape (n_tiles,)
-        The entry of `sloped` that belongs to each tile; -1 for a tile without weights, whose curve is zero.
+        The index into `sloped` for each tile; -1 for a tile without weights, whose curve is zero.
     mean : ndarray of shape (n_outputs, n_knots)
-        The mean over the tiles, weighted by their shares of the training rows: the effect on the whole.
+        The mean over the tiles, weighted by their shares of the training rows: the overall effect.
     straight : bool
-        The feature has a slope only, which goes on beyond the knots. Other curves are linear between knots and constant
-        beyond them.
+        Whether the feature has only a slope, which continues beyond the knots. Other curves are linear between knots
+        and constant beyond them.
+
+    See Also
+    --------
+    Curves : The curves of all features, an attribute `curves_` of fitted models.
     """
 
     name: str
@@ -46,13 +51,14 @@ class Curve:
         return values
 
     def __call__(self, x, tile=None):
-        """Values at points.
+        """Evaluate the curve at points.
 
         Parameters
         ----------
         x : array-like of shape (n_points,)
+            Values of the feature.
         tile : int or None, default=None
-            Of one tile; None for the mean.
+            The index of a tile; None for the mean over the tiles.
 
         Returns
         -------
@@ -65,12 +71,18 @@ class Curve:
         return self.at(x, values)
 
     def at(self, x, values):
-        """The values at points, of shape (n_outputs, n_points), from those at the knots.
+        """Interpolate values that are given at the knots.
 
         Parameters
         ----------
         x : array-like of shape (n_points,)
+            Values of the feature.
         values : ndarray of shape (n_outputs, n_knots)
+            Values at the knots.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_points)
         """
         x = np.asarray(x, dtype=np.float64)
         if self.straight:
@@ -80,7 +92,7 @@ class Curve:
 
     @property
     def spread(self) -> np.ndarray:
-        """The largest minus the smallest value of the mean, of each output: how much the feature can change a score."""
+        """The range (maximum minus minimum) of the mean for each output: how much the feature can change a score."""
         return np.ptp(self.mean, axis=1)
 
 
@@ -88,14 +100,35 @@ class Curve:
 class Curves:
     """The curves of all features of a model, in the order of its columns.
 
+    Select a curve by the index or the name of its feature, or iterate over all curves.
+
     Attributes
     ----------
     curves : list of Curve
+        One per feature.
     share : ndarray of shape (n_tiles,)
-        Of the training rows, by the tile with the largest weight; with several gates, a share of each gate's rows
-        times the factor of the gate.
+        The share of the training rows for which each tile has the largest weight. With several gates, the share for
+        each gate, multiplied by the factor of the gate.
     output_names : list of str
-        The class that a positive value speaks for.
+        For each output, the class that positive values favor.
+
+    See Also
+    --------
+    svmosaic.display.CurveDisplay : Plots the curves.
+    svmosaic.interpretation.effects : Curves in the columns and units of a table.
+
+    Examples
+    --------
+    >>> from svmosaic import KMeansSVC
+    >>> from svmosaic.datasets import make_banana
+    >>> X, y = make_banana(random_state=0)
+    >>> curves = KMeansSVC(4, pieces=6, random_state=0).fit(X, y).curves_
+    >>> curves
+    Curves of 2 features and 4 tiles
+    >>> curves["x1"].mean.shape == (1, len(curves["x1"].knots))
+    True
+    >>> sorted(curves.ranking()["feature"].tolist())
+    ['x0', 'x1']
     """
 
     curves: list
@@ -106,7 +139,7 @@ class Curves:
         return len(self.curves)
 
     def __getitem__(self, feature) -> Curve:
-        """A curve, by the position or the name of its feature."""
+        """Return a curve, by the index or the name of its feature."""
         if isinstance(feature, str):
             names = [curve.name for curve in self.curves]
             if feature not in names:
@@ -118,13 +151,13 @@ class Curves:
         return iter(self.curves)
 
     def ranking(self) -> Table:
-        """Features by the spread of their mean effect (over outputs, the largest), largest first."""
+        """Rank features by the range of their mean effect (the largest over the outputs), largest first."""
         spread = np.array([curve.spread.max() for curve in self.curves])
         order = np.argsort(-spread, kind="stable")
         return Table({"feature": np.array([self.curves[f].name for f in order]), "spread": spread[order]})
 
     def table(self) -> Table:
-        """One line per feature, knot, tile and output; tile -1 is the mean over tiles."""
+        """Return a table with one line per feature, knot, tile and output; tile -1 is the mean over tiles."""
         columns: dict = {"feature": [], "knot": [], "tile": [], "output": [], "value": []}
         for curve in self.curves:
             values = np.concatenate([curve.mean[None], curve.values])
@@ -141,16 +174,16 @@ class Curves:
 
 
 def curves_of(mosaic, rows_per_tile, output_names, feature_names=None) -> Curves:
-    """The curves of a mosaic with pieces.
+    """Return the curves of a mosaic with pieces.
 
     Parameters
     ----------
     mosaic : Mosaic
     rows_per_tile : ndarray of shape (n_tiles,) or None
-        Weights of the tiles in the means; None for equal ones.
+        Weights of the tiles in the means; None for equal weights.
     output_names : list of str
     feature_names : list of str, optional
-        Of the columns.
+        Names of the columns.
     """
     pieces = mosaic.features.pieces
     if pieces is None:

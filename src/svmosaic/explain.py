@@ -30,7 +30,7 @@ class Table:
     columns: dict
 
     def to_frame(self):
-        """A pandas DataFrame where pandas is installed, else the dict of columns."""
+        """Return a pandas DataFrame if pandas is installed, else the dict of columns."""
         try:
             import pandas
         except ImportError:
@@ -105,18 +105,18 @@ class Explanation:
 
     @property
     def contributions(self):
-        """Of each feature to the score, of shape (n_rows, n_outputs, n_features); identity link only."""
+        """Contributions of the features to the scores, of shape (n_rows, n_outputs, n_features); identity link only."""
         self._check_linear("contributions")
         return np.einsum("ia,iacf->icf", self.weight, self.tile_contributions)
 
     @property
     def intercept(self):
-        """What belongs to no feature, of shape (n_rows, n_outputs); identity link only."""
+        """The part of the scores that belongs to no feature, of shape (n_rows, n_outputs); identity link only."""
         self._check_linear("intercept")
         return np.einsum("ia,iac->ic", self.weight, self.tile_intercept) + self.offset
 
     def grouped(self, names, source, value) -> "Explanation":
-        """The same with features that were made of one column added up.
+        """Return the explanation with the features of each column added up.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Explanation:
             )
 
     def tiles(self) -> Table:
-        """One line for each row, output and tile that answered: weight, margin, and what it added to the score."""
+        """Return a table of one line per row, output and tile used: weight, margin, and what it added to the score."""
         i, a, c = np.nonzero((self.weight != 0)[:, :, None] & np.ones(len(self.output_names), dtype=bool))
         return Table(
             {
@@ -154,7 +154,7 @@ class Explanation:
         )
 
     def features(self, top=None) -> Table:
-        """One line for each row, output and feature (for the vote link also tile), strongest first.
+        """Return a table of one line per row, output and feature (for the vote link also tile), strongest first.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Explanation:
         return shap.Explanation(values, base, output_names=list(self.output_names), **names)
 
     def to_frame(self, top=None):
-        """`features(top)` as a pandas DataFrame, or a dict of columns without pandas."""
+        """Return `features(top)` as a pandas DataFrame, or as a dict of columns without pandas."""
         return self.features(top).to_frame()
 
 

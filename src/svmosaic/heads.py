@@ -32,7 +32,7 @@ class Head(Protocol):
         """What `predict` returns for the scores."""
 
     def found(self, scores) -> Any:
-        """What the scores say in the form of the targets that `region_counts` takes."""
+        """The predictions in the form of the targets that `region_counts` takes."""
 
     @property
     def offset(self) -> Any:
@@ -106,7 +106,7 @@ def contrast(values, axis=-1):
 
 
 def flattened(scores):
-    """Scores as `decision_function` returns them: of shape (n_rows,) where there is one output."""
+    """Scores as `decision_function` returns them: of shape (n_rows,) if there is one output."""
     return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
@@ -125,7 +125,7 @@ def home_tiles(codes):
 
 @dataclass(frozen=True, eq=False)
 class Classify:
-    """Classes from scores, and probabilities where there is a calibration.
+    """Classes from scores, and probabilities if there is a calibration.
 
     Attributes
     ----------
@@ -382,5 +382,5 @@ def widened(ends, margin):
 
 
 def _mean(total, n_rows):
-    """Totals divided by numbers of rows; nan where there are none."""
+    """Totals divided by numbers of rows; nan if there are none."""
     return np.where(n_rows > 0, total / np.maximum(n_rows, 1), np.nan)

@@ -17,7 +17,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Targets:
-    """What a problem asks of the scores of its rows.
+    """The rows of a problem: conditions on their scores.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Loss:
         return 2.0 * slack if self.power == 2 else (slack > 0).astype(float)
 
     def curvature(self, margin, threshold=None):
-        """The second derivative in the margin, beside the kink: 0, or 2 [m < t]."""
+        """The second derivative with respect to the margin, except at the kink: 0, or 2 [m < t]."""
         return (2.0 if self.power == 2 else 0.0) * (slack_of(margin, threshold) > 0)
 
     def dual_cost(self, alpha, cost) -> float:

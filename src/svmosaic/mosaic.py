@@ -94,7 +94,7 @@ class Mosaic:
         return np.arange(self.n_tiles, dtype=np.int32) if self.sloped is None else self.sloped
 
     def over_tiles(self, values):
-        """What is known of the tiles with weights, one entry each, for all tiles: zero for those without."""
+        """Expand an array with one entry per tile that has weights to all tiles: zero for the others."""
         if self.sloped is None:
             return values
         whole = np.zeros((self.n_tiles, *values.shape[1:]), dtype=values.dtype)
@@ -145,13 +145,13 @@ class Mosaic:
         return bent, FlatTiles(self.coef[flat, :, : pieces.n_inputs], self.sloped_tiles[flat], terms)
 
     def in_units(self, head) -> "Mosaic":
-        """The same for scores in the units of a head, but for its `offset`, which no tile holds."""
+        """Return the same mosaic with scores in the units of a head, except for its `offset`, which no tile holds."""
         if (head.factor == 1.0).all():
             return self
         return replace(self, coef=head.slopes(self.coef), intercept=head.factor * self.intercept)
 
     def decision_function(self, X, n_jobs=None):
-        """Scores of shape (n_samples, n_outputs); X is a validated array or CSR matrix."""
+        """Return scores of shape (n_samples, n_outputs); X is a validated array or CSR matrix."""
         n_threads = effective_n_jobs(n_jobs)
         gate_rows, scored_rows = self.features.scored_rows(X)
         rows = Rows(scored_rows)
@@ -164,14 +164,14 @@ class Mosaic:
         return out
 
     def score_codes(self, X, tile, weight, n_jobs=None):
-        """Scores of rows, as the tiles see them, whose codes are known."""
+        """Return the scores of rows in the form that the tiles take, given their codes."""
         rows = Rows(getattr(X, "inputs", X))  # encoded rows are scored from what they were made of
         out = np.empty((rows.n_rows, self.coef.shape[1]))
         self._scorer(rows.dtype).score_codes(rows.core, tile, weight, out, effective_n_jobs(n_jobs))
         return out
 
     def compile(self, classes=None, calibration=None, *, head=None, feature_names=None):
-        """A `Predictor` of these parameters, for many small calls.
+        """Return a `Predictor` with these parameters, for single rows and small batches.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class Mosaic:
         return self._pack(np.float64)
 
     def packed_tiles(self):
-        """What the core's scorer is made of: (coef, intercept, link, sloped, flat) as it holds them; curves or None.
+        """The arguments of the core's scorer: (coef, intercept, link, sloped, flat), and the curves or None.
 
         `flat` has the fields of `FlatTiles`, or is None.
         """

@@ -34,10 +34,10 @@ METHODS = ("predict", "decision_function", "predict_proba")
 def fit(estimator, source, label=None, *, sample_weight=None, features=None, chunk_rows=None, scratch=None):
     """Fit to rows on disk, with the same objective and certified gap as the ordinary `fit`.
 
-    Every round of the optimizer reads all rows once, chunk by chunk; see `docs/dask.md` for the number of rounds. For
-    `LocallyLinearSVC`, which needs the most, `partial_fit` reads them only once. `LearnedGateSVC` and its regressor,
-    which have no certificate, read all rows once per epoch, in chunks of random order whose rows are shuffled four
-    chunks at a time.
+    Every round of the optimizer reads all rows once, chunk by chunk; the documentation ("Dask and files") reports how
+    many rounds models need. For `LocallyLinearSVC`, which needs the most, `partial_fit` reads the rows only once.
+    `LearnedGateSVC` and its regressor, which have no certificate, read all rows once per epoch, in chunks of random
+    order whose rows are shuffled four chunks at a time.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
 
 
 def partial_fit(estimator, source, label=None, *, sample_weight=None, features=None, chunk_rows=None, classes=None):
-    """One pass of `estimator.partial_fit` over rows on disk, chunk by chunk.
+    """Call `estimator.partial_fit` once on rows on disk, chunk by chunk.
 
     Parameters
     ----------

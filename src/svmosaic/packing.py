@@ -52,7 +52,7 @@ def pack_scorer(gate, tiles, curves, dtype, width=1):
         What a feature map packs with its weights.
     dtype : float32 or float64
     width : int
-        How many tiles a row names, if there is no gate to ask.
+        The number of tiles per row, if there is no gate.
     """
     scorer, pieces = (_core.ScorerF32, _core.PiecesF32) if dtype == np.float32 else (_core.ScorerF64, _core.PiecesF64)
     coef, intercept, link, *rest = tiles

@@ -45,7 +45,7 @@ class BasePredictor:
         return self.predict(X)
 
     def predict(self, X, n_threads=1):
-        """The prediction for one row (a scalar, unless there are several targets), or for each row of a batch.
+        """Predict one row (a scalar, unless there are several targets), or each row of a batch.
 
         Parameters
         ----------
@@ -59,7 +59,7 @@ class BasePredictor:
         return answers[0] if _is_row(X) else answers
 
     def decision_function(self, X, n_threads=1):
-        """Scores of one row (a float for two classes, else an array), or of each row of a batch.
+        """Return scores of one row (a float for two classes, else an array), or of each row of a batch.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class BasePredictor:
         return float(scores[0]) if scores.ndim == 1 else scores[0]
 
     def predict_proba(self, X, n_threads=1):
-        """Probabilities of the classes: (n_classes,) of a row, (n_samples, n_classes) of a batch.
+        """Predict probabilities of the classes: (n_classes,) for a row, (n_samples, n_classes) for a batch.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class BasePredictor:
         return self._head.probabilities(self._scores(X, n_threads))
 
     def with_interval(self, interval):
-        """This predictor, with `predict_interval`.
+        """Return this predictor with `predict_interval`.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class BasePredictor:
         return self
 
     def predict_interval(self, X, n_threads=1):
-        """Lower and upper ends in units of y: (2,) of a row, (n_samples, 2) of a batch.
+        """Predict lower and upper ends in units of y: (2,) for a row, (n_samples, 2) for a batch.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ def _by_name(row, names):
 
 
 def checked(X, n_features, names=None):
-    """X as a batch that the core can read, or an error that says why not."""
+    """Return X as a batch that the core can read, or raise an error with the reason."""
     if isinstance(X, dict) or _are_dicts(X):
         X = np.array([_by_name(row, names) for row in ([X] if isinstance(X, dict) else X)], dtype=np.float64)
     given = np.shape(X)

@@ -124,7 +124,7 @@ def total_variance(X, weight) -> float:
 
 
 class ChosenRows:
-    """Some rows of a dense array, of which nothing is copied before it is asked for, by `[...]` as of an array.
+    """Some rows of a dense array, of which nothing is copied until it is indexed by `[...]`, like an array.
 
     Attributes
     ----------

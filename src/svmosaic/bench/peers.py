@@ -208,7 +208,7 @@ PEERS = [
 
 
 def choose(keys=None):
-    """The peers of the keys, all by default; ValueError for one that is not known."""
+    """The peers with these keys, all by default; ValueError for an unknown key."""
     if not keys:
         return list(PEERS)
     known = {peer.key: peer for peer in PEERS}

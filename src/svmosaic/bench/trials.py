@@ -49,7 +49,7 @@ class Trial:
         A row given alone to `predictor()`, scaling included; None for models that have none.
     n_bytes : int, of the pickle
     n_train, n_test : int
-        Rows; fewer for training than there are where all would have taken longer than the budget.
+        Rows; fewer for training than available if all would have taken longer than the budget.
     parameters : dict, chosen by --tune
     note : str, what was remarkable
     """
@@ -211,7 +211,7 @@ def _tuned(model, peer, data, order, setting):
 
 
 def compiled(model):
-    """The predictor of one of our models, with the scaling in front of it; None where it has none."""
+    """The predictor of one of our models, with the scaling before it; None if it has none."""
     last = model[-1] if hasattr(model, "steps") else model
     mosaic = getattr(last, "mosaic_", None)
     if mosaic is None:
@@ -253,7 +253,7 @@ def _alone(answer, X, *, two_dimensional):
 
 @contextmanager
 def _quietly(n_jobs):
-    """Threads as asked for; the names of the warnings are collected instead of shown."""
+    """Set the number of threads, and collect the names of warnings instead of showing them."""
     heard = []
     with warnings.catch_warnings(), threadpool_limits(n_jobs):
         warnings.simplefilter("always")
@@ -320,14 +320,14 @@ def table_data(X, y, *, name, test_size=0.25, seed=0, task="classification"):
 
 
 def _compact(X, most=50_000_000):
-    """Dense where that is no waste: many peers take nothing else."""
+    """Dense if that is not wasteful: many peers accept nothing else."""
     if sparse.issparse(X):
         return X.toarray() if X.shape[0] * X.shape[1] <= most else X.tocsr()
     return np.ascontiguousarray(X)
 
 
 def business() -> str | None:
-    """A sentence about other work on the machine, which makes all times too long; None where there is little."""
+    """A sentence about other work on the machine, which makes all times too long; None if there is little."""
     if not hasattr(os, "getloadavg"):
         return None
     load, cores = os.getloadavg()[0], os.cpu_count() or 1

@@ -13,15 +13,15 @@ from svmosaic.atomic import Terminated, signal_raises, terminated_by_exception
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
 COMMANDS = {
     "demo": "train on bundled data, compare with scikit-learn's models, and print a table",
-    "reproduce": "run the experiments of the papers and compare the results with the printed numbers",
-    "datasets": "list the data sets and their locations or sources",
-    "bench": "compare the models with those of other libraries, on data sets or on a table",
     "train": "fit a model to a table, report its quality on held-out rows, and write it to a file",
     "tune": "search for the best model within a time budget and write it to a file",
     "predict": "predict the rows of a table with a model",
     "score": "report the quality of a model on the labeled rows of a table",
     "inspect": "show the regions of a model, or explain one prediction",
     "export": "write a model as ONNX, C or JavaScript",
+    "bench": "compare the models with those of other libraries, on data sets or on a table",
+    "reproduce": "run the experiments of the papers and compare the results with the printed numbers",
+    "datasets": "list the data sets and their locations or sources",
     "playground": "write an interactive page on which you draw points and watch mosaics learn them",
 }
 EPILOGUE = (
@@ -45,14 +45,14 @@ def main(arguments=None):
             module.add_arguments(subparser)
     options = parser.parse_args(arguments)
     with warnings.catch_warnings():
-        # A fit that stopped early says so in a line, not in the form of Python's warnings.
+        # Warnings, such as that of a fit that stopped early, are one line each, without the form of Python's warnings.
         warnings.simplefilter("once", UserWarning)
         warnings.showwarning = _show_warning
         return _guarded(module.run, options)
 
 
 def _guarded(run, options):
-    """Exit code of a command; what is wrong with its data is reported in one line, without a traceback."""
+    """Run a command and return its exit code; errors in its data are reported in one line, without a traceback."""
     try:
         with terminated_by_exception(), signal_raises("SIGINT", KeyboardInterrupt, signal.default_int_handler):
             return run(options) or 0
@@ -63,7 +63,7 @@ def _guarded(run, options):
         print("svmosaic: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Whoever read the output has enough of it. Python would complain once more when it closes the output.
+        # The reader of the output, such as `head`, has closed it. Prevent Python from failing again when it closes it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, OSError, ImportError, MemoryError) as error:

@@ -181,7 +181,7 @@ class TableInChunks(TrainingTable):
         return self._choice
 
     def _calibrated(self, chosen, asked, found):
-        """The estimator with the calibration of another, if there are rows enough of each class among these."""
+        """The estimator with the calibration of another, if these rows contain enough of each class."""
         if "calibration" not in chosen.get_params():
             return chosen
         calibration = asked.get_params().get("calibration")

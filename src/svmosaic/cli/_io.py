@@ -180,8 +180,8 @@ class Bar:
     def step(self, text, seconds=None):
         """A piece of work; if it is to take a known time, the bar follows the clock.
 
-        Yields `update(done, total, more="")`, where `total` is None if nobody knows it and `more` is a text beside the
-        one of the step; None where no bar is shown.
+        Yields `update(done, total, more="")`, where `total` is None if it is unknown and `more` is a text next to the
+        one of the step; None if no bar is shown.
         """
         if self._bar is None:
             yield None
@@ -253,7 +253,7 @@ def _task_text(context, number, most):
 
 @contextmanager
 def listening(estimator, update):
-    """The estimator with a `Listener`, where there is a bar and the estimator calls back; without it afterwards."""
+    """Attach a `Listener` to the estimator while the block runs, if there is a bar and the estimator has callbacks."""
     if update is None or not hasattr(estimator, "set_callbacks"):
         yield
         return

@@ -1,4 +1,4 @@
-"""What a label asks for: a class, or a value."""
+"""The task of a label: classification or regression."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def add_task_argument(parser):
 
 
 def decide_task(y, asked) -> tuple[str, str]:
-    """The task of a label column, and why it is that one; no reason if it was asked for.
+    """The task of a label column, and the reason for it; no reason if the user chose it.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def _share(text):
 
 
 def common_parameters(estimator_type, options) -> dict:
-    """What the options say, as far as the estimator knows of it."""
+    """The options that the estimator has as parameters."""
     wanted = {"random_state": options.seed, "n_jobs": options.jobs}
     if options.calibration != "none":
         wanted["calibration"] = options.calibration
@@ -66,7 +66,7 @@ def common_parameters(estimator_type, options) -> dict:
 
 
 def train(options, table, kind, parameters, started, *, seconds=None, extra=None, found_by=None):
-    """Compare a model with a linear SVM, fit it to all rows, write it, and say so.
+    """Compare a model with a linear SVM, fit it to all rows, write it, and report this.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def train(options, table, kind, parameters, started, *, seconds=None, extra=None
 
 
 def _write(options, pipeline, table, found, seconds):
-    """The model file, and what is said of it."""
+    """Write the model file, and report it."""
     import numpy as np
 
     from svmosaic import __version__

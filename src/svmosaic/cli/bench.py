@@ -22,7 +22,7 @@ def add_arguments(parser):
     parser.add_argument("--label", help="label column of the table, by name or index (-1: last)")
     add_task_argument(parser)
     parser.add_argument("--data", metavar="DIR", help="folder of .npz files (default: $SVMOSAIC_DATA)")
-    parser.add_argument("--models", metavar="A,B,...", help="only these models; an unknown name lists all")
+    parser.add_argument("--models", metavar="A,B,...", help="only these models; any unknown name prints the list")
     parser.add_argument("--json", metavar="OUT", help="write the results as JSON; - for standard output")
     parser.add_argument("--chart", metavar="OUT", help="plot accuracy against cost, as .png, .svg or .pdf")
     parser.add_argument(

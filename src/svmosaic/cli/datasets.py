@@ -1,4 +1,4 @@
-"""`svmosaic datasets`: what there is to load, and where it is."""
+"""`svmosaic datasets`: the available data sets and their locations."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ def add_arguments(parser):
 
 
 def run(options):
-    """Print the catalogue."""
+    """Print the list of data sets."""
     from svmosaic.datasets import cache_folder, data_folder, load
     from svmosaic.datasets.catalogue import catalogue
 

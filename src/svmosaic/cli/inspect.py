@@ -33,7 +33,7 @@ def add_arguments(parser):
 
 
 def run(options):
-    """Print what is asked for."""
+    """Print the requested description."""
     if options.html is not None:
         check_file(options.html, [options.model, options.data, options.test])
     if options.test is not None and options.html is None:
@@ -112,7 +112,7 @@ def _region_lines(table, words):
     n_regions = int((table["rows"] > 0).sum())
     merged = any("," in tiles for tiles in words["tiles"])
     yield f"{n_regions} {'region' if n_regions == 1 else 'regions'} with rows" + (
-        f"; those that predict most alike are merged into {len(words)} (--regions 0 lists all)" if merged else ""
+        f"; the most similar ones are merged, which leaves {len(words)} (--regions 0 lists all)" if merged else ""
     )
     measures = [name for name in ("majority", "accuracy", "mean", "mean absolute error") if name in words.columns]
     for k in range(len(words)):
@@ -121,7 +121,7 @@ def _region_lines(table, words):
             f"{words['pure'][k]:.0%} pure)"
         )
         tiles, strongest = words["tiles"][k], words["strongest features"][k]
-        strongest = f"strongest features {strongest}; " if strongest else ""  # none where a tile is only a number
+        strongest = f"strongest features {strongest}; " if strongest else ""  # none if a tile is only a number
         yield f"          {known}; {strongest}" + (f"tiles {tiles}" if "," in tiles else f"tile {tiles}")
 
 
@@ -184,7 +184,7 @@ def _parts(account, first, output):
 
 
 def _find_row(model, options):
-    """The row asked for, as a table, and its label if there is one."""
+    """The requested row, as a table, and its label if there is one."""
     from scipy import sparse
 
     n = options.row

@@ -59,7 +59,7 @@ def run(options):
         raise ValueError(f"--budget is for --model auto, or for `svmosaic tune`, not for --model {options.model}")
     if options.metric is not None and options.model != "auto":
         raise ValueError(f"--metric is for --model auto, or for `svmosaic tune`, not for --model {options.model}")
-    if options.task != "auto":  # what is wrong is said before the table is read
+    if options.task != "auto":  # report errors before the table is read
         _settings(model_class(options.model, options.task), options)
     if options.scratch is not None and not Path(options.scratch).is_dir():
         raise ValueError(f"--scratch: there is no folder {options.scratch}")
@@ -83,7 +83,7 @@ def model_class(name, task):
     found = MODELS[name][task == "regression"]
     if found is None:
         others = ", ".join(other for other, (_, regressor) in MODELS.items() if regressor is not None)
-        raise ValueError(f"--model {name} is for classes, and values are to be predicted: choose among {others}")
+        raise ValueError(f"--model {name} is for classification, but the label is numeric: choose among {others}")
     return getattr(svmosaic, found)
 
 

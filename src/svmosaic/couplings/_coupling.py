@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Coupling:
-    r"""Tiles made of a block of their own and of blocks they share.
+    r"""Tiles composed of a block of their own and of shared blocks.
 
     With blocks :math:`V_0, \dots, V_{K-1}` (own) and :math:`V_K, \dots, V_{K+S-1}` (shared), tile k is
 
@@ -33,12 +33,12 @@ class Coupling:
 
     @classmethod
     def independent(cls, n_tiles: int) -> "Coupling":
-        """Tiles that know nothing of each other (G = I)."""
+        """Return the coupling of independent tiles (G = I)."""
         return cls(1.0, np.zeros((n_tiles, 0)))
 
     @classmethod
     def to_global(cls, n_tiles: int, global_reg: float) -> "Coupling":
-        """Tiles pulled towards one global vector (CSVM, G = I + 11^T / global_reg)."""
+        """Return the coupling that pulls tiles toward one global vector (CSVM, G = I + 11^T / global_reg)."""
         return cls(1.0, np.full((n_tiles, 1), 1.0 / np.sqrt(global_reg)))
 
     @property

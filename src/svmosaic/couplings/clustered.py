@@ -49,7 +49,7 @@ class ClusteredTasks:
     beta: float = 0.05
 
     def start(self, n_tiles: int) -> Coupling:
-        """The coupling before there are weights: independent tiles (M = r/K I, the middle of its set)."""
+        """Return the initial coupling: independent tiles (M = r/K I, the middle of its set)."""
         if self.groups is None:
             return Coupling(np.sqrt(0.5 / self.beta), np.zeros((n_tiles, 0)))
         share = min(self.n_groups, n_tiles) / n_tiles
@@ -67,13 +67,13 @@ class ClusteredTasks:
         return found
 
     def of_labels(self, labels) -> Coupling:
-        """The coupling of given groups: M is the projection on their indicators."""
+        """Return the coupling of given groups: M is the projection on their indicators."""
         _, labels = np.unique(labels, return_inverse=True)
         indicator = np.eye(labels.max() + 1)[labels]
         return self._of_spectrum(np.ones(indicator.shape[1]), indicator / np.sqrt(indicator.sum(axis=0)))
 
     def matrix(self, coupling: Coupling):
-        """M of a coupling made here; the identity where there are no groups."""
+        """The matrix M of a coupling created here; the identity if there are no groups."""
         if self.groups is None:
             return np.eye(coupling.n_tiles)
         return gram(coupling) / self._unit - self._eta * np.eye(coupling.n_tiles)
@@ -118,7 +118,7 @@ def relaxed_spectrum(tiles, trace, eta):
         return np.ones(n_tiles), vectors
     positive = sigma > 1e-10 * max(sigma.max(), 1e-300)
     if positive.sum() <= trace:
-        # More groups than dimensions: M = I where W lives, and what is left of the trace where it costs nothing.
+        # More groups than dimensions: M = I on the span of W, and the rest of the trace where it costs nothing.
         values = np.full(n_tiles, (trace - positive.sum()) / max(1, n_tiles - positive.sum()))
         values[positive] = 1.0
         return values, vectors

@@ -85,7 +85,7 @@ class DaskModel(BaseEstimator):
     _local: type
 
     def fit(self, X, y, sample_weight=None):
-        """Fit to collections.
+        """Fit to Dask collections.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class DaskModel(BaseEstimator):
         return np.sum(client.gather(client.compute(parts)), axis=0)
 
     def to_local(self):
-        """The fitted ordinary estimator, which needs no Dask."""
+        """Return the ordinary fitted estimator, which does not need Dask."""
         check_is_fitted(self, "local_")
         return deepcopy(self.local_)
 
@@ -163,19 +163,19 @@ class DaskClassifier(ClassifierMixin, DaskModel):
     """Classes over Dask collections."""
 
     def predict(self, X):
-        """The class of each row, lazily: an array for an array, a Series for a DataFrame."""
+        """Predict the class of each row: a lazy array for an array, a lazy Series for a DataFrame."""
         check_is_fitted(self, "local_")
         return self._apply(X, "predict", None, self.local_.classes_.dtype)
 
     def decision_function(self, X):
-        """Signed scores, lazily: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        """Return lazy signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self, "local_")
         like = _no_scores(self.local_)
         return self._apply(X, "decision_function", None if like.ndim == 1 else like.shape[1], np.float64)
 
     @property
     def predict_proba(self):
-        """Calibrated probabilities of shape (n_samples, n_classes) from X, lazily; there with `calibration` only."""
+        """Predict lazy probabilities of shape (n_samples, n_classes); available only with a `calibration`."""
         _ = (self.local_ if hasattr(self, "local_") else self._local_estimator()).predict_proba  # or its error
         return self._predict_proba
 
@@ -185,7 +185,7 @@ class DaskClassifier(ClassifierMixin, DaskModel):
         return self._apply(X, "predict_proba", len(self.local_.classes_), np.float64)
 
     def score(self, X, y, sample_weight=None):
-        """Accuracy, as a number."""
+        """Return the accuracy, as a number."""
         hits, weight = self._sums(_hits, X, y, sample_weight)
         return float(hits / weight)
 
@@ -194,13 +194,13 @@ class DaskRegressor(RegressorMixin, DaskModel):
     """Values over Dask collections."""
 
     def predict(self, X):
-        """The value of each row, lazily: an array for an array, a Series or (several targets) a frame for a frame."""
+        """Predict values: a lazy array for an array, a lazy Series or (several targets) DataFrame for a DataFrame."""
         check_is_fitted(self, "local_")
         like = _no_scores(self.local_)
         return self._apply(X, "predict", None if like.ndim == 1 else like.shape[1], np.float64)
 
     def score(self, X, y, sample_weight=None):
-        """R2, as a number; of several targets, their mean."""
+        """Return R2, as a number; for several targets, the mean."""
         weight, sums, squares, errors = self._sums(_residuals, X, y, sample_weight)
         spread = squares - sums**2 / weight
         return float(np.mean(np.where(spread > 0, 1.0 - errors / np.where(spread > 0, spread, 1.0), errors == 0)))

@@ -21,7 +21,7 @@ PATIENCE = 10.0
 
 
 class WorkerLostError(RuntimeError):
-    """Rows were lost with a worker and cannot be made again; nothing was fitted.
+    """Rows were lost with a worker and cannot be recomputed; nothing was fitted.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""What there is to load, and where it would come from."""
+"""The available data sets, and where each would be loaded from."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def catalogue(data=None, *, verify=False):
     list of dict
         With `name`, `title`, `base` (of a task), `rows` and `test_rows` (0 without an official split), `features`,
         `classes`, `place` ("folder", "cache", "network" or "generated"), `path` (of a file) or `source`, and with
-        `verify` `same` (True, False, or None where there is nothing to compare).
+        `verify` `same` (True, False, or None if there is nothing to compare).
     """
     records = []
     for name, entry in SETS.items():

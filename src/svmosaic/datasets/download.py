@@ -1,4 +1,4 @@
-"""Files over HTTP: resumed where they broke off, checked, and in place only when complete."""
+"""Downloads over HTTP: resumed after an interruption, checked, and in place only when complete."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ _TIMEOUT = 30  # seconds without a byte
 
 
 class DownloadError(OSError):
-    """A file that could not be downloaded, or is not the expected one.
+    """A file could not be downloaded, or is not the expected one.
 
     See Also
     --------
@@ -42,7 +42,7 @@ def fetch(url, path, *, checksum=None, progress=None):
         As "sha256:..." or "md5:...". Where none is known the SHA-256 of the first download is kept in `path`.sha256,
         and later downloads are compared with that.
     progress : bool, optional
-        Draw a bar on standard error; by default where that is a terminal.
+        Draw a bar on standard error; by default if that is a terminal.
 
     Returns
     -------
@@ -94,11 +94,11 @@ def _download(url, path, progress):
             if error.code < 500 or attempt == _ATTEMPTS:
                 raise DownloadError(f"{url} answers {error.code} {error.reason}") from error
         except (OSError, HTTPException) as error:
-            # Broken off: go on at once while something comes, and give up where nothing does.
+            # Interrupted: retry at once as long as data arrive, and give up if none do.
             arrived = part.stat().st_size if part.exists() else 0
             if attempt == _ATTEMPTS or (arrived <= before and isinstance(error, urllib.error.URLError)):
                 reason = getattr(error, "reason", error)
-                kept = f"; {arrived} bytes are kept, and the next attempt goes on from there" if arrived else ""
+                kept = f"; {arrived} bytes are kept, and the next attempt resumes from there" if arrived else ""
                 raise DownloadError(f"{url} could not be downloaded: {reason}{kept}") from error
         time.sleep(0.1 * attempt)
 
@@ -136,7 +136,7 @@ def _receive(url, part, notes, progress):
                 have += len(chunk)
                 advance(len(chunk))
     if total is not None and have != total:
-        raise DownloadError(f"the connection broke off after {have} of {total} bytes")
+        raise DownloadError(f"the connection was lost after {have} of {total} bytes")
 
 
 def _check(url, part, path, checksum):

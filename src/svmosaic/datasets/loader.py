@@ -76,7 +76,7 @@ class Scene:
 
 
 def data_folder(data=None) -> Path | None:
-    """The given folder, or the one named by SVMOSAIC_DATA; None if there is none.
+    """Return the given folder, or the one named by SVMOSAIC_DATA; None if there is none.
 
     See Also
     --------
@@ -88,7 +88,7 @@ def data_folder(data=None) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """The folder for downloads: SVMOSAIC_CACHE, or `svmosaic` in the user's cache folder.
+    """Return the folder for downloads: SVMOSAIC_CACHE, or `svmosaic` in the user's cache folder.
 
     See Also
     --------
@@ -162,7 +162,7 @@ def load(name, *, test_size=0.1, random_state=0, data=None, download=True, progr
 
 
 def load_scene(name, *, data=None, download=True, progress=None) -> Scene:
-    """A hyperspectral scene with its shape: a cube of bands, and the class of each pixel.
+    """Load a hyperspectral scene with its shape: a cube of bands, and the class of each pixel.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def load_scene(name, *, data=None, download=True, progress=None) -> Scene:
 
 
 def places(name, data=None):
-    """Files in which a set may be, in the order in which they are looked at."""
+    """Files that may contain a data set, in the order in which they are tried."""
     folder = data_folder(data)
     return [*([folder / f"{name}.npz"] if folder else []), cache_folder() / f"{name}.npz"]
 
@@ -305,13 +305,13 @@ def _looked_at(name, data):
 
 def _unknown(name, data):
     near = get_close_matches(name, names(), 3) or names()
-    return f"{_looked_at(name, data)}; no set of that name is known (did you mean {', '.join(near)}?)"
+    return f"{_looked_at(name, data)}; there is no data set of that name (did you mean {', '.join(near)}?)"
 
 
 def _absent(name, data, reason):
     arrays = "X_train, y_train, X_test, y_test" if SETS[name].test_counts else "X, y"
     return (
-        f"data set {name!r} not found: {_looked_at(name, data)}; and from {SETS[name].source.where} it could not be "
-        f"had: {reason}. Connect and load again (a download that broke off goes on where it was), or put {name}.npz "
-        f"with {arrays} into a folder, and name that with SVMOSAIC_DATA, data= or --data."
+        f"data set {name!r} not found: {_looked_at(name, data)}; downloading it from {SETS[name].source.where} "
+        f"failed: {reason}. Connect to the network and load it again (an interrupted download resumes), or put "
+        f"{name}.npz with {arrays} into a folder, and name the folder with SVMOSAIC_DATA, data= or --data."
     )

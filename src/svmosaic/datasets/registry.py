@@ -24,10 +24,10 @@ class Entry:
     title : str
     source : where it comes from (`sources.py`)
     n_features : int
-    counts : rows of each class, by label: of all rows, or of the training rows where there is an official split;
+    counts : rows of each class, by label: of all rows, or of the training rows if there is an official split;
         of a toy whose labels are drawn, their mean
     test_counts : rows of each class in the official test part, or None
-    fingerprint : SHA-256 of the values (`loader.fingerprint`), or None where they are generated
+    fingerprint : SHA-256 of the values (`loader.fingerprint`), or None if they are generated
     """
 
     title: str
@@ -39,7 +39,7 @@ class Entry:
 
     @property
     def n_train(self):
-        """Rows for training, or all rows where there is no official split."""
+        """Rows for training, or all rows if there is no official split."""
         return sum(self.counts.values())
 
     @property
@@ -53,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Task:
-    """A question asked of a set: which rows, and what they are labeled as.
+    """A problem made from a data set: which rows, and their labels.
 
     Attributes
     ----------

@@ -217,5 +217,5 @@ def _translate(y, labels, source):
     found, place = np.unique(y, return_inverse=True)
     unknown = [str(label) for label in found if label not in labels]
     if unknown:
-        raise ValueError(f"{source} has labels that are not known: {', '.join(unknown[:5])}")
+        raise ValueError(f"{source} has unknown labels: {', '.join(unknown[:5])}")
     return np.array([labels[label] for label in found])[place.ravel()]

@@ -5,7 +5,7 @@ from sklearn.utils import check_random_state
 
 
 def make_xor(n_samples=400, *, spread=0.25, random_state=None):
-    """Four Gaussians in a diamond: top and bottom are class 1, left and right class 0 (CSVM, figure 1).
+    """Generate four Gaussians in a diamond: top and bottom are class 1, left and right class 0 (CSVM, figure 1).
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def make_xor(n_samples=400, *, spread=0.25, random_state=None):
 
 
 def make_two_spirals(n_samples=1000, *, noise=0.5, random_state=None):
-    """Two spirals of 2.5 turns each around one another (MLSVM, figure 4).
+    """Generate two spirals of 2.5 turns, each around the other (MLSVM, figure 4).
 
     Points s 1.3 t (cos t, sin t) with s = +1 for class 1 and -1 for class 0, and t uniform in [0.5 pi, 5.5 pi],
     moved by up to `noise` in each coordinate.
@@ -60,7 +60,7 @@ def make_two_spirals(n_samples=1000, *, noise=0.5, random_state=None):
 
 
 def make_circle_in_square(n_samples=400, *, random_state=None):
-    """A disc of class 1 in the middle of a square, class 0 around it (MLSVM, figure 3).
+    """Generate a disc of class 1 in the middle of a square, class 0 around it (MLSVM, figure 3).
 
     Rows are uniform in the square from -1 to 1, thinned out to as many of one class as of the other. The disc has a
     radius of 0.6, and a gap of 0.05 is left around its edge.
@@ -96,7 +96,7 @@ def make_circle_in_square(n_samples=400, *, random_state=None):
 
 
 def make_two_sines(n_samples=2000, *, shift=0.5, noise=0.1, random_state=None):
-    """Two sine curves, one above the other (LSVM-MTL, figure 2).
+    """Generate two sine curves, one above the other (LSVM-MTL, figure 2).
 
     Points (x, sin x + s shift) with s = +1 for class 1 and -1 for class 0 and x uniform over the five rises and falls
     in [-pi/2, 9 pi/2], with uniform noise of up to `noise` in the second coordinate.
@@ -126,7 +126,7 @@ def make_two_sines(n_samples=2000, *, shift=0.5, noise=0.1, random_state=None):
 
 
 def make_banana(n_samples=400, *, noise=0.15, random_state=None):
-    """Two bananas, each curled around an end of the other (LL-SVM, figure 1).
+    """Generate two bananas, each curled around an end of the other (LL-SVM, figure 1).
 
     Parameters
     ----------

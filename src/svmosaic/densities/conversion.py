@@ -35,7 +35,7 @@ _WIDE = 1e6
 
 @dataclass(frozen=True)
 class _KernelClassifier:
-    """Kernels around centers, after an optional linear map; subclasses say what the coefficients mean."""
+    """Kernels around centers, after an optional linear map; subclasses define the meaning of the coefficients."""
 
     classes_: np.ndarray
     centers: np.ndarray
@@ -54,11 +54,11 @@ class _KernelClassifier:
         return kernel_sums(np.ascontiguousarray(X), centers, self.gamma, coef, n_jobs)
 
     def predict(self, X, n_jobs=None):
-        """The class with the largest decision value."""
+        """Predict the class with the largest decision value."""
         return head_of(self).answers(in_columns(self.decision_function(X, n_jobs)))
 
     def predictor(self):
-        """A `KernelPredictor`: the function packed for many small calls, without checks of the rows.
+        """Return a `KernelPredictor`: the function compiled for single rows and small batches.
 
         Returns
         -------
@@ -77,7 +77,7 @@ class _KernelClassifier:
         raise TypeError(f"{type(self).__name__} is neither a ConvertedSVM nor a ConvertedMixture")
 
     def save(self, path):
-        """Write it to a file that `svmosaic.load` opens without running anything in it.
+        """Write it to a file that `svmosaic.load` opens without executing code from it.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class ConvertedSVM(_KernelClassifier):
         return self.dual_coef_, self.intercept_
 
     def decision_function(self, X, n_jobs=None):
-        """f(x): of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        """Return f(x): of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         return head_of(self).shaped(self._sums(X, self.dual_coef_.T, n_jobs) + self.intercept_)
 
 
@@ -196,7 +196,7 @@ class ConvertedMixture(_KernelClassifier):
             return np.log(self.coef) + volume[:, None]
 
     def class_scores(self, X, n_jobs=None):
-        """S_k(x), of shape (n_samples, n_classes), never negative."""
+        """Return S_k(x), of shape (n_samples, n_classes), never negative."""
         return self._sums(X, self.coef, n_jobs) + self.constants
 
     def _machine(self):
@@ -204,7 +204,7 @@ class ConvertedMixture(_KernelClassifier):
         return contrast(coef).T, contrast(intercept)
 
     def decision_function(self, X, n_jobs=None):
-        """The SVM's decision values: S_1 - S_0 for two classes, else S_k less what was added to every class."""
+        """Return the SVM's decision values: S_1 - S_0 for two classes, else S_k minus what was added to every class."""
         if head_of(self).n_outputs == 1:
             return head_of(self).shaped(contrast(self.class_scores(X, n_jobs)))
         scores = self._sums(X, np.column_stack([self.coef, self.shared]), n_jobs)

@@ -87,6 +87,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     calibration_ : Temperature, Odds, Sigmoid, Isotonic or None
     weight_ : float
         The weight in use.
@@ -107,7 +108,9 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     reduction_ : Reduction
         If `max_densities` is given.
     n_features_in_ : int
+        Number of features of the rows in `fit`.
     feature_names_in_ : ndarray, if X had names
+        Names of these features.
 
     See Also
     --------
@@ -203,7 +206,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X):
-        """Blended scores in units of the SVM's decision values; at weight 0 the mixture's own, log-densities.
+        """Return the blended scores, in units of the SVM's decision values; at weight 0, the mixture's log-densities.
 
         Of shape (n_samples,) for two classes, else (n_samples, n_classes).
         """
@@ -212,7 +215,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         return self._blend.decision_function(X, self.weight_, self.n_jobs)
 
     def predictor(self):
-        """A `KernelPredictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+        """Return a `KernelPredictor`: the model compiled for single rows and small batches, without checks.
 
         Returns
         -------

@@ -82,6 +82,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     class_prior_ : ndarray of shape (n_classes,)
     means_ : ndarray of shape (m, n_features)
         Means of the densities of all classes.
@@ -102,7 +103,9 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     stop_reason_ : {"tol", "max_iter", "max_time", "callback"}
         Why EM stopped in the last stage.
     n_features_in_ : int
+        Number of features of the rows in `fit`.
     feature_names_in_ : ndarray, if X had names
+        Names of these features.
 
     References
     ----------
@@ -146,7 +149,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Grow the mixtures.
+        """Fit the mixtures.
 
         Parameters
         ----------
@@ -260,14 +263,14 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         return flattened(contrast(self.predict_joint_log_proba(X)))
 
     def predict(self, X):
-        """The most probable class."""
+        """Predict the most probable class."""
         found = winners(self.predict_joint_log_proba(X))  # first: NotFittedError, not AttributeError
         return self.classes_[found]
 
     def predict_log_proba(self, X):
         """log p(k|x), of shape (n_samples, n_classes)."""
         joint = self.predict_joint_log_proba(X)
-        # From the largest: beside values of -1e17 the logarithm of their number would be lost. Rows so far away that
+        # From the largest: added to values of -1e17, the logarithm of their number would be lost. Rows so far away that
         # all densities are zero in the log domain too are shared out evenly.
         top = joint.max(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
@@ -279,7 +282,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         return np.exp(self.predict_log_proba(X))
 
     def predictor(self):
-        """A `KernelPredictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+        """Return a `KernelPredictor`: the model compiled for single rows and small batches, without checks.
 
         Returns
         -------
@@ -298,7 +301,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         return logsumexp(self.predict_joint_log_proba(X), axis=1)
 
     def sample(self, n_samples=1, *, random_state=None):
-        """Rows drawn from the mixture.
+        """Draw rows from the mixture.
 
         Parameters
         ----------

@@ -272,7 +272,7 @@ def one_each(X, label, weight, n_classes, kind, pooling, floor, priors):
 
 
 def split(densities, sums, limit, step, rng):
-    """Every density, or the heaviest where all would be too many, becomes two at mu +- step * its own deviation."""
+    """Every density, or the heaviest if all would be too many, becomes two at mu +- step * its own deviation."""
     count = np.maximum(sums.count, np.finfo(np.float64).tiny)
     own = np.sqrt(np.maximum(sums.variance / count[:, None] - (sums.first / count[:, None]) ** 2, 0.0))
     # The direction is drawn at random: no axis or diagonal is right for every set.

@@ -97,7 +97,7 @@ class KernelPredictor(BasePredictor):
         posterior=False,
     ):
         if machine is None and densities is None:
-            raise ValueError("there must be a machine, densities, or both")
+            raise ValueError("pass a machine, densities, or both")
         self.__setstate__(
             {
                 "classes": np.asarray(classes),
@@ -136,7 +136,7 @@ class KernelPredictor(BasePredictor):
         return shares / shares.sum(axis=1, keepdims=True)
 
     def _rows(self, X):
-        """X as a batch of float64, or an error that says why not."""
+        """Return X as a batch of float64, or raise an error with the reason."""
         if hasattr(X, "indptr"):
             raise TypeError("sparse rows are not supported: pass X.toarray()")
         return checked(X, self.n_features).astype(np.float64, copy=False)

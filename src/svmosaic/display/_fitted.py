@@ -97,7 +97,7 @@ class Fitted:
 
 
 def anchors_of(mosaic):
-    """Where the tiles are, if their gate says so: (points, projection or None); else None.
+    """The anchors of the tiles, if their gate has any: (points, projection or None); else None.
 
     A point of a projected gate has a place only in the projection.
     """
@@ -107,7 +107,7 @@ def anchors_of(mosaic):
 
 @dataclass(frozen=True)
 class Plane:
-    """Two directions to look at rows along: features themselves where there are two, else principal components."""
+    """Two directions for a plot of the rows: the features if there are two, else principal components."""
 
     mean: np.ndarray
     directions: np.ndarray

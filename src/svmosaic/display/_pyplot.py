@@ -8,7 +8,7 @@ _SHADES = (1.0, 0.55, 1.45)
 
 
 def pyplot(name):
-    """matplotlib.pyplot, or a sentence that says how to get it."""
+    """Import matplotlib.pyplot, or raise an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What the report says of columns, effects, regions and rows, as JSON holds it."""
+"""The contents of the report (columns, effects, regions and rows) in the form of JSON."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ MANY_COLUMNS, KEPT_COLUMNS = 1000, 200
 
 
 def shortened(values, digits=4):
-    """Numbers as JSON holds them, with so many digits; None where there is none."""
+    """Numbers for JSON, rounded to so many digits; None if a number is missing."""
     flat = np.asarray(values, dtype=np.float64)
     if flat.ndim:
         return [shortened(v, digits) for v in flat]
@@ -41,7 +41,7 @@ def shown_rows(subject):
 
 
 def plain_values(subject, j, rows):
-    """Values of a column: numbers or texts, None where they are missing."""
+    """Values of a column: numbers or texts, None if they are missing."""
     values = subject.values(j)[rows]
     if subject.columns[j].is_text:
         missing = subject.missing_text(j)

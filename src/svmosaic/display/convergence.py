@@ -93,7 +93,7 @@ class ConvergenceDisplay:
         return display.plot(ax=ax, **options)
 
     def plot(self, ax=None, *, title=None):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class ConvergenceDisplay:
         ax.grid(alpha=0.25)
         if self.second is not None:
             right = self.right_ax_ = ax.twinx()
-            # A dashed line and another marker: told apart without color too.
+            # A dashed line and another marker: distinguishable without color.
             self.lines_ += right.plot(
                 steps[: len(self.second)], self.second, color=orange, marker=marker and "s", markersize=4,
                 linestyle="--", label=self.second_name,

@@ -31,6 +31,8 @@ class CurveDisplay:
     all_spread : ndarray
     output_name : str
         The class that a positive effect favors.
+    effect_name : str, optional
+        Label of the vertical axes; by default "effect on" and the output.
 
     Attributes
     ----------
@@ -55,8 +57,9 @@ class CurveDisplay:
     """
 
     def __init__(
-        self, *, names, spread, grid, effect, regions, region_names, values, all_names, all_spread, output_name
-    ):
+        self, *, names, spread, grid, effect, regions, region_names, values, all_names, all_spread, output_name,
+        effect_name=None,
+    ):  # fmt: skip
         self.names = names
         self.spread = spread
         self.grid = grid
@@ -67,6 +70,7 @@ class CurveDisplay:
         self.all_names = all_names
         self.all_spread = all_spread
         self.output_name = output_name
+        self.effect_name = effect_name
 
     @classmethod
     def from_estimator(
@@ -121,16 +125,18 @@ class CurveDisplay:
                 )
             )
             display["values"].append(rows[:, f])
+        output_name = curves.output_names[output]
         made = cls(
             names=[fitted.features[f] for f in chosen], spread=spread[chosen],
             region_names=[f"region {k} ({100 * curves.share[k]:.0f} % of rows)" for k in tiles],
             all_names=[fitted.features[f] for f in order], all_spread=spread[order],
-            output_name=curves.output_names[output], **display,
+            output_name=output_name, **display,
+            effect_name=f"effect on the score of {output_name}" if fitted.classes else None,
         )  # fmt: skip
         return made.plot(**options)
 
     def plot(self, *, figure=None, n_columns=None, n_bins=30, show_ranking=True):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
@@ -157,6 +163,7 @@ class CurveDisplay:
         cells = figure.add_gridspec(2 * n_lines, n_columns, height_ratios=[4, 1] * n_lines)
         self.figure_, self.axes_, self.histograms_, self.lines_ = figure, [], [], []
         colors = class_colors(1 + len(self.region_names))
+        ylabel = self.effect_name or f"effect on {self.output_name}"
         for k, name in enumerate(self.names):
             line, column = divmod(k, n_columns)
             ax = figure.add_subplot(cells[2 * line, column])
@@ -165,7 +172,7 @@ class CurveDisplay:
                 ax.plot(self.grid[k], effect, color=color, linewidth=1.2, label=name_of_region)
             self.lines_ += ax.plot(self.grid[k], self.effect[k], color=colors[0], linewidth=2.2, label="all rows")
             ax.axhline(0.0, color="#999999", linewidth=0.8, zorder=0)
-            ax.set(title=name, ylabel=f"effect on {self.output_name}" if column == 0 else "")
+            ax.set(title=name, ylabel=ylabel if column == 0 else "")
             ax.tick_params(labelbottom=False)
             below.hist(self.values[k], bins=n_bins, color="#bbbbbb")
             below.set(yticks=[])
@@ -193,7 +200,7 @@ def _chosen(features, names, order):
     places = [names.index(f) if isinstance(f, str) and f in names else f for f in features]
     for f in places:
         if isinstance(f, str) or not 0 <= f < len(names):
-            raise ValueError(f"features must be names or positions of features, got {f!r}")
+            raise ValueError(f"features must be names or indices of features, got {f!r}")
     return [int(f) for f in places]
 
 

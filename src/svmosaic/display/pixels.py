@@ -6,7 +6,7 @@ from svmosaic.display._pyplot import class_colors, pyplot
 
 
 def pixel_map(estimator, X, shape):
-    """Predicted classes of the pixels of an image.
+    """Predict the classes of the pixels of an image.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class PixelMapDisplay:
         return display.plot(ax=ax, **options)
 
     def plot(self, ax=None, *, hide_unlabelled=False):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class PixelMapDisplay:
             axis.set(xticks=[], yticks=[], title=name)
         if known is not None and known.any():
             right = float(np.mean(self.predicted[known] == self.truth[known]))
-            self.ax_[0].set_title(f"predicted ({100 * right:.1f} % right)")
+            self.ax_[0].set_title(f"predicted, accuracy {100 * right:.1f} %")
         patches = [
             Patch(facecolor=c, edgecolor="#444444", label=n) for c, n in zip(colors, self.class_names, strict=True)
         ]

@@ -10,7 +10,7 @@
 const MODELS = {
   linear: { name: "Linear SVM", tiles: false },
   kmeans: { name: "Cells: k-means, an SVM in each", tiles: true },
-  clustered: { name: "Clustered: cells pulled towards a global SVM", tiles: true },
+  clustered: { name: "Clustered: cells pulled toward a global SVM", tiles: true },
   local: { name: "Locally linear: anchors share each row", tiles: true },
   learned: { name: "Learned gate: anchors move", tiles: true },
   mixture: { name: "Mixture of experts, by EM", tiles: true },
@@ -261,7 +261,7 @@ function snapshot(model, points) {
   const centers = groups.filter((group) => group.length).map((group) => [0, 1].map((f) => sum(group.map((p) => p[f])) / group.length));
   return { ...model, centers, weights: copied(model.weights), anchors: copied(model.anchors), projection: copied(model.projection) };
 }
-/** Gate and tiles down the gradient; then the gate rests, and the tiles are solved for: C is for these alone. */
+/** Gradient steps for gate and tiles; then the gate is fixed and the tiles are solved, for which alone C matters. */
 function* learnGate(start, data, { C, tol }, random) {
   const model = startGate(start, data), logScale = [Math.log(model.scale)];
   const moveTiles = adam(model.weights), moveGate = adam([...model.anchors, ...model.projection, logScale]);

@@ -67,7 +67,7 @@ function play() {
 const STAGES = {
   descent: ({ epoch, objective, gap }) => `Epoch ${epoch}: objective ${objective.toPrecision(6)}, duality gap ${gap.toPrecision(3)}`,
   gradient: ({ step, loss }) => `Learning the gate, step ${step}: mean loss ${loss.toPrecision(3)}`,
-  polish: ({ objective, gap }) => `Tiles solved for: objective ${objective.toPrecision(6)}, duality gap ${gap.toPrecision(3)}`,
+  polish: ({ objective, gap }) => `Polishing the tiles: objective ${objective.toPrecision(6)}, duality gap ${gap.toPrecision(3)}`,
   EM: ({ step, objective }) => `EM, step ${step}: objective ${objective.toPrecision(6)}`,
 };
 function showFrame(at) {
@@ -78,7 +78,7 @@ function showFrame(at) {
   if (!frame) { say("Draw points of both classes."); return; }
   if (frame.stage === "k-means") { say(`Placing the tiles: k-means, step ${at + 1}.`); return; }
   const right = state.points.filter((p, i) => (scoreOf(frame.model, p) > 0 ? 1 : -1) === state.labels[i]).length;
-  say(`${STAGES[frame.stage](frame)}, ${(100 * right / state.points.length).toFixed(1)} % of ${state.points.length} points on their side.`);
+  say(`${STAGES[frame.stage](frame)}, ${(100 * right / state.points.length).toFixed(1)} % of ${state.points.length} points classified correctly.`);
 }
 const say = (text) => { $("status").textContent = text; };
 

@@ -7,7 +7,7 @@ from svmosaic.display._pyplot import pyplot
 
 
 class PredictionDisplay:
-    """Predicted against actual values, and residuals against predicted values, side by side.
+    """Plot of predicted against actual values, next to residuals against predicted values.
 
     Create it with `PredictionDisplay.from_estimator` or `PredictionDisplay.from_predictions`.
 
@@ -51,7 +51,7 @@ class PredictionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, intervals=None, target=0, name="y", axes=None):
-        """Predict, and draw.
+        """Predict the rows and plot the result.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class PredictionDisplay:
 
     @classmethod
     def from_predictions(cls, y, predicted, *, ends=None, name="y", axes=None):
-        """Draw values that are known.
+        """Plot given predictions.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class PredictionDisplay:
         return cls(y=y, predicted=predicted, ends=ends, name=name).plot(axes)
 
     def plot(self, axes=None):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------

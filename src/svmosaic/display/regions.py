@@ -108,8 +108,8 @@ class RegionDisplay:
         pyplot(cls.__name__)
         if getattr(estimator, "preparation_", None) is not None:
             raise ValueError(
-                f"{cls.__name__} has planes of numbers, and this {type(estimator).__name__} was fitted to a table with "
-                "other columns: see its regions_, or write_report, which draws the effects of columns"
+                f"{cls.__name__} plots numeric features, but this {type(estimator).__name__} was fitted to a table "
+                "with other columns: see its regions_, or use write_report, which plots the effects of columns"
             )
         if feature_names is None:
             feature_names = getattr(X, "columns", None)
@@ -147,7 +147,7 @@ class RegionDisplay:
         return display.plot(ax=ax, **options)
 
     def plot(self, ax=None, *, show_points=True, show_cells=True, show_anchors=True, legend=True):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class RegionDisplay:
             xlim=(self.xx0.min(), self.xx0.max()), ylim=(self.xx1.min(), self.xx1.max()),
         )  # fmt: skip
         if legend and self.class_names and (self.scatters_ or self.anchors_):
-            # Beside the axes, where it can hide nothing.
+            # Outside the axes, where it hides nothing.
             ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, frameon=False)
         return self
 

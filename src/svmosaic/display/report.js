@@ -130,7 +130,7 @@ function confusion(counts) {
 }
 function calibration(named) {
   const what = data.classes.length === 2 ? `predicted probability of ${data.classes[1]}` : "predicted probability of the predicted class";
-  const chart = frame({ xs: [0, 1], ys: [0, 1], xName: what, yName: "share of rows where it is so", label: "Calibration curve" });
+  const chart = frame({ xs: [0, 1], ys: [0, 1], xName: what, yName: data.classes.length === 2 ? `share of rows that are ${data.classes[1]}` : "share of correct predictions", label: "Calibration curve" });
   line(chart, [0, 1], [0, 1], "currentColor", 1, { "stroke-dasharray": "4 4", opacity: .5 });
   const legend = make("ul", { class: "legend" });
   named.forEach(([name, one], k) => {
@@ -143,7 +143,7 @@ function calibration(named) {
   return make("div", { id: "calibration" }, make("h3", {}, "Calibration"), chart.svg, legend);
 }
 function residuals({ predicted, residual }) {
-  const chart = frame({ xs: range(predicted, .03), ys: range(residual, .03), xName: `predicted ${data.label}`, yName: "truth less prediction", label: "Residuals" });
+  const chart = frame({ xs: range(predicted, .03), ys: range(residual, .03), xName: `predicted ${data.label}`, yName: "actual minus predicted", label: "Residuals" });
   predicted.forEach((v, i) => chart.svg.append(draw("circle", { cx: chart.x(v).toFixed(1), cy: chart.y(residual[i]).toFixed(1), r: 2.5, fill: color(0), "fill-opacity": .5 })));
   line(chart, range(predicted, .03), [0, 0], "currentColor", 1, { opacity: .6 });
   return make("div", { id: "residuals" }, make("h3", {}, `Residuals of ${plural(predicted.length, "row")}`), chart.svg);
@@ -180,7 +180,7 @@ function drawEffect() {
   $("effect-note").textContent = `${what[0].toUpperCase() + what.slice(1)}, relative to its mean over the rows. ` +
     (data.columns[effect.column].text ? "" : "Ticks at the bottom are deciles. ") +
     (data.bends ? "The curves are the model's own: piecewise linear and exact." : "The model is linear in each region: the lines are exact.") +
-    (data.soft ? " Rows share several regions; a curve is that of the mean shares." : "");
+    (data.soft ? " Rows share several regions; the curves use their mean shares." : "");
 }
 function legendOfRegions() {
   const legend = make("ul", { class: "legend" });
@@ -205,13 +205,13 @@ function balance(region) {
 }
 function drawRegions() {
   $("regions-note").textContent = data.regions_note;
-  const heads = ["Region", "In words", "Rows", numbers ? `Mean ${data.label}` : data.truth ? "Classes" : "Predicted classes", ...(data.truth ? [numbers ? "Mean absolute error" : "Accuracy"] : []), "What varies in it"];
+  const heads = ["Region", "In words", "Rows", numbers ? `Mean ${data.label}` : data.truth ? "Classes" : "Predicted classes", ...(data.truth ? [numbers ? "Mean absolute error" : "Accuracy"] : []), "Strongest features"];
   $("regions").tHead.append(make("tr", {}, ...heads.map((text, i) => make("th", { scope: "col", class: [0, 2].includes(i) || text === "Accuracy" ? "number" : "" }, text))));
   data.regions.forEach((region, k) => {
     const button = make("button", { type: "button", "aria-label": `Region ${k + 1}` }, String(k + 1));
     const row = make("tr", { "data-region": k },
       make("td", { class: "number" }, make("span", { class: "swatch", style: `background:${color(k)}` }), " ", button),
-      make("td", { class: "rule" }, region.rule, make("br"), make("span", { class: "soft" }, (data.exact ? "its rule, exactly" : `covers ${percent(region.covers)}, ${percent(region.pure)} pure`) + (region.tiles > 1 ? `; ${region.tiles} tiles` : ""))),
+      make("td", { class: "rule" }, region.rule, make("br"), make("span", { class: "soft" }, (data.exact ? "exact rule" : `covers ${percent(region.covers)}, ${percent(region.pure)} pure`) + (region.tiles > 1 ? `; ${region.tiles} tiles` : ""))),
       make("td", { class: "number" }, region.rows.toLocaleString("en"), make("br"), make("span", { class: "soft" }, percent(region.rows / data.n_used))),
       make("td", {}, ...(numbers ? [show(region.mean)] : balance(region))));
     if (data.truth) row.append(make("td", { class: "number" }, numbers ? show(region.error) : percent(region.accuracy)));
@@ -297,8 +297,8 @@ function waterfall(box, found) {
   for (const [name, value] of parts.slice(0, 10)) add(name === "(others)" ? "other columns" : cut(name, 16) + shownOf(name), value, name === "(others)");
   if (parts.length > 10) add(plural(parts.length - 10, "other column"), sum(parts.slice(10).map(([, value]) => value)), true);
   lines.push({ name: numbers ? data.label : `score of ${data.outputs[c]}`, value: total, plain: true, total: true, text: show(total) });
-  box.append(make("h3", {}, numbers ? `What makes ${data.label}` : `What makes the score of ${data.outputs[c]}: for (+) or against (−)`), bars(lines, "Contributions", 240));
-  box.append(make("p", { class: "soft" }, numbers ? "Each column adds its part; they sum to the prediction exactly." : "Each column adds its part; they sum to the score exactly. A positive score is for the class."));
+  box.append(make("h3", {}, numbers ? `Contributions to ${data.label}` : `Contributions to the score of ${data.outputs[c]}: for (+) or against (−)`), bars(lines, "Contributions", 240));
+  box.append(make("p", { class: "soft" }, numbers ? "The contributions of the columns add up exactly to the prediction." : "The contributions of the columns add up exactly to the score. A positive score favors the class."));
 }
 function shownOf(name) {
   const j = data.columns.findIndex((column) => column.name === name);
@@ -341,7 +341,7 @@ $("after").addEventListener("click", () => step(1));
 
 // ---- what if -------------------------------------------------------------------------------------------------------
 const canChange = typeof model !== "undefined" && model !== null;
-$("what-if-note").textContent = canChange ? "Change the row, and see what the model says: it is computed in this page." : data.no_model;
+$("what-if-note").textContent = canChange ? "Change the values and watch the prediction, which is computed on this page." : data.no_model;
 $("reset").hidden = $("more").hidden = !canChange;
 function change(j, value) {
   state.values[j] = value;
@@ -447,7 +447,7 @@ options($("map-y"), axes, first[Math.min(1, first.length - 1)][0]);
 options($("color"), [["region", "region"], ["predicted", numbers ? `predicted ${data.label}` : "predicted class"], ...(data.truth ? [["truth", numbers ? `true ${data.label}` : "true class"]] : [])], data.regions.length > 1 ? "region" : "predicted");
 for (const id of ["map-x", "map-y"]) $(id).addEventListener("change", drawMap);
 $("color").addEventListener("change", paint);
-$("map-note").textContent = (data.rows.numbers.length < data.n_rows ? `${data.rows.numbers.length.toLocaleString("en")} of ${data.n_rows.toLocaleString("en")} rows, drawn evenly. ` : "") + "Choose a point to see its row above; a star is the changed row.";
+$("map-note").textContent = (data.rows.numbers.length < data.n_rows ? `${data.rows.numbers.length.toLocaleString("en")} of ${data.n_rows.toLocaleString("en")} evenly spaced rows. ` : "") + "Choose a point to see its row above; a star is the changed row.";
 
 drawQuality();
 drawRegions();

@@ -32,9 +32,9 @@ USED_ROWS = 5000
 LONG_MODEL, LONGEST_MODEL = 1_000_000, 4_000_000
 MORE_COLORS = ("#6A3D9A", "#8C510A", "#66C2A5", "#B2182B")  # so that twelve regions differ
 NOTES = {
-    None: "Measured on the {} rows of this page. Whether the model saw them in training is not known.",
+    None: "Measured on the {} rows of this page. It is not known whether the model was trained on them.",
     False: "Measured on {} rows that the model was not trained on.",
-    True: "Measured on {} rows that the model was trained on: on new rows, expect less.",
+    True: "Measured on {} rows that the model was trained on: expect lower quality on new rows.",
 }
 HELD_OUT = (
     "Measured on {} rows that were held out, by models fitted to the others. The model of this page was then fitted to "
@@ -211,7 +211,7 @@ def _quality(model, X, y, baseline, seen, held_out):
     if held_out is not None:
         return {"quality": held_out, "quality_note": HELD_OUT.format(f"{held_out['rows']:,}")}
     if y is None:
-        return {"quality": None, "quality_note": "No labels were given, so nothing was measured."}
+        return {"quality": None, "quality_note": "Not measured, because no labels were given."}
     y = np.asarray(y)
     found = {"rows": len(y), "model": measure(model, X, y)}
     if baseline is not None:
@@ -222,20 +222,20 @@ def _quality(model, X, y, baseline, seen, held_out):
 def _regions_note(regions, subject):
     several = len(regions) > 1
     says = [
-        f"Computed on {subject.n_rows:,} rows. A row belongs to the region that its gate gives most weight to."
+        f"Computed on {subject.n_rows:,} rows. Each row belongs to the region with the largest weight."
         if several
         else "The model has one region: all rows."
     ]
     if regions.n_gates > 1:
         says.append(
-            f"The model has {regions.n_gates} gates or trees; these are the regions of the one that counts most."
+            f"The model has {regions.n_gates} gates or trees; the regions shown are those of the most important one."
         )
     if len(regions) < regions.n_tiles:
-        says.append(f"Of {regions.n_tiles} regions, those that predict most alike are merged into {len(regions)}.")
+        says.append(f"Of {regions.n_tiles} regions, the most similar ones are merged, which leaves {len(regions)}.")
     if several and not regions.exact:
         says.append(
-            "The conditions are those that tell a region best from the rest: they cover a share of its rows, and of "
-            "the rows that fulfill them the pure share is the region's."
+            "The conditions describe each region as well as possible. They cover a share of its rows; of all rows that "
+            "satisfy them, the pure share belongs to the region."
         )
     return " ".join(says)
 
@@ -259,16 +259,16 @@ def inline_model(subject):
     """
     n_columns = len(subject.columns)
     if n_columns > MANY_COLUMNS:
-        return None, f"Values cannot be changed in this page: {n_columns:,} columns are too many for it."
+        return None, f"Values cannot be changed on this page: the model has too many columns ({n_columns:,})."
     exported = subject.model if subject.whole else subject.estimator
     try:
         text = to_javascript(exported)
         if len(text) > LONG_MODEL:
             text = to_javascript(exported, weight_digits=6)
     except JavaScriptExportError as error:
-        return None, f"Values cannot be changed in this page: {error}."
+        return None, f"Values cannot be changed on this page: {error}."
     if len(text) > LONGEST_MODEL:
-        return None, "Values cannot be changed in this page: the model is too large for it."
+        return None, "Values cannot be changed on this page: the model is too large."
     body = re.sub(r"^export ", "", text, flags=re.MULTILINE)
     return f"const model = (() => {{\n{body}\nreturn {{ explain, columns }};\n}})();", None
 
@@ -315,7 +315,7 @@ def _page(title, data, script):
 
 
 def _script(data):
-    """JSON that can stand in a script element whatever its strings are."""
+    """JSON that is safe inside a script element, whatever its strings are."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

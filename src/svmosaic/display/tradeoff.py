@@ -11,6 +11,8 @@ _FRONT = "#444444"
 # Places of a name around its point: (x, y) in units of the distance, nearest and most readable first.
 _AROUND = [(1, 0), (-1, 0), (0, 1), (0, -1), (0.8, 0.8), (0.8, -0.8), (-0.8, 0.8), (-0.8, -0.8)]
 _DISTANCES = (7, 14, 24, 38, 54, 72)  # points
+# Another point has to be this many times as far from a name as the point that it names.
+_MISTAKEN = 1.5
 
 
 class TradeoffDisplay:
@@ -125,8 +127,8 @@ class TradeoffDisplay:
         lines = [line for line in getattr(model, "leaderboard_", []) if not line["failure"]]
         if not lines:
             raise ValueError(
-                f"this {type(model).__name__} has no leaderboard_: pass a MosaicClassifier or MosaicRegressor that is "
-                "fitted, with rows enough to choose by"
+                f"this {type(model).__name__} has no leaderboard_: pass a MosaicClassifier or MosaicRegressor "
+                "that was fitted to enough rows for a search"
             )
         lines = [line for line in lines if (line["rows"], line["parts"]) == (lines[0]["rows"], lines[0]["parts"])]
         display = cls(
@@ -137,7 +139,7 @@ class TradeoffDisplay:
         return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax=None, *, title=None, fontsize=8.5, legend=True):
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
@@ -212,7 +214,7 @@ class TradeoffDisplay:
         return min(hidden, key=hidden.get)
 
     def _name_points(self, fontsize, keys):
-        """Put each name where it covers no point, name, or key, with a thin line where it had to go far."""
+        """Put each name where it covers no point, name, or key, with a thin line if it is not next to its point."""
         from matplotlib.text import Text
 
         ax = self.ax_
@@ -222,7 +224,7 @@ class TradeoffDisplay:
         if keys is not None:
             taken.append(keys.get_window_extent().padded(2 * unit).extents)
         front = ax.transData.transform(self._corners())
-        texts = []
+        texts, lines = [], np.zeros((0, 2))
         # Crowded points first: they have the fewest places to go.
         distance = np.sort(np.hypot(*(points[:, None] - points[None]).T), axis=1)
         for place in np.argsort(distance[:, :4].mean(axis=1), kind="stable"):
@@ -235,14 +237,19 @@ class TradeoffDisplay:
             )  # fmt: skip
             size = Text.get_window_extent(text)  # of the words alone, not of the line to the point
             width, height = size.width + unit, size.height + unit
-            offset, box, far = self._best_place(points[place], width, height, np.array(taken), front, unit)
+            others = np.delete(points, place, axis=0)
+            offset, box, far = self._best_place(
+                points[place], others, width, height, np.array(taken), lines, front, unit
+            )
             text.set_position(offset)
             text.arrow_patch.set_visible(far)
             taken.append(box)
+            if far:
+                lines = np.vstack([lines, _line(points[place], box, unit)])
             texts.append(text)
         return texts
 
-    def _best_place(self, point, width, height, taken, front, unit):
+    def _best_place(self, point, others, width, height, taken, lines, front, unit):
         """Offset in points of the lower left corner, the box, and whether it is far from its point."""
         inside = self.ax_.get_window_extent().extents
         best = None
@@ -253,9 +260,16 @@ class TradeoffDisplay:
                 y = dy * distance * unit + height * {1: 0.0, 0: -0.5, -1: -1.0}[np.sign(dy)]
                 box = np.array([point[0] + x, point[1] + y, point[0] + x + width, point[1] + y + height])
                 bad = 4 * _overlaps(box, taken).sum() + 20 * (width * height - _overlaps(box, inside[None])[0])
-                bad += width * height * (0.5 * _crossings(box, front) + 0.02 * ring)
+                # A name as near to another point could belong to either, unless a line leads to its own.
+                own = min(_distances(box, point[None])[0], _DISTANCES[0] * unit)
+                between = _distances(box, others) < _MISTAKEN * own
+                # Its own line runs through other names, or theirs through it.
+                far = ring > 0
+                crossed = far and _are_inside(_line(point, box, unit), taken).any()
+                crossed = crossed or _are_inside(lines, box[None]).any()
+                bad += width * height * (0.5 * _crossings(box, front) + 0.6 * (crossed + between.sum()) + 0.02 * ring)
                 if best is None or bad < best[0] - 1e-9:
-                    best = bad, (x / unit, y / unit), box, ring > 1
+                    best = bad, (x / unit, y / unit), box, far
             if best[0] <= width * height * 0.02 * (ring + 1):  # nothing in the way: no need to go further
                 break
         return best[1:]
@@ -328,6 +342,28 @@ def _overlaps(box, others):
     """Areas that a box shares with others, each as left, lower, right, upper."""
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     return np.prod(np.maximum(sides, 0.0), axis=1)
+
+
+def _line(point, box, unit):
+    """Points a few pixels apart on the line from a point to its name, without the ends."""
+    center = (box[:2] + box[2:]) / 2
+    along = point + np.arange(5 * unit, np.hypot(*(center - point)), 2 * unit)[:, None] * _direction(center - point)
+    return along[~_are_inside(along, box[None])]
+
+
+def _direction(vector):
+    return vector / max(np.hypot(*vector), 1e-9)
+
+
+def _are_inside(points, boxes):
+    """Whether each point lies in one of the boxes."""
+    inside = (points[:, None] > boxes[:, :2]) & (points[:, None] < boxes[:, 2:])
+    return inside.all(axis=2).any(axis=1)
+
+
+def _distances(box, points):
+    """Distances of points from a box; 0 inside."""
+    return np.hypot(*np.maximum(np.maximum(box[:2] - points, points - box[2:]), 0.0).T)
 
 
 def _crossings(box, corners):

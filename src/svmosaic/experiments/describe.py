@@ -81,7 +81,7 @@ class Method:
     grid : mapping of str to tuple
         Parameters to choose by five-fold cross-validation on the training rows; each value once with each other.
     tune_rows, tune_numbers : int
-        Cross-validation sees a random sample of so many training rows, and rows times features, where there are more.
+        Cross-validation sees a random sample of so many training rows, and of rows times features, if there are more.
     tune_settings : mapping
         Fixed parameters that differ while choosing, such as fewer iterations.
     tuned_by : str, optional
@@ -92,7 +92,7 @@ class Method:
         The setting of the best mean accuracy, or the first in the grid within one standard error of it. "test": the
         best on the test rows after a fit on all training rows, no result but a bound on what the grid can give.
     repeats : int, optional
-        1 where nothing is random; None: those of the experiment.
+        1 if nothing is random; None: those of the experiment.
     own : bool
         The method of the paper.
     cost : float
@@ -243,7 +243,7 @@ def fingerprint(task, method) -> str:
 
 
 def _plain(described):
-    """What was said about it, without what is as by default: a new word in the vocabulary changes no fingerprint."""
+    """The fields that differ from their defaults, so that a new field changes no fingerprint."""
     values = {}
     for entry in fields(described):
         value = getattr(described, entry.name)

@@ -68,7 +68,7 @@ def fit_and_score(cell: Cell, setting) -> dict:
 
 
 def scene_map(task, model) -> dict:
-    """What the model says about every labeled pixel of an image, beside the truth."""
+    """The predicted and the true class of every labeled pixel of an image."""
     both = read(task.source, task.split, 0)
     _, X = prepared(task.prepare, both.X_train[both.y_train > 0], np.vstack([both.X_train, both.X_test]))
     y = np.concatenate([both.y_train, both.y_test])

@@ -1,4 +1,4 @@
-"""From the description of a method to an estimator, and what there is to say about a fitted one."""
+"""From the description of a method to an estimator, and the properties of a fitted one."""
 
 from collections.abc import Callable
 
@@ -66,7 +66,7 @@ def build(method: Method, setting, seed, *, tuning=False):
 
 
 def size_of(model) -> int | None:
-    """Tiles, support vectors, boosted SVMs or densities; None where a model has no such thing."""
+    """Tiles, support vectors, boosted SVMs or densities; None if a model has nothing of this kind."""
     model = getattr(model, "steps", [(None, model)])[-1][1]
     if hasattr(model, "mosaic_"):
         return int(model.mosaic_.n_tiles)

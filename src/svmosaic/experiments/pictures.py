@@ -111,7 +111,7 @@ def _mixture_panels(model, X, y, middle):
 
 
 def circle(n_samples=400, max_iter=30, rounds=100):
-    """MLSVM, figure 3: four experts on a circle in a square, beside a kernel SVM and boosting."""
+    """MLSVM, figure 3: four experts on a circle in a square, compared with a kernel SVM and boosting."""
     X, y = make_circle_in_square(n_samples, random_state=0)
     X_test, y_test = make_circle_in_square(2000, random_state=1)
     kernel = SVC(C=10.0, gamma=2.0).fit(X, y)

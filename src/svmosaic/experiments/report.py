@@ -12,6 +12,7 @@ from svmosaic.experiments.catalogue import PAPERS
 from svmosaic.experiments.describe import MEASURES
 from svmosaic.experiments.summary import coverage, entries, overview, remarks, shortfalls
 
+TITLE = "The papers' results and ours"
 INTRODUCTION = (
     "Every table and figure of the five papers, run again. Each number is our mean over repeats, ± the standard "
     "deviation if there are several; in brackets, the number printed in the paper and the difference, with ▼ if ours "
@@ -47,7 +48,7 @@ def cell_text(entry, measure) -> str:
 
 
 def grid(experiment, found) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of a table: tasks across, or down where there are more tasks than methods."""
+    """Head and rows of a table: tasks as columns, or as rows if there are more tasks than methods."""
     methods = [method.name for method in experiment.methods]
     tasks = [task.name for task in experiment.tasks]
 
@@ -60,7 +61,7 @@ def grid(experiment, found) -> tuple[list[str], list[list[str]]]:
 
 
 def curve_grid(experiment, found) -> tuple[list[str], list[list[str]]]:
-    """Head and rows for a curve: a row a line and task, a column a place on the axis."""
+    """Head and rows for a curve: one row per line and task, one column per point on the axis."""
     places = sorted({x for _, x in experiment.lines.values()})
     rows = []
     for task in (task.name for task in experiment.tasks):
@@ -140,7 +141,7 @@ def markdown_table(head, rows) -> list[str]:
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
-def page(experiments, store, *, title="Results", command="svmosaic reproduce", images="images") -> str:
+def page(experiments, store, *, title=TITLE, command="svmosaic reproduce", images="images") -> str:
     """The Markdown page. It depends on the store and on nothing else."""
     present, total = coverage(experiments, store)
     lines = [
@@ -208,7 +209,7 @@ small { color: #666; white-space: nowrap; display: block; } details { margin: .5
 """
 
 
-def html_report(experiments, store, *, title="Results") -> str:
+def html_report(experiments, store, *, title=TITLE) -> str:
     """One HTML file: tables, and pictures inside it where matplotlib is installed."""
     present, total = coverage(experiments, store)
     body = [f"<h1>{_escaped(title)}</h1>", f"<p>{INTRODUCTION} The store holds {present:,} of {total:,} runs.</p>"]

@@ -1,4 +1,4 @@
-"""Runs what is not in the store yet, cheap cells first, and puts every result there as it comes."""
+"""Runs what is not in the store yet, cheap cells first, and stores each result as soon as it is computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -91,7 +91,7 @@ def run(experiments, store, *, repeats=None, jobs=1, report: Callable | None = N
 
 
 def _results(todo, store, jobs):
-    """(work, record or exception) as they come; a cell begins when its tuning is in the store."""
+    """Yield (work, record or exception) as runs finish; a cell begins when its tuning is in the store."""
     if jobs == 1:
         for work in todo:
             yield work, attempt(work, *_setting(work, store))

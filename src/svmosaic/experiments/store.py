@@ -1,4 +1,4 @@
-"""Results as they come: one JSON line each, on disk before the next is begun."""
+"""Results, one JSON line each, on disk before the next run begins."""
 
 import json
 import os
@@ -73,7 +73,7 @@ class Store:
         self._file = None
 
     def add(self, record):
-        """Put a record on disk. When this returns, it stays, whatever happens to the process or the machine."""
+        """Write a record to disk; once this returns, the record survives a crash of the process or the machine."""
         if self._file is None:
             raise RuntimeError("the store is open for reading only: use `with store:`")
         line = json.dumps(record, sort_keys=True, allow_nan=False) + "\n"

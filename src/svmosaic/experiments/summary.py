@@ -1,4 +1,4 @@
-"""From the store to numbers: what a table says, next to what the paper printed."""
+"""From the store to numbers: those of our tables, next to those printed in the papers."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ class Entry:
 
 
 def value_of(record, measure):
-    """The measure of a record; None where it has none."""
+    """The measure of a record; None if it has none."""
     return 100.0 - record["accuracy"] if measure == "error" else record.get(measure)
 
 
@@ -79,7 +79,7 @@ def shortfalls(experiment, found) -> list[tuple[str, str, Entry, str | None]]:
 
 
 def remarks(experiment, found) -> list[str]:
-    """Sentences about a table that follow from its numbers; a curve has the printed ones of a table, which says it."""
+    """Sentences about a table that follow from its numbers; the printed numbers of a curve are those of a table."""
     if experiment.kind == "curve" or experiment.measure not in ("accuracy", "error"):
         return []
     out = []

@@ -10,11 +10,11 @@ from svmosaic.datasets import Dataset, load, make_circle_in_square, make_two_spi
 from svmosaic.experiments.describe import Task
 from svmosaic.experiments.images import image_set
 
-# Sets without a split of their own that are cut once for all where a task does not say otherwise.
+# Sets without a split of their own that are cut once and for all unless a task specifies otherwise.
 FIXED_TEST_SHARE = 0.1
 HEART_CATEGORIES = (2, 6, 10, 11, 12)  # cp, restecg, slope, ca, thal
 
-# What is to be told apart: from labels to new labels, None for rows to leave out.
+# The classes of a task: from labels to new labels, None for rows to leave out.
 LABELS = {
     "as they are": lambda y: (y, None),
     "odd or even": lambda y: (y % 2, None),
@@ -53,7 +53,7 @@ def rows_of(task: Task, repeat: int) -> Dataset:
 
 
 def draw(y, n, seed):
-    """Places of n rows at random, at least two of each class where there are."""
+    """Random indices of n rows, at least two of each class if possible."""
     if n >= len(y):
         return np.arange(len(y))
     order = np.random.RandomState(seed).permutation(len(y))
@@ -120,7 +120,7 @@ def _generate(source):
 
 
 def generated_scene(n_bands=10):
-    """Pixels of an image with four kinds of ground, row by row; 0 where nobody knows."""
+    """Pixels of an image with four kinds of ground, row by row; 0 for unlabeled pixels."""
     height, width = SCENES["scene"]
     down, right = np.mgrid[:height, :width]
     kind = 1 + 2 * (down > height // 2 + 3 * np.sin(right / 4)) + (right > width // 2)

@@ -17,7 +17,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class WorkerDiedError(RuntimeError):
-    """A worker ended in the middle of its work.
+    """A worker process died during a run.
 
     See Also
     --------

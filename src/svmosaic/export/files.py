@@ -32,7 +32,7 @@ OTHERS = ("numpy.dtype",)  # a parameter of OneHotEncoder
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model, or not one that this version may open.
+    """A file is not a model, or not one that this version can open.
 
     See Also
     --------
@@ -268,7 +268,7 @@ def _check_archive(path, data):
             header = json.loads(archive.read(HEADER))
             written, version = header["format"], header["svmosaic"]
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
-        # Offsets before the start of the file, passwords and methods that Python does not know are told in these ways.
+        # Python raises these for offsets before the start of the file, passwords, and unknown compression methods.
         raise ModelFileError(f"{path} is truncated or damaged ({error})") from error
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, ModelFileError):

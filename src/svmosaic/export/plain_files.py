@@ -1,4 +1,4 @@
-"""The models of skops files, read and written without skops where they hold nothing but arrays and types of our own.
+"""The models of skops files, read and written without skops if they hold only arrays and our own types.
 
 skops imports all of scikit-learn to list the types that it trusts, which takes longer than most commands. The nodes of
 its format that our own models need are few: numbers and text, lists, tuples, dicts, arrays, and objects of registered
@@ -14,7 +14,7 @@ from svmosaic import registry
 from svmosaic._lazy import find_type
 
 PROTOCOL = 2  # of the format of skops, which reads lower ones too
-# What may stand in front of our models. Both hold what the other nodes hold, and run nothing when they are built.
+# What may precede our models. Both contain only what the other nodes contain, and building them runs no code.
 OTHERS = ("sklearn.pipeline.Pipeline", "sklearn.preprocessing._data.StandardScaler")
 SCALARS = {"bool": np.bool_, "float32": np.float32, "float64": np.float64, "int32": np.int32, "int64": np.int64}
 CONTAINERS = {"DictNode": dict, "ListNode": list, "TupleNode": tuple}

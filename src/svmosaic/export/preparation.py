@@ -13,7 +13,7 @@ BLANKS = " \t"
 
 
 class PreparationError(ValueError):
-    """A step in front of a model that cannot be exported.
+    """A step before the model cannot be exported.
 
     See Also
     --------
@@ -38,7 +38,7 @@ class Affine:
 
     @classmethod
     def of(cls, n_features, *, fill=np.nan, center=0.0, factor=1.0) -> "Affine":
-        """With arrays or numbers for all features, or nothing where nothing is done."""
+        """From arrays or numbers for all features, or nothing if nothing is done."""
         values = (np.broadcast_to(np.asarray(v, dtype=np.float64), (n_features,)) for v in (fill, center, factor))
         return cls(*values)
 
@@ -280,7 +280,7 @@ def _imputer(step, start) -> Preparation:
         texts = {int(column): str(text) for column, text in zip(start.source, statistics, strict=True)}
         return replace(start, missing={**start.missing, **texts})
     if not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
-        raise PreparationError(f"of numbers, NaN must be the missing value, not {step.missing_values!r}")
+        raise PreparationError(f"a SimpleImputer of numbers must have missing_values=NaN, got {step.missing_values!r}")
     statistics = statistics.astype(np.float64)
     if np.isnan(statistics).any():
         raise PreparationError("the SimpleImputer drops columns: use keep_empty_features=True")
@@ -338,7 +338,7 @@ def _check_takes_text(step, start):
 
 def _check_are_texts(step, name, categories):
     if not all(isinstance(value, str) for value in categories):
-        raise PreparationError(f"the {type(step).__name__} of {name!r} has categories that are no text")
+        raise PreparationError(f"the {type(step).__name__} of {name!r} has categories that are not text")
 
 
 def _min_max(step, start) -> Preparation:

@@ -68,7 +68,7 @@ class Whole:
 
 
 class Target(ABC):
-    """A language to write models in. Rows, codes, scores and probabilities are whatever the target makes of them.
+    """A language to write models in. Rows, codes, scores and probabilities are objects of the target's own choice.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Target(ABC):
     offset : ndarray of shape (n_outputs,)
         What `score` adds to the scores; set by the walk, all zero for a classifier.
     unexplained : str or None
-        Why the model at hand has no contributions of its columns; set by `write`.
+        Why the model has no contributions of its columns; set by `write`.
     """
 
     language: ClassVar[str]
@@ -148,7 +148,7 @@ class Target(ABC):
         """
 
     def explain(self, whole: Whole, mosaic, rows, codes) -> None:
-        """What each column contributes to the scores; called only where these are sums over columns."""
+        """What each column contributes to the scores; called only if these are sums over columns."""
         raise self.error(f"explanations cannot be written as {self.language}")
 
     def gate(self, gate, rows):
@@ -179,7 +179,7 @@ def write(model, target: Target, *, explain=False):
     target : Target
         A new one for each call.
     explain : bool or None, default=False
-        Whether to write contributions of the columns too; None for where that is possible.
+        Whether to write contributions of the columns too; None: if that is possible.
 
     Returns
     -------
@@ -255,7 +255,7 @@ def take_apart(model, target: Target) -> Whole:
 
 
 def _form(whole, target):
-    """The mosaic of an estimator, or the form of one without tiles; an error that says why if there is neither."""
+    """The mosaic of an estimator, or the form of a model without tiles; an error that states why it has neither."""
     estimator, entry = whole.estimator, registry.find(type(whole.estimator))
     why = target.refused.get(whole.name)
     if why is None and hasattr(estimator, "mosaic_"):

@@ -13,16 +13,16 @@ from svmosaic.rows import Rows
 
 
 class PackedGate(ABC):
-    """A gate with `core_arguments()`: its packed form, made when first asked for, and its codes."""
+    """A gate with `core_arguments()`: its packed form, created when it is first needed, and its codes."""
 
     @property
     @abstractmethod
     def n_tiles(self) -> int:
-        """How many tiles there are."""
+        """The number of tiles."""
 
     @property
     def width(self) -> int:
-        """How many tiles a row names: here all of them, many with weight zero."""
+        """The number of tiles per row: here all of them, many with weight zero."""
         return self.n_tiles
 
     def code(self, X, n_jobs=None):
@@ -46,7 +46,7 @@ class PackedGate(ABC):
 
     @abstractmethod
     def core_arguments(self):
-        """The name of the gate's class in the core, and what it is made of."""
+        """The name of the gate's class in the core, and the arguments of its constructor."""
 
     def __getstate__(self):
         # What is packed in the core is rebuilt on demand.

@@ -54,7 +54,7 @@ class CurvedGate(OuterGate):
         return cls(center, scale, column, start, knot, zero_is_zero, packed, inner)
 
     def core_arguments(self):
-        """The name of the gate's class in the core, and what it is made of."""
+        """The name of the gate's class in the core, and the arguments of its constructor."""
         projection = np.ascontiguousarray(self.projection, dtype=np.float64)
         return (
             "CurvedGate", self.center, self.scale, self.column, self.start, self.knot, bool(self.zero_is_zero),

@@ -61,6 +61,6 @@ class DistanceGate(PackedGate):
         return tile, None if self.coding == "nearest" and self.factor is None else weight
 
     def core_arguments(self):
-        """The name of the gate's class in the core, and what it is made of."""
+        """The name of the gate's class in the core, and the arguments of its constructor."""
         centers = np.ascontiguousarray(self.centers, dtype=np.float64)
         return "DistanceGate", self.coding, centers, self.width, self.scale, self.log_prior, self.factor

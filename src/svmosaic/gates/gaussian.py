@@ -93,7 +93,7 @@ class GaussianGate(PackedGate):
         return out - 0.5 * self.means.shape[1] * np.log(2.0 * np.pi)
 
     def core_arguments(self):
-        """The name of the gate's class in the core, and what it is made of."""
+        """The name of the gate's class in the core, and the arguments of its constructor."""
         factors = np.ascontiguousarray(self.factors, dtype=np.float64).ravel()
         return "GaussianGate", self.covariance, np.ascontiguousarray(self.means), factors, self.log_weight
 
@@ -113,11 +113,11 @@ class GaussianGate(PackedGate):
 
     @staticmethod
     def alive(mass):
-        """Which tiles are left by an M-step: those that answer for more than rounding."""
+        """Which tiles an M-step keeps: those whose responsibilities exceed rounding."""
         return mass > 1e-10 * mass.sum()
 
     def updated(self, rows, X, shares, **_):
-        """The gate after its M-step, and which tiles are left."""
+        """Return the gate after its M-step, and which tiles remain."""
         kept = self.alive(shares.mass)
         shares = shares.restricted(kept)
         return type(self).from_shares(rows, shares, floor=self.floor, covariance=self.covariance), kept

@@ -17,14 +17,14 @@ class HierarchicalGate(SoftmaxTree):
 
     @classmethod
     def from_rows(cls, X, weight, branching, *, tau=None, rng, inside=True, **placement):
-        """Start by k-means, level by level: the cells of a level are cut into those of the next.
+        """Initialize by k-means, level by level: the cells of each level are divided into those of the next.
 
         Parameters
         ----------
         X : ndarray or CSR matrix
         weight : ndarray of shape (n_rows,)
         branching : sequence of int
-            Children of each node, level by level. Fewer are used where a cell has fewer distinct rows.
+            Children of each node, level by level. Fewer are used if a cell has fewer distinct rows.
         tau : float, optional
             The scale of all levels. None: 2 / D on each level, D the mean squared distance to the cell's center.
         rng : RandomState

@@ -100,7 +100,7 @@ def _checked(centers, X, name):
 
 
 def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng, n_jobs=None):
-    """Centers of k-means over at most `rows_per_center` rows a center."""
+    """Centers of k-means over at most `rows_per_center` rows per center."""
     n_rows = X.shape[0]
     if rows_per_center is not None and n_rows > rows_per_center * n_centers:
         chosen = np.sort(rng.choice(n_rows, rows_per_center * n_centers, replace=False))
@@ -173,7 +173,7 @@ def _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_it
 
 
 def class_shares(counts, n_centers):
-    """How many of the centers each class gets, from the sizes of the classes; None where there are too few."""
+    """How many of the centers each class gets, from the sizes of the classes; None if there are too few."""
     present = np.flatnonzero(counts)
     if n_centers < len(present):
         return None

@@ -34,11 +34,11 @@ class ProjectedGate(OuterGate):
 
     @property
     def anchors(self) -> np.ndarray | None:
-        """Those of the inner gate, which are points of the projection; None if it has none."""
+        """The anchors of the inner gate, which are points of the projection; None if it has none."""
         return getattr(self.inner, "anchors", None)
 
     def core_arguments(self):
-        """The name of the gate's class in the core, and what it is made of."""
+        """The name of the gate's class in the core, and the arguments of its constructor."""
         projection = np.ascontiguousarray(self.projection, dtype=np.float64)
         return "ProjectedGate", projection, self.inner.core_arguments()
 

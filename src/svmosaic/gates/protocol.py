@@ -22,11 +22,11 @@ class Gate(Protocol):
 
     @property
     def n_tiles(self) -> int:
-        """How many tiles there are."""
+        """The number of tiles."""
 
     @property
     def width(self) -> int:
-        """How many tiles each row names; all of them for a soft gate."""
+        """The number of tiles per row; all of them for a soft gate."""
 
     def code(self, X, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray | None]:
         """Tiles and weights of each row.

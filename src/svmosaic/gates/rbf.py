@@ -18,7 +18,7 @@ class RBFGate(SoftmaxTree):
 
     @classmethod
     def from_centers(cls, centers, tau, *, prior=None, inside=True) -> "RBFGate":
-        """One tile a center, all at the scale tau; equal mixing coefficients unless they are given."""
+        """Return a gate with one tile per center, all at the scale tau; mixing coefficients are equal unless given."""
         n_tiles = len(centers)
         prior = np.full(n_tiles, 1.0 / n_tiles) if prior is None else np.asarray(prior, dtype=np.float64)
         top = np.full(n_tiles, -1, dtype=np.int32)

@@ -26,7 +26,7 @@ class ScaledGate(OuterGate):
     inner: CoreGate
 
     def core_arguments(self):
-        """The name of the gate's class in the core, and what it is made of."""
+        """The name of the gate's class in the core, and the arguments of its constructor."""
         center = None if self.center is None else np.ascontiguousarray(self.center, dtype=np.float64)
         factor = np.ascontiguousarray(self.factor, dtype=np.float64)
         return "ScaledGate", center, factor, self.inner.core_arguments()

@@ -10,7 +10,7 @@ from svmosaic.gates._packed import PackedGate
 
 @dataclass(frozen=True, eq=False)
 class SeveralGates(PackedGate):
-    r"""The codes of M gates side by side, as the codes of one gate over all their tiles.
+    r"""The codes of M gates, concatenated as the codes of one gate over all their tiles.
 
     The tiles of a gate are numbered after those of the gates before it, and its weights are multiplied by its factor:
     :math:`f(x) = \sum_m \text{factor}_m \sum_j g_{mj}(x) s_{mj}(x)`.
@@ -54,11 +54,11 @@ class SeveralGates(PackedGate):
         return list(zip(*(np.split(part, ends, axis=1) for part in codes), strict=True))
 
     def core_arguments(self):
-        """The name of the gate's class in the core, and what it is made of."""
+        """The name of the gate's class in the core, and the arguments of its constructor."""
         factors = np.ascontiguousarray(self.factors, dtype=np.float64)
         return "SeveralGates", [gate.core_arguments() for gate in self.gates], factors
 
 
 def n_choices(gate) -> int:
-    """How many tiles a row belongs to for sure: one, or one per tree."""
+    """The number of groups of tiles, of each of which a row belongs to exactly one: one, or one per tree."""
     return getattr(gate, "n_choices", 1)

@@ -106,7 +106,7 @@ class SoftmaxTree(PackedGate):
         return value, 2.0 * self.tau[:, None] * (slope[:, :-1] - slope[:, -1:] * self.centers)
 
     def updated(self, rows, X, shares, *, nu=0.0, max_iter=10, n_threads=1):
-        """The gate after its M-step, and which tiles are left.
+        """Return the gate after its M-step, and which tiles remain.
 
         Mixing coefficients by eq. 20, which removes nodes that answer for no more than `nu` (their last sibling
         stays), then `max_iter` steps of L-BFGS on the centroids, from where they are. The new coefficients are kept

@@ -38,5 +38,5 @@ class SplitTreeGate(PackedGate):
         return super().code(X, n_jobs)[0], None
 
     def core_arguments(self):
-        """The name of the gate's class in the core, and what it is made of."""
+        """The name of the gate's class in the core, and the arguments of its constructor."""
         return "SplitTreeGate", np.ascontiguousarray(self.splits, dtype=np.float64)

@@ -15,7 +15,7 @@ SHARE_OF_COLUMNS = {"extra": 0.5, "boosted": 0.3, "forest": 1 / 3}
 # A boosted tree is shortened so that all of them together have about this weight, by at most the last number: the
 # weights of leaves are fitted afterward, but what a tree leaves to the next decides where that splits.
 TOTAL_RATE, LARGEST_RATE = 10.0, 0.3
-# Trees, or rounds of boosting, between two looks at the clock.
+# Trees, or rounds of boosting, between two checks of the time limit.
 STEP = 8
 # scikit-learn grows trees on float32. Columns further from zero than so many times their spread are centered first.
 FAR = 1e5

@@ -9,7 +9,7 @@ from svmosaic.gates._packed import PackedGate
 
 @dataclass(frozen=True)
 class Condition:
-    """lower < feature <= upper; an end that is infinite says nothing.
+    """lower < feature <= upper; an infinite end is no condition.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class TreeGate(PackedGate):
 
     @property
     def n_choices(self) -> int:
-        """Tiles that a row belongs to for sure, one of each of so many groups: trees."""
+        """The number of groups of tiles (trees), of each of which a row belongs to exactly one tile."""
         return self.n_trees
 
     @property
@@ -122,7 +122,7 @@ class TreeGate(PackedGate):
         return super().code(X, n_jobs)[0], None
 
     def core_arguments(self):
-        """The name of the gate's class in the core, and what it is made of."""
+        """The name of the gate's class in the core, and the arguments of its constructor."""
         return "RuleGate", self.feature, self.threshold, self.left, self.roots, self.n_tiles, self.n_features
 
     def rules(self) -> list[list[Condition]]:

@@ -1,4 +1,4 @@
-"""What each column does to the answer: exact curves in the units of the table, overall and region by region."""
+"""The effect of each column on the score: exact curves in the units of the table, overall and region by region."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ QUANTILES, AVERAGED_ROWS = 20, 200
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """The effect of a column on the scores.
+    """The effect of a column on the scores, an entry of the result of `effects`.
 
     Curves are relative to their mean over the rows. They are exact: linear between the points, which include every
     bend. For dates, whose months, weekdays and hours may matter, the points are evenly spaced. If all tiles are only
@@ -25,13 +25,19 @@ class Effect:
     Attributes
     ----------
     name : str
+        The name of the column.
     is_text : bool
+        Whether the column holds categories.
     points : ndarray of float, or list of str
         Values of the column.
     mean : ndarray of shape (n_outputs, n_points)
         The mean effect over all rows, with the average weights of the tiles.
     regions : ndarray of shape (n_regions, n_outputs, n_points)
         The same over the rows of each region.
+
+    See Also
+    --------
+    svmosaic.interpretation.effects : Computes the effects of all columns.
     """
 
     name: str
@@ -42,7 +48,7 @@ class Effect:
 
 
 def effects(model, X, columns=None) -> list:
-    """Effect curves of columns.
+    """Compute the effect curves of columns.
 
     Parameters
     ----------

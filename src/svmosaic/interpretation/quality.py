@@ -29,7 +29,7 @@ def measure(model, X, y) -> dict:
 
 
 def answers_of(model, X) -> dict:
-    """What a fitted model says of rows: "predicted", and "scores", "probabilities" and "intervals" if it has them.
+    """The predictions of a fitted model: "predicted", and "scores", "probabilities" and "intervals" if it has them.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def classification_quality(label, found, n_classes, scores=None, probabilities=N
 
 
 def calibration_curve(probability, happened) -> list:
-    """Mean probability, share of rows where it was so, and rows, in ten bins of equal width.
+    """Mean probability, share of rows of the class, and number of rows, in ten bins of equal width.
 
     Parameters
     ----------

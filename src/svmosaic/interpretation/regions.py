@@ -73,7 +73,7 @@ def find_regions(subject: Subject, max_regions=None) -> Regions:
     ----------
     subject : Subject
     max_regions : int or None, default=None
-        If there are more, those whose tiles predict most alike are merged.
+        If there are more, those with the most similar tiles are merged.
     """
     home = subject.home
     tiles, region = np.unique(home, return_inverse=True)
@@ -229,7 +229,7 @@ def merge_alike(subject, tiles, n_rows, max_regions) -> list:
 
 
 def _answers_of_tiles(subject, tiles):
-    """What each tile says of the same rows, of shape (n_tiles, n_rows * n_outputs)."""
+    """The scores of each tile on the same rows, of shape (n_tiles, n_rows * n_outputs)."""
     rows = evenly(subject.n_rows, COMPARED_ROWS)
     _, seen = subject.mosaic.features.scored_rows(subject.X[rows])
     weight = np.ones((len(rows), 1))

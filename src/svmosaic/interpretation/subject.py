@@ -54,7 +54,7 @@ class Subject:
     model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
     X : table, array or sparse matrix, as it enters the model
     feature_names : list of str, optional
-        Of the columns, where X has no names of its own.
+        Names of the columns, if X has none.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class Subject:
         return [column.name for column in self.columns]
 
     def values(self, j):
-        """A column as it is in the table: float64 with NaN where a number is missing, texts, or dates as days."""
+        """A column of the table: float64 with NaN for missing numbers, texts, or dates as days."""
         if not self.whole:
             return self._features_as_columns[:, j]
         X, column = self._shown, self.columns[j]
@@ -160,7 +160,7 @@ class Subject:
         return self.mosaic.features.values(self.X)
 
     def missing_text(self, j) -> str:
-        """What stands in a column of text where it is missing."""
+        """The value that marks missing text in a column."""
         return self.preparation.missing.get(j, MISSING)
 
     def categories(self, j) -> list[str]:
@@ -308,7 +308,7 @@ def sampled(model, X) -> Subject:
 
 
 def mosaic_of(model):
-    """The tiles of a model, or an error that says why there are none."""
+    """Return the mosaic of a model, or raise an error with the reason why it has none."""
     if hasattr(model, "mosaic_"):
         return model.mosaic_
     known = registry.find(type(model))

@@ -115,7 +115,7 @@ class GateLearner:
         if "first_tile" in state:
             return
         self.tiles, self.anchors = (np.stack(state[name]) for name in ("tiles", "gate"))
-        if state["is_tree"]:  # a tree of splits, which this version predicts with, but cannot go on learning
+        if state["is_tree"]:  # a tree of splits, with which this version can predict but not learn
             return
         self.__dict__.update(loss="squared_hinge", loss_parameter=[], dropout=0.0, seed=0)
         self.projection = None if state["projection"] is None else np.stack(state["projection"])
@@ -146,7 +146,7 @@ class GateLearner:
         n_threads : int
         deadline : float
         pace : Pace, optional
-            How many batches earlier epochs took in a call of the core; goes on from there.
+            How many batches earlier epochs took per call of the core; the starting point for this one.
         """
         core, pace = self.core(), Pace() if pace is None else pace
         n_batches = -(-len(order) // batch_size)
@@ -208,7 +208,7 @@ class GateLearner:
         return tiles.reshape(len(tiles), self.n_outputs, -1)
 
     def set_tile_weights(self, tiles):
-        """Go on from other tiles, of shape (n_tiles, n_outputs, n_features + 1), with moments of zero."""
+        """Continue from other tiles, of shape (n_tiles, n_outputs, n_features + 1), with moments of zero."""
         self.tiles = _moving(tiles.reshape(len(tiles), -1), self.tiles.dtype)
         self.idle_since[:] = self.clock[1]
 

@@ -10,7 +10,7 @@ from svmosaic.maps.scaling import Scaling
 
 @dataclass(frozen=True, eq=False)
 class Composed:
-    """A scaling in front of another map.
+    """A scaling followed by another map.
 
     Attributes
     ----------
@@ -28,12 +28,12 @@ class Composed:
 
     @property
     def fused(self) -> bool:
-        """As of what follows."""
+        """As in the inner map."""
         return self.then.fused
 
     @property
     def portable(self) -> bool:
-        """As of what follows."""
+        """As in the inner map."""
         return self.then.portable
 
     @property
@@ -43,7 +43,7 @@ class Composed:
 
     @property
     def pieces(self):
-        """Those of what follows."""
+        """The pieces of the inner map."""
         return self.then.pieces
 
     def rows(self, X):
@@ -59,19 +59,19 @@ class Composed:
         return self.then.pack(coef)
 
     def names(self, feature_names, n_features):
-        """As of what follows."""
+        """As in the inner map."""
         return self.then.names(feature_names, n_features)
 
     def values(self, X):
-        """The rows as they were measured, unless what follows makes features of its own."""
+        """The unscaled rows, unless the inner map creates its own features."""
         return self.scaling.values(X) if self.then.portable else self.then.values(self.scaling.scale(X))
 
     def contributions(self, coef, X):
-        """As of what follows."""
+        """As in the inner map."""
         return self.then.contributions(coef, self.scaling.scale(X))
 
     def strengths(self, coef):
-        """As of what follows."""
+        """As in the inner map."""
         return self.then.strengths(coef)
 
 
@@ -81,7 +81,7 @@ def scaled_first(scaling, then=None):
 
 
 def over_measured_rows(scaling, mosaic):
-    """The mosaic that takes rows as they are measured, of one that takes scaled rows.
+    """Turn a mosaic over scaled rows into one over unscaled rows.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ class Pieces:
 
     @classmethod
     def of_knots(cls, knots, center, scale, reach, implicit_zeros=False):
-        """From the knots of each column, none for a column without a curve, and the straight terms."""
+        """Return pieces with given knots per column (none for a column without a curve) and straight terms."""
         column = np.array([f for f, u in enumerate(knots) if len(u)], dtype=np.int32)
         start = np.cumsum([0, *(len(knots[f]) for f in column)]).astype(np.int32)
         knot = np.concatenate([np.zeros(0), *(knots[f] for f in column)])
@@ -121,7 +121,7 @@ class Pieces:
 
     @property
     def n_features(self) -> int:
-        """Features that the tiles see."""
+        """The number of features that the tiles see."""
         return self.n_inputs + len(self.knot)
 
     @property
@@ -145,11 +145,11 @@ class Pieces:
     # ---- rows -------------------------------------------------------------------------------------------
 
     def rows(self, X):
-        """The rows themselves for the gate, encoded ones for the tiles."""
+        """Return the rows themselves for the gate, and encoded rows for the tiles."""
         return X, EncodedRows.of(self, X)
 
     def scored_rows(self, X):
-        """The rows themselves for both."""
+        """Return the rows themselves for both."""
         return X, X
 
     def straight_terms(self, X):
@@ -189,7 +189,7 @@ class Pieces:
         return Folded(self)
 
     def pack(self, coef):
-        """Weights as the scorer holds them (see core/curves.hpp), and the curves that go with them."""
+        """Weights in the form of the scorer (see core/curves.hpp), and their curves."""
         folded = self.folded
         weights = (coef.reshape(-1, self.n_features) @ folded.matrix).reshape(*coef.shape[:-1], folded.matrix.shape[1])
         return weights, (folded.arguments, self.implicit_zeros)

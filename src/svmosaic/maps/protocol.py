@@ -49,7 +49,7 @@ class FeatureMap(Protocol):
         """Rows for the gate and rows for the scorer of the core, which are the same if the map is `fused`."""
 
     def pack(self, coef) -> tuple[np.ndarray, "PackedCurves | None"]:
-        """Weights as the scorer holds them, and the curves that go with them, if any."""
+        """Weights in the form of the scorer, and their curves, if any."""
 
     def names(self, feature_names, n_features) -> list[str]:
         """Names of the columns that contributions refer to.
@@ -66,7 +66,7 @@ class FeatureMap(Protocol):
         """Dense float64 values of those columns, to be shown next to their contributions."""
 
     def contributions(self, coef, X) -> np.ndarray:
-        """What each of those columns adds to the margin of a tile.
+        """What each of these columns adds to the margin of a tile.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-r"""Ranks: columns scaled by where a value stands among the others.
+r"""Ranks: columns scaled by the rank of each value among the others.
 
 A column becomes the share of the rows below its value, equal values counting by half,
 
@@ -23,7 +23,7 @@ KNOTS = 32
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Ranks of dense columns; takes the place of a `Scaling` in front of a model.
+    """Ranks of dense columns, used before a model in place of a `Scaling`.
 
     A curve per column in front of linear tiles is the same as tiles with curves. So the ranks do not stay: `over_rows`
     makes a model over ranks one over the rows themselves.
@@ -67,7 +67,7 @@ class Ranks:
         return cls(pieces, np.concatenate([np.zeros(0), *(_ranks(X[:, f], share, knots[f]) for f in pieces.column)]))
 
     def scale(self, X):
-        """Rows scaled, in their precision."""
+        """Return the scaled rows, in their precision."""
         _check_dense(X)
         pieces = self.pieces
         center, factor = (part.astype(X.dtype, copy=False) for part in (pieces.center, pieces.scale))
@@ -77,10 +77,10 @@ class Ranks:
         return scaled
 
     def over_rows(self, mosaic):
-        """The mosaic over rows as they are measured that does to them what the given one does to their ranks."""
+        """The mosaic over unscaled rows with the same scores as the given mosaic over their ranks."""
         if mosaic.feature_map is not None:
             raise ValueError(
-                f"ranks cannot stand in front of a {type(mosaic.feature_map).__name__}: fit the model without pieces "
+                f"ranks cannot precede a {type(mosaic.feature_map).__name__}: fit the model without pieces "
                 "and without a feature map"
             )
         gate = mosaic.gate

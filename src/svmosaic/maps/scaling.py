@@ -1,4 +1,4 @@
-"""Scaling that a fitted model carries: it is given rows as they are measured, and scales them itself.
+"""Scaling inside a fitted model: the model takes unscaled rows and scales them itself.
 
 This module needs numpy alone, so that a predictor can hold a scaling too.
 """
@@ -14,7 +14,7 @@ from svmosaic.maps.protocol import PlainMap, column_names, dense
 class Scaling(PlainMap):
     """z = (x - center) * factor, feature by feature, in the precision of x.
 
-    It stands in a `Mosaic` where a feature map would, in front of the gate and the tiles.
+    In a `Mosaic`, it takes the place of a feature map, before the gate and the tiles.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Scaling(PlainMap):
         return self.center, self.factor
 
     def scale(self, X):
-        """Rows, or one row, scaled: an ndarray, or a CSR matrix where X is one."""
+        """Scale rows, or one row: returns an ndarray, or a CSR matrix if X is one."""
         factor = self.factor.astype(X.dtype, copy=False)
         if hasattr(X, "indptr"):
             if self.center is not None:
@@ -63,10 +63,10 @@ class Scaling(PlainMap):
         return column_names(feature_names, n_features)
 
     def values(self, X):
-        """The rows as they were measured."""
+        """The unscaled rows."""
         return dense(X)
 
     def fold(self, coef, intercept):
-        """Weights and intercepts of tiles that do the same to x as the given ones do to z."""
+        """Return the weights and intercepts for x that give the same scores as the given ones for z."""
         scaled = coef * self.factor
         return scaled, intercept if self.center is None else intercept - scaled @ self.center

@@ -10,7 +10,7 @@ from svmosaic.maps.protocol import PlainMap, column_names, dense
 
 @dataclass(frozen=True, eq=False)
 class TransformerMap(PlainMap):
-    """A fitted transformer in front of the tiles, and possibly of the gate.
+    """A fitted transformer before the tiles, and possibly before the gate.
 
     Attributes
     ----------

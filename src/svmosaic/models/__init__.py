@@ -1,4 +1,4 @@
-"""The estimators, one family per file. A file is imported when one of its names is asked for."""
+"""The estimators, one family per file. A file is imported when one of its names is first used."""
 
 from typing import TYPE_CHECKING
 

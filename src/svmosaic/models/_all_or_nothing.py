@@ -6,7 +6,7 @@ from functools import wraps
 def all_or_nothing(fit):
     """A fit that ends in an error or an interrupt leaves the estimator's attributes as they were before it.
 
-    Without, one that is stopped on its way would leave some attributes of the new fit beside others of the last:
+    Otherwise, a fit that is interrupted would leave a mix of attributes of the new and of the last fit:
     classes without a model, or a model with the calibration of another.
     """
 

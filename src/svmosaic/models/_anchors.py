@@ -63,7 +63,7 @@ class ConstantTilesMixin:
 
     @property
     def feature_importances_(self):
-        """Not there: the tiles are constants, and features count through the distances to the anchors only."""
+        """Not available: the tiles are constants, and features matter only through the distances to the anchors."""
         raise AttributeError(f"{type(self).__name__} has no feature_importances_: its tiles have no weights")
 
 
@@ -88,6 +88,7 @@ class AnchorsMixin(PlacedAnchorsMixin):
     Attributes
     ----------
     anchors_ : ndarray of shape (n_tiles, n_features)
+        The points to which the gate measures distances.
     intercept_ : ndarray of shape (n_tiles, n_outputs)
         For regressors, in units of y.
     code_scale_ : float

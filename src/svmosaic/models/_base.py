@@ -22,7 +22,9 @@ class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
     Attributes
     ----------
     n_features_in_ : int
+        Number of features of the rows in `fit`.
     feature_names_in_ : ndarray, if X had names
+        Names of these features.
     """
 
     def _scores(self, X):
@@ -36,7 +38,7 @@ class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
         return np.concatenate([self.mosaic_.decision_function(X[rows], self.n_jobs) for rows in blocks])
 
     def predictor(self):
-        """A `Predictor`: the fitted model packed for many small calls, without scikit-learn's checks.
+        """Return a `Predictor`: the model compiled for single rows and small batches, without scikit-learn's checks.
 
         Returns
         -------
@@ -84,7 +86,7 @@ class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
 
     @property
     def curves_(self):
-        """Effect of each feature on the margins of the tiles, and overall: `Curves`, for models with `pieces`.
+        """The effect of each feature, per tile and overall, as `svmosaic.curves.Curves`; for models with `pieces`.
 
         For a regressor, they are in units of y.
 
@@ -98,7 +100,7 @@ class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
         return curves_of(self.mosaic_.in_units(head), rows, head.output_names, self._row_names)
 
     def summarise_regions(self, X, y):
-        """The same as `regions_` for other rows, with each region in words.
+        """Describe the regions on other rows: the same table as `regions_`, with each region in words.
 
         Regions are described by the conditions on columns that best separate their rows from all others ("rule"), with
         the share of their rows that satisfy them ("covers") and the share of the rows satisfying them that belong to
@@ -167,6 +169,7 @@ class BaseMosaicClassifier(ProbabilityMixin, MosaicMixin, ClassifierMixin, BaseE
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     mosaic_ : Mosaic
         The fitted form.
     calibration_ : Temperature, Odds, Sigmoid, Isotonic or None
@@ -176,7 +179,7 @@ class BaseMosaicClassifier(ProbabilityMixin, MosaicMixin, ClassifierMixin, BaseE
     """
 
     def decision_function(self, X):
-        """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        """Return signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         scores = self._scores(X)  # first: NotFittedError, not AttributeError
         return head_of(self).shaped(scores)
 
@@ -202,7 +205,7 @@ class BaseMosaicRegressor(MosaicMixin, RegressorMixin, BaseEstimator):
     """
 
     def predict(self, X):
-        """Values in the units of y, of shape (n_samples,) or, with several targets, (n_samples, n_targets)."""
+        """Predict values in the units of y, of shape (n_samples,) or, with several targets, (n_samples, n_targets)."""
         scores = self._scores(X)
         return head_of(self).answers(scores)
 

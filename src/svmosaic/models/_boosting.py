@@ -49,8 +49,8 @@ class Rounds:
             return "chance"
         if chance and not self.progress.late:
             warnings.warn(
-                f"{name}: the first SVM has a weighted error of {error:.3g}, no better than chance: there is nothing "
-                "to boost, and it is kept alone. Other features, another C or a mosaic may help.",
+                f"{name}: the first SVM has a weighted error of {error:.3g}, no better than chance, so "
+                "boosting stops with this SVM alone. Try other features, another C, or a mosaic.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -109,7 +109,7 @@ def _solve_in_groups(tasks, rows, coupling, options, progress, rng, start=None) 
 
 @parameters
 class ClusteredCells(CellsMixin):
-    r"""Cells that are pulled towards a global tile.
+    r"""Cells that are pulled toward a global tile.
 
     Parameters
     ----------

@@ -43,6 +43,7 @@ class ComposedModel(CallbackSupportMixin, FitRowsMixin):
     max_iter : int, default=1000
         Maximum number of epochs (dual) or steps (newton).
     fit_intercept : bool, default=True
+        Whether the tiles have intercepts.
     intercept_scaling : float, default=1.0
         The constant appended to each row for the intercepts, which are penalized like the other weights.
     n_jobs : int or None, default=None
@@ -53,8 +54,9 @@ class ComposedModel(CallbackSupportMixin, FitRowsMixin):
         1 prints the objective, the gap and the number of live tiles (those whose weights are not all zero) of each
         output, during the fit and at the end.
     max_time : float or None, default=None
-        Seconds after which the solver stops with the best weights so far and a warning that reports their gap. Outputs
-        (and independent tiles) share the time that is left when they start; placing the regions is not cut short.
+        Seconds after which the solver stops with the best weights so far and a warning that reports their gap. Each
+        output (and each independent tile) gets a share of the remaining time when it starts. Finding the regions is
+        not interrupted.
 
     Attributes
     ----------
@@ -65,6 +67,7 @@ class ComposedModel(CallbackSupportMixin, FitRowsMixin):
         The certificate: no weights have an objective that is lower by more than this. nan after stochastic gradient
         descent, which has no dual solution.
     n_iter_ : int
+        Number of epochs or steps; the largest if several problems were solved.
     """
 
     C: Positive = 1.0
@@ -173,6 +176,7 @@ class ComposedClassifier(ComposedModel, BaseMosaicClassifier):
     Parameters
     ----------
     loss : {"hinge", "squared_hinge"}, default="hinge"
+        For a row with margin m: max(0, 1 - m), or its square, which usually needs fewer steps.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
     """

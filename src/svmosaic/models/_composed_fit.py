@@ -86,7 +86,7 @@ class Solved:
 
 
 class FitRows(Protocol):
-    """What a fit asks of its rows, wherever they are."""
+    """The interface of rows for a fit, wherever they are."""
 
     target: Any
     feature_map: Any
@@ -98,7 +98,7 @@ class FitRows(Protocol):
 
     @property
     def n_seen(self) -> int:
-        """Features that the tiles see."""
+        """The number of features that the tiles see."""
 
     def place(self, n_centers, *, source, rows_per_center, max_iter, rng, name, n_jobs=None) -> Any:
         """Centers for a gate; see `svmosaic.gates.place_centers`."""
@@ -125,7 +125,7 @@ class FitRows(Protocol):
         """Sums for `regions_`: one pass of scoring."""
 
     def region_sample(self, mosaic, counts) -> Any:
-        """Rows by which regions can be said in words; see `sample_regions`."""
+        """Rows from which regions can be described in words; see `sample_regions`."""
 
     @property
     def is_sparse(self) -> bool:
@@ -135,7 +135,7 @@ class FitRows(Protocol):
         """Rows at these indices, as the gate sees them, and their target."""
 
     def for_em(self, **options) -> Any:
-        """The rows as EM asks questions of them; see `MemoryEMRows`."""
+        """The rows with the interface of EM; see `MemoryEMRows`."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Mixture:
 
 
 class EMRows(Protocol):
-    """What EM asks of its rows, wherever they are. Responsibilities and duals stay with the rows."""
+    """The interface of rows for EM, wherever they are. Responsibilities and duals stay with the rows."""
 
     def share_out(self, mixture, label_weight, drop) -> tuple[float, np.ndarray]:
         """The E-step: the log likelihood, and how much weight each expert answers for."""

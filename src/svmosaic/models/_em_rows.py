@@ -1,4 +1,4 @@
-"""Rows in memory as EM asks questions of them."""
+"""Rows in memory, with the interface of EM."""
 
 import copy
 from dataclasses import replace
@@ -34,7 +34,7 @@ def responsibilities(rows, X, signs, weight, mixture, label_weight, drop, n_thre
 
 
 class MemoryEMRows:
-    """Rows in memory (`EMRows`), with what the start of a mixture asks of them.
+    """Rows in memory (`EMRows`), with what the initialization of a mixture needs.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ class SaveMixin:
     """`save`, for an estimator."""
 
     def save(self, path):
-        """Write the model to a file that `svmosaic.load` opens without running anything in it.
+        """Write the model to a file that `svmosaic.load` opens without executing code from it.
 
         Parameters
         ----------

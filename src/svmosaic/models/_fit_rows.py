@@ -7,7 +7,7 @@ from svmosaic.models._all_or_nothing import all_or_nothing
 
 
 class FitRowsMixin:
-    """`fit_rows`, for estimators whose `_fit_rows(rows, rng, progress)` only asks questions of its rows."""
+    """`fit_rows`, for estimators whose `_fit_rows(rows, rng, progress)` uses only the interface of its rows."""
 
     @all_or_nothing
     def fit_rows(self, rows, progress):

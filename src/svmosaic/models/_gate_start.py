@@ -50,7 +50,7 @@ def start_gates(X, n_gates, n_tiles, n_components, n_neighbors, weight, rng, n_j
 
 
 class _ProjectedRows:
-    """Rows times a projection, computed for those that are asked for, by their indices."""
+    """Rows times a projection, computed on demand for the rows with given indices."""
 
     ndim = 2
 
@@ -69,7 +69,7 @@ class _ProjectedRows:
 
 
 def _projected(X, projection, n_tiles, n_jobs):
-    """The rows in a projection; of many, only samples will be asked for."""
+    """The rows in a projection; if there are many, only samples are computed."""
     if X.shape[0] > max(SAMPLED_PER_CENTER * n_tiles, SCALE_ROWS):
         return _ProjectedRows(X, projection, n_jobs)
     return np.ascontiguousarray(copied(X) @ projection.T)

@@ -22,8 +22,8 @@ class ImportanceMixin:
         found = self._feature_importances()
         if len(found) != self.n_features_in_:
             raise AttributeError(
-                f"the tiles of this {type(self).__name__} see {len(found)} mapped features instead of the "
-                f"{self.n_features_in_} of X, which have no weights of their own"
+                f"the tiles of this {type(self).__name__} see {len(found)} mapped features, so the "
+                f"{self.n_features_in_} features of X have no weights of their own"
             )
         return found
 

@@ -32,7 +32,7 @@ from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 # Epochs of the solver that polishes.
 POLISH_EPOCHS = 1000
 # If the rows lie more than this many times their spread away from the origin, descent was seen to fail: dense rows are
-# centered then. Farther than the second number, float32 does not hold what tells rows apart.
+# centered then. Beyond the second number, float32 cannot distinguish the rows.
 MOST_DISTANCE, MOST_DISTANCE_CENTERED = 25.0, 1e5
 
 

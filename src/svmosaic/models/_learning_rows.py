@@ -1,4 +1,4 @@
-"""What a fit of learned gates asks of its rows, answered for rows in memory.
+"""The interface of rows for a fit of learned gates, implemented for rows in memory.
 
 `svmosaic.partitions.learning.PartitionedLearningRows` answers the same for rows in partitions.
 """
@@ -55,7 +55,7 @@ class MemoryLearningRows:
         return count_homes(mosaic, head, homes, self.target.truth, found, self.X)
 
     def region_sample(self, mosaic, counts):
-        """Rows by which regions can be said in words."""
+        """Rows from which regions can be described in words."""
 
         def take(at):
             rows = self.X[at]
@@ -65,7 +65,7 @@ class MemoryLearningRows:
 
 
 def single_precision(X):
-    """Rows as float32; ValueError where they are too large for it. Their values are finite."""
+    """Rows as float32; ValueError if their values, which are finite, are too large for it."""
     if X.dtype == np.float32:
         return X
     with np.errstate(over="ignore"):

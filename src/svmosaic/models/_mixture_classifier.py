@@ -59,6 +59,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
     kmeans_iter : int, default=10
         Number of Lloyd steps of k-means.
     fit_intercept : bool, default=True
+        Whether the experts have intercepts.
     intercept_scaling : "scale" or float, default="scale"
         The constant appended to each row for the intercepts of the experts, which are penalized like the other weights.
         "scale": the root mean square norm of the rows. An expert far from the origin needs an intercept of about
@@ -98,6 +99,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
     stop_reason_ : str
         "tol", "max_iter", "max_time", "early_stopping", "callback" or "objective fell".
     n_iter_ : int
+        Number of EM iterations.
     """
 
     label_weight: Positive = 1.0
@@ -234,7 +236,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
 
 
 class _Watch:
-    """Looks at every iterate: validation, callbacks, a line of text.
+    """Called with every iterate: validation, callbacks, a line of text.
 
     Parameters
     ----------

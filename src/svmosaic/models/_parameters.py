@@ -53,7 +53,7 @@ def positional(default):
 
 
 def check_parameters(estimator):
-    """Raise ValueError if a parameter is not what its type says."""
+    """Raise ValueError if a parameter does not match its type."""
     for name, texts, checks, optional, may_be_bool in _allowed(type(estimator)):
         value = getattr(estimator, name)
         if (isinstance(value, str) and value in texts) or (may_be_bool and isinstance(value, (bool, np.bool_))):
@@ -66,7 +66,7 @@ def check_parameters(estimator):
 
 @cache
 def _allowed(cls):
-    """What the types of the parameters of a class say: name, texts, checks, whether None and whether a bool will do."""
+    """The types of the parameters of a class: name, texts, checks, whether None and whether a bool is allowed."""
     found = []
     for one in fields(cls):
         kinds = get_args(one.type) if _is_union(one.type) else (one.type,)

@@ -119,7 +119,7 @@ class ClassifierStreamMixin(StreamMixin):
     @available_if(_can_stream)
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        r"""One pass of stochastic gradient descent over a batch, in the order of its rows.
+        r"""Learn from a batch in one pass of stochastic gradient descent, in the order of its rows.
 
         The first batch places the anchors (unless they are given), determines the scale of the codes, fits the feature
         map and chooses the initial step; later batches only update the tiles. After `fit`, training continues from the

@@ -12,7 +12,7 @@ from svmosaic.models._parameters import parameters
 
 @parameters
 class ProbabilityMixin:
-    """`predict` and `predict_proba` from `decision_function` and, where there is one, `calibration_`.
+    """`predict` and `predict_proba` from `decision_function` and, if there is one, `calibration_`.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class ProbabilityMixin:
         return False
 
     def predict(self, X):
-        """The class with the largest score, or, with a calibration, the largest probability."""
+        """Predict the class with the largest score, or, with a calibration, the largest probability."""
         scores = self.decision_function(X)  # first: NotFittedError, not AttributeError
         return head_of(self).answers(in_columns(scores))
 
     @property
     def predict_proba(self):
-        """Probabilities of shape (n_samples, n_classes) from X; there with `calibration` only."""
+        """Predict probabilities of shape (n_samples, n_classes); available only with a `calibration`."""
         # No `available_if`, whose error does not say what is lacking.
         if self.calibration is None and not self._scores_are_log_odds:
             others = " or ".join(repr(method) for method in self._calibrations if method != "temperature")

@@ -123,7 +123,7 @@ class Progress:
         """Print the outcome of each problem, and warn of those that stopped early."""
         if self.verbose:
             for c, s in enumerate(solutions):
-                # Blocks are not tiles where tiles share some; all classes at once have one block per class and tile.
+                # Blocks are not tiles if tiles share some; all classes at once have one block per class and tile.
                 tiles = s.weights.swapaxes(0, 1) if s.weights.ndim == 3 else coupling.tiles(s.weights)
                 live = sum(bool(tile.any()) for tile in tiles)
                 print(

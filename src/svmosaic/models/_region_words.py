@@ -1,4 +1,4 @@
-"""Regions in words for `regions_`: a fit keeps a few of its rows, which are read when words are first asked for."""
+"""Regions in words for `regions_`: a fit keeps a few of its rows, which are described when `regions_` is first read."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class RegionSample:
 
 
 def sample_regions(mosaic, counts, n_rows, take):
-    """The rows by which the regions of a fit can be said in words; None if there are one or many regions.
+    """The rows from which the regions of a fit can be described in words; None if there are one or many regions.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def sample_regions(mosaic, counts, n_rows, take):
 
 
 class RegionWordsMixin:
-    """What `regions_` says of its regions in words."""
+    """The regions in words, for `regions_`."""
 
     def _keep_region_sample(self, sample):
         """Take over what `sample_regions` returned for a fit."""

@@ -132,7 +132,7 @@ class TableInputMixin:
         return np.array(list(found.values()))
 
     def predictor(self):
-        """The fitted model compiled for many small calls, without scikit-learn's checks.
+        """Compile the fitted model for single rows and small batches, without scikit-learn's checks.
 
         Returns
         -------

@@ -99,7 +99,7 @@ class TreesMixin:
         return self.rules()
 
     def rules(self, preparation=None):
-        """Each leaf as a rule, with its training rows.
+        """Return each leaf as a rule, with its training rows.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class TreesMixin:
         return wording(self, preparation)
 
     def export_text(self, preparation=None) -> str:
-        """The rules as lines of text, those with the most rows first.
+        """Return the rules as lines of text, those with the most rows first.
 
         Parameters
         ----------

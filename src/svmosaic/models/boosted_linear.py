@@ -56,6 +56,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     learning_rate : float, default=1.0
         Multiplies the weight of each vote.
     loss : {"hinge", "squared_hinge"}, default="hinge"
+        For a row with margin m: max(0, 1 - m), or its square.
     early_stopping : bool, default=False
         Hold out a part of the rows, stop when their score no longer improves, and keep the rounds up to the best.
     validation_fraction : float, default=0.1
@@ -69,6 +70,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     max_iter : int, default=1000
         Maximum number of epochs or steps for each SVM.
     fit_intercept : bool, default=True
+        Whether the SVMs have intercepts.
     intercept_scaling : float, default=1.0
         The constant :math:`\beta` appended to each row for the intercept, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
@@ -89,6 +91,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     estimator_coef_ : ndarray of shape (n_rounds, 1 or n_classes, n_features)
     intercept_ : ndarray of shape (n_rounds, 1 or n_classes)
     estimator_weights_ : ndarray of shape (n_rounds,)
@@ -106,7 +109,9 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     n_iter_ : int
         Largest number of epochs or steps of an SVM.
     n_features_in_ : int
+        Number of features of the rows in `fit`.
     feature_names_in_ : ndarray, if X had names
+        Names of these features.
 
     See Also
     --------
@@ -153,7 +158,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
     @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Boost until a rule stops it.
+        """Fit the SVMs, one per round, until a stopping rule applies.
 
         Parameters
         ----------
@@ -237,7 +242,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
             fixed = {"calibration": None, "class_weight": None, "random_state": rng.randint(2**31 - 1),
                      "max_time": self._time_of_a_fit()}  # fmt: skip
             part = type(self)(**self.get_params() | fewer | fixed)
-            with warnings.catch_warnings():  # the fit to all rows has told
+            with warnings.catch_warnings():  # the fit to all rows has already warned
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 part.fit(X[kept], self.classes_[target.label[kept]], weight[kept])
             return in_columns(part.decision_function(X))
@@ -253,7 +258,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
         return last
 
     def staged_decision_function(self, X, *, first=1):
-        """Votes after `first` rounds, after one more, and so on to the last (only the last for None).
+        """Yield the votes after `first` rounds, after one more, and so on to the last (only the last for None).
 
         Parameters
         ----------
@@ -280,7 +285,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
                 yield head.shaped(share[:, head.positive])
 
     def staged_predict(self, X):
-        """Predictions after the first round, the second, and so on.
+        """Yield the predictions after the first round, the second, and so on.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Regression in k-means cells: independent cells, and cells pulled towards a global tile."""
+"""Regression in k-means cells: independent cells, and cells pulled toward a global tile."""
 
 from svmosaic.models._cells import ClusteredCells, KMeansCells
 from svmosaic.models._composed import ComposedRegressor

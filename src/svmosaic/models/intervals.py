@@ -21,7 +21,7 @@ FEW_ROWS, TURNS = 1000, 10
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Fitted intervals.
+    """Fitted prediction intervals.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class Intervals:
     n_held_out: int
 
     def predict(self, X):
-        """Lower and upper ends, of shape (n_samples, 2): quantiles in order, with the margin."""
+        """Predict lower and upper ends, of shape (n_samples, 2): sorted quantiles, moved by the margin."""
         return widened(np.sort(self.model.predict(X), axis=1), self.margin)
 
     def predictor(self) -> IntervalPredictor:
-        """For single rows and batches without checks; see `IntervalPredictor`."""
+        """Return an `IntervalPredictor` for single rows and batches, without checks."""
         return IntervalPredictor(self.model.predictor(), self.margin)
 
 
@@ -57,7 +57,7 @@ class IntervalMixin:
 
     @property
     def predict_interval(self):
-        """Lower and upper ends from X, of shape (n_samples, 2), in units of y; there with `quantiles` only."""
+        """Predict lower and upper ends, of shape (n_samples, 2), in units of y; available only with `quantiles`."""
         if self.quantiles is None:
             raise AttributeError(
                 f"{type(self).__name__} has no predict_interval without quantiles: pass quantiles=(0.05, 0.95), say, "
@@ -87,7 +87,7 @@ class IntervalMixin:
         return self.intervals_.coverage
 
     def _fit_intervals(self, X, target, rng):
-        """Intervals by a model like the best one, on rows as they are measured."""
+        """Intervals by a model like the best one, on unscaled rows."""
         if self.quantiles is None:
             return None
         model = clone(self.best_estimator_).set_params(normalize_y=True, max_time=None)
@@ -175,14 +175,14 @@ def fit_intervals(
 
 
 def check_conformal(conformal):
-    """What was given, or an error that says what may be."""
+    """Return the value, or raise an error that lists the allowed values."""
     if not (isinstance(conformal, bool) or conformal in ("split", "cross")):
         raise ValueError(f"conformal must be True, False, 'split' or 'cross', got {conformal!r}")
     return conformal
 
 
 def check_quantiles(quantiles) -> tuple[float, float]:
-    """Two increasing numbers between 0 and 1, or an error that says so."""
+    """Return two increasing numbers between 0 and 1, or raise an error."""
     if np.ndim(quantiles) != 1 or len(quantiles) != 2:
         raise ValueError(f"quantiles must be two numbers, such as (0.05, 0.95), got {quantiles!r}")
     for q in quantiles:

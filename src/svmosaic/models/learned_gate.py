@@ -66,7 +66,7 @@ class LearnedGateSVC(LearningMixin, BaseMosaicClassifier):
 
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """One pass over a batch of a stream, in minibatches at a constant learning rate.
+        """Learn from a batch of a stream in one pass, in minibatches at a constant learning rate.
 
         The first batch, unless `fit` was called before, initializes the projection and the gate. `regions_` then
         describes the rows of this batch.

@@ -62,7 +62,7 @@ class LearnedGateSVR(ValuesMixin, LearningMixin, BaseMosaicRegressor):
 
     @all_or_nothing
     def partial_fit(self, X, y, sample_weight=None):
-        """One pass over a batch of a stream, in minibatches at a constant learning rate.
+        """Learn from a batch of a stream in one pass, in minibatches at a constant learning rate.
 
         The first batch, unless `fit` was called before, initializes the projection and the gate, and determines the
         mean and the standard deviation by which y is normalized. `regions_` then describes the rows of this batch.

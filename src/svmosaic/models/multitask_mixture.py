@@ -22,7 +22,7 @@ from svmosaic.models._parameters import Count, Positive, estimator, positional
 
 # The floors that are tried on a hold-out, as shares of the mean variance of the features.
 FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-# The search looks at no more rows and iterations than this, and at so many hold-outs.
+# Limits of the search: rows, iterations, and number of hold-outs.
 SEARCH_ROWS, SEARCH_ITER, SEARCH_SPLITS = 10_000, 10, 2
 # The rows may lie this many times their spread away from the origin; beyond, covariances drown in rounding.
 MOST_DISTANCE = 1e6
@@ -65,8 +65,10 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     Attributes
     ----------
     means_ : ndarray of shape (n_experts, n_features)
+        Means of the Gaussians.
     covariances_ : ndarray of shape (n_experts, n_features, n_features), (.., n_features) or (.., 1)
     mixing_ : ndarray of shape (n_experts,)
+        Mixing coefficients of the Gaussians.
     covariance_floor_ : float
         The value that was used.
     floor_scores_ : dict

@@ -50,6 +50,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
     C : float, default=1.0
         Weight of the losses.
     loss : {"hinge", "squared_hinge"}, default="hinge"
+        For a row with margin m: max(0, 1 - m), or its square.
     tol : float, default=1e-3
         Each SVM stops when its duality gap is below `tol` times its objective at zero.
     max_iter : int, default=10000
@@ -59,6 +60,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
         Search algorithm, as in `sklearn.neighbors.NearestNeighbors`.
     fit_intercept : bool, default=True
+        Whether the SVMs have intercepts.
     intercept_scaling : float, default=1.0
         The constant :math:`\beta` appended to each row for the intercept, which is penalized like the other weights.
     class_weight : dict, "balanced" or None, default=None
@@ -77,11 +79,14 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     calibration_ : Temperature, Odds, Sigmoid, Isotonic or None
     neighbors_ : NearestNeighbors
         The fitted search, with the training rows.
     n_features_in_ : int
+        Number of features of the rows in `fit`.
     feature_names_in_ : ndarray, if X had names
+        Names of these features.
 
     See Also
     --------
@@ -180,7 +185,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
             self.neighbors_ = self._search()
 
     def decision_function(self, X):
-        """Signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        """Return signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
         X = _stored_as(validate_rows(self, X), self._rows)
         bias = bias_of(self.fit_intercept, self.intercept_scaling)

@@ -26,9 +26,8 @@ class TreeSVC(TreesMixin, ComposedClassifier):
     Parameters
     ----------
     n_trees : int, default=32
-        Number of trees. One tree gives readable rules, many trees are more accurate: on the test rows of adult, one
-        tree of 8 leaves has an accuracy of 86.96 %, 50 boosted trees have 87.11 % (docs/rules.md). A single tree is
-        grown on all rows, several on bootstrap samples.
+        Number of trees. One tree gives readable rules, many trees are usually more accurate. A single tree is grown
+        on all rows, several on bootstrap samples.
 
     See Also
     --------

@@ -10,7 +10,7 @@ from svmosaic.partitions.rounds import Partitions, add
 class Chunks(Partitions):
     """The chunks of a source, read again in every round, the next one while one is worked on.
 
-    What a fit keeps beside the rows (labels, codes, duals) is kept in files in a folder.
+    What a fit stores for each row (labels, codes, duals) is kept in files in a folder.
 
     Parameters
     ----------

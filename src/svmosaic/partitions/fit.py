@@ -212,7 +212,7 @@ def _value_head(found, normalize) -> Regress:
 
 
 class PartitionedRows:
-    """Rows in partitions, as a composed fit asks questions of them (`FitRows`); codes and duals stay with the rows."""
+    """Rows in partitions, with the interface of a composed fit (`FitRows`); codes and duals stay with the rows."""
 
     feature_map = None
 
@@ -223,7 +223,7 @@ class PartitionedRows:
 
     @property
     def n_seen(self) -> int:
-        """Features that the tiles see."""
+        """The number of features that the tiles see."""
         return self.n_features if self.feature_map is None else self.feature_map.n_features
 
     def bend(self, pieces, rng):

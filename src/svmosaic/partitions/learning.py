@@ -22,7 +22,7 @@ PERMUTED = 10
 
 
 class PartitionedLearningRows:
-    """Rows in partitions, as a fit of learned gates asks questions of them (`MemoryLearningRows`).
+    """Rows in partitions, with the interface of a fit of learned gates (`MemoryLearningRows`).
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class PartitionedLearningRows:
         return self.partitions.total(learned_regions, mosaic, head, self.partitions.n_threads)
 
     def region_sample(self, mosaic, counts):
-        """Rows by which regions can be said in words."""
+        """Rows from which regions can be described in words."""
 
         def at(places):
             rows = single_precision(take(self.partitions, places)[0])

@@ -24,7 +24,7 @@ from svmosaic.solvers.certificates import weights_of
 
 
 class PartitionedEMRows:
-    """Rows in partitions (`EMRows`), with what the start of a mixture of Gaussians asks of them.
+    """Rows in partitions (`EMRows`), with what the initialization of a mixture of Gaussians needs.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from svmosaic.solvers.share import Share
 
 
 def size_of(*values) -> int:
-    """Bytes of arrays, tables and sparse matrices: a scheduler that is not told moves large partitions about."""
+    """Bytes of arrays, tables and sparse matrices: a scheduler that does not know it moves large partitions around."""
     total = 0
     for value in values:
         if sparse.issparse(value):
@@ -35,7 +35,7 @@ def size_of(*values) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """Rows, labels and weights as they come, not yet looked at; `where` names the partition in messages."""
+    """Rows, labels and weights before validation; `where` names the partition in messages."""
 
     X: object
     y: object
@@ -48,7 +48,7 @@ class Raw:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Rows of one partition with what a fit keeps beside them.
+    """Rows of one partition, and what a fit stores for them.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Part:
     tile, code : codes over the tiles, as a gate gives them
     index : ndarray of int32 or None, the row of each problem row
     cost : ndarray of float64, one per problem row
-    duals : dict of slot to ndarray, the centers of the proximal steps; zero where there is none
+    duals : dict of slot to ndarray, the centers of the proximal steps; zero if there is none
     extra : dict, what a model keeps besides
     feature_map : FeatureMap or None, what the tiles see instead of the rows
     head : Regress or None, that of values
@@ -205,7 +205,7 @@ def describe(raw):
 
 
 def prepare(raw, before, classes, class_factor, dtype):
-    """The part of raw rows, without those of no weight; `before` tells how many rows of each class came earlier."""
+    """The part of raw rows, without rows of zero weight; `before` counts the earlier rows of each class."""
     X, y, weight, _ = check_raw(raw)
     label = np.searchsorted(classes, y).astype(np.int32)
     weight = weight * class_factor[label]
@@ -229,7 +229,7 @@ def describe_values(raw):
 
 
 def prepare_values(raw, before, head, copies, dtype):
-    """The part of raw rows with values, without those of no weight; `before` tells how many rows came earlier."""
+    """The part of raw rows with values, without rows of zero weight; `before` counts the earlier rows."""
     X, y, weight, _ = check_raw(raw, values=True)
     y = np.repeat(y[:, None], copies, axis=1) if copies > 1 else y
     return _weighed(X, y, weight, dtype, int(before), np.zeros(0, dtype=np.int64), head)

@@ -22,7 +22,7 @@ def sample(partitions, n_rows, n_sample, rng, stratum=None):
 
 
 def place(partitions, survey, n_centers, *, source, rows_per_center, max_iter, rng, name, n_jobs=None):
-    """Centers as `svmosaic.gates.place_centers` puts them: the same ones where it looks at a sample.
+    """Centers as placed by `svmosaic.gates.place_centers`: the same if that function uses a sample.
 
     With `rows_per_center` None, k-means++ chooses seeds from a sample, and each Lloyd step is a round over all rows, in
     which the sums of the cells travel.

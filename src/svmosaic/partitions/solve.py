@@ -35,7 +35,7 @@ def solve_partitions(
     keep_duals : bool
         Leave the dual points of the solutions with the partitions.
     control : Control, optional
-        Told of every step, and asked whether to stop.
+        Is called after every step, and decides whether to stop.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What the world outside says to a solver under way: stop, be quick; and what it is told of the progress."""
+"""How the caller controls a running solver (stop, time limit) and receives reports of its progress."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -15,12 +15,12 @@ class Control:
     max_time : float or None
         Seconds from now in which all problems together should be done.
     watch : callable, optional
-        `watch(place, n_iter, certify)` is told of iteration `n_iter` of problem `place`; `certify()` computes the
-        certificate of the weights as they are. What it returns other than False stops the problem there.
+        `watch(place, n_iter, certify)` is called after iteration `n_iter` of problem `place`; `certify()` computes the
+        certificate of the current weights. Any result other than False stops the problem.
     every_epoch : bool
-        Whether `watch` wants to hear of each epoch, or a few times a second.
+        Whether to call `watch` after every epoch, instead of a few times per second.
     finished : callable, optional
-        `finished(place, solution)` is told of each answer. A place is the number of the problem and, where its tiles
+        `finished(place, solution)` is called with each solution. A place is the index of the problem and, if its tiles
         are independent and solved one by one, that of the tile (otherwise None). Both may be called from any thread.
     """
 
@@ -33,7 +33,7 @@ class Control:
         self.out_of_time = False
 
     def for_task(self, place, n_waiting, n_workers) -> "TaskControl":
-        """For a problem about to start, with `n_waiting` others still to come: its share of the time that is left."""
+        """The control of a problem that is about to start, with its share of the remaining time; `n_waiting` follow."""
         share = None
         if self.deadline is not None:
             left = max(0.0, self.deadline - perf_counter())
@@ -41,7 +41,7 @@ class Control:
         return TaskControl(self, place, share)
 
     def run_all(self, run, n_tasks, n_workers) -> list:
-        """What `run(t)` returns for every task, side by side; workers without a task help others with their rows."""
+        """Results of `run(t)` for every task, run in parallel; workers without a task help others with their rows."""
         if n_workers == 1:
             return [run(t) for t in range(n_tasks)]
         pool, left = _core.Pool(), iter(range(n_tasks))
@@ -54,7 +54,7 @@ class Control:
                     for t in left:
                         results[t] = run(t)
                 pool.serve()
-            except BaseException as failure:  # such as a callback's: the others need not go on
+            except BaseException as failure:  # such as a callback's: the other problems are stopped
                 failures.append(failure)
                 self.interrupted.set()
 
@@ -91,7 +91,7 @@ class TaskControl:
         return most if self.deadline is None else min(most, max(0.0, self.deadline - perf_counter()))
 
     def check(self):
-        """Raise KeyboardInterrupt where one has come in, on whatever thread."""
+        """Raise KeyboardInterrupt if there was an interrupt, on any thread."""
         if self.control.interrupted.is_set():
             raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""Driver of dual coordinate descent: allocates, asks the core for epochs, certifies, stops."""
+"""Driver of dual coordinate descent: allocates, runs epochs in the core, certifies, stops."""
 
 import numpy as np
 

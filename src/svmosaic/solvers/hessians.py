@@ -206,7 +206,7 @@ def tile_inverses(matrices, scale):
 def _solve_positive(matrix, right):
     """Cholesky solve; where rounding spoilt positive definiteness, with a larger and larger ridge.
 
-    NaN where no ridge helps: the matrix holds infinities.
+    NaN if no ridge helps because the matrix holds infinities.
     """
     ridge = 0.0
     while ridge <= 1.0:

@@ -143,7 +143,7 @@ def solve_newton(problem, *, tol, max_iter, alpha=None, n_threads=1, control=Non
     with np.errstate(over="ignore", invalid="ignore"):  # reported below, if X is to blame
         solution, _ = _solve_in_memory(problem, alpha, tol=tol, max_iter=max_iter, n_threads=n_threads, control=control)
     if not solution.converged:
-        _ = problem.curvature  # ValueError where it overflows
+        _ = problem.curvature  # ValueError if it overflows
     return solution
 
 

@@ -38,7 +38,7 @@ class Sight:
 
 
 def _mean(cost) -> float:
-    """Infinite where it overflows: such costs are refused when the problem is solved."""
+    """Infinite if it overflows: such costs raise an error when the problem is solved."""
     with np.errstate(over="ignore"):
         return 0.0 if cost is None or len(cost) == 0 else float(cost.mean())
 
@@ -101,7 +101,7 @@ class Problem:
 
     @property
     def curvature(self):
-        """|x_r|^2 |coef_r|^2 of each problem row; ValueError where one overflows."""
+        """|x_r|^2 |coef_r|^2 of each problem row; ValueError if one overflows."""
         return self.once("curvature", self._build_curvature)
 
     def once(self, name, build):

@@ -30,12 +30,12 @@ PATIENCE = 5
 
 @dataclass(frozen=True)
 class SgdOptions:
-    """What can be said about the descent.
+    """Parameters of the descent.
 
     Attributes
     ----------
     shuffle : bool
-        Visit the rows in a new random order in every pass, or as they come.
+        Whether to visit the rows in a new random order in every pass, or in the given order.
     average : bool
         Return the average of the iterates, the t-th weighing t, instead of the last one.
     free_bias : bool
@@ -76,7 +76,7 @@ class StochasticDescent:
 
     @property
     def weights(self):
-        """The blocks as they stand (the average of the iterates, if so asked), in float64."""
+        """The current blocks (or the average of the iterates, if requested), in float64."""
         return (self.last if self.average is None else self.average).astype(np.float64)
 
     def begin(self, problem, order=None):
@@ -126,7 +126,7 @@ class StochasticDescent:
         return max(1.0, reach / eta)
 
     def run(self, problem, order=None, control=None):
-        """One step on every row of the problem, in the order given or as they come."""
+        """One step on every row of the problem, in the given order, or in that of the rows."""
         if self._state is None:
             self.begin(problem, order)
         state = _core.SgdState(*self._state)
@@ -149,7 +149,7 @@ class StochasticDescent:
 
 
 def penalty(weights, free_bias: bool) -> float:
-    """1/2 ||V||^2, without the biases where they are free."""
+    """1/2 ||V||^2, without the biases if they are not penalized."""
     penalised = weights[..., :-1] if free_bias else weights
     return 0.5 * float(np.vdot(penalised, penalised))
 

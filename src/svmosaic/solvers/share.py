@@ -1,4 +1,4 @@
-"""What Newton's method asks of rows: the questions, and a partition's share in the answers.
+"""The sums over rows that Newton's method needs, and the part that a partition contributes.
 
 Objective, gradient, Hessian, slopes and dual value are sums over rows, hence over partitions. A question is answered by
 the `Share` of each partition, and the answers are added up. Rows in memory are the case of one share that lives as long
@@ -51,7 +51,7 @@ class Evaluate:
 
     Attributes
     ----------
-    job : names the problem, where there are several
+    job : names the problem, if there are several
     weights : ndarray of shape (n_blocks, n_features + 1)
     step : float, the size of the proximal step in units of the costs
     reach : float, how near to its kink a row counts as curved

@@ -60,7 +60,7 @@ def solve(
     ----------
     problems : list of Problem
     solver : {"auto", "dual", "newton", "sgd"}
-        "dual": coordinate descent. "newton": second order, for problems with one tile a row, or with tiles of few
+        "dual": coordinate descent. "newton": second order, for problems with one tile per row, or with tiles of few
         features that share nothing. "sgd": stochastic gradient descent, without a certificate. "auto": dual or newton,
         whichever should be faster; descent that drags on is handed to Newton's method, duals and all.
     tol : float
@@ -249,7 +249,7 @@ def _products_cost(problem) -> float:
 
 
 def warn_if_unconverged(solutions, max_iter, name, max_time=None):
-    """Warn of the worst problem that stopped before its gap was reached; by `max_time` seconds, where that is given."""
+    """Warn of the worst problem that stopped before its gap was reached; by `max_time` seconds, if that is given."""
     late = [s for s in solutions if not s.converged]
     if not late:
         return

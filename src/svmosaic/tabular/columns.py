@@ -57,7 +57,7 @@ class Column:
         return f"{self.name}: {form}"
 
     def read(self, values):
-        """The values of the column as its kind asks for, checked."""
+        """The values of the column in the form of its kind, validated."""
         if self.kind == TEXT:
             return values.as_text()
         data = values.as_numbers() if self.kind == NUMBER else values.as_dates()

@@ -121,7 +121,7 @@ def clean_labels(y):
                 return numbers.astype(np.int64), there
             raise TableError(
                 f"the labels are numbers with fractions, such as {numbers[numbers != np.round(numbers)][0]}: "
-                "this is for classes, not for quantities; `svmosaic train --task regression` predicts quantities"
+                "classes must be text or integers; to predict a quantity, use `svmosaic train --task regression`"
             )
     return known.astype("str").to_numpy(dtype=str), there
 

@@ -182,7 +182,7 @@ class _Sampler:
 
 
 def _medians(chunks, sample, known, memory):
-    """Exact medians of the columns: the sample says between which values to look; 0 where nothing is known."""
+    """Exact medians of the columns: a sample gives the range to search; 0 if there are no values."""
     medians = np.zeros(len(known))
     ranges = []
     for f, n in enumerate(known):

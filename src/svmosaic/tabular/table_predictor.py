@@ -109,7 +109,7 @@ class PreparedPredictor:
 
     @property
     def classes(self):
-        """The classes, or None if `predict` answers with numbers."""
+        """The classes, or None if `predict` returns numbers."""
         return self._predictor.classes
 
     def __call__(self, X):
@@ -117,7 +117,7 @@ class PreparedPredictor:
         return self.predict(X)
 
     def predict(self, X, n_threads=1):
-        """The answer for one row, or for each of several.
+        """Predict one row or several rows.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class PreparedPredictor:
         return self._asked("predict", X, n_threads)
 
     def decision_function(self, X, n_threads=1):
-        """Scores of one row, or of each of several.
+        """Return the scores of one row or of several rows.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class PreparedPredictor:
         return self._asked("decision_function", X, n_threads)
 
     def predict_proba(self, X, n_threads=1):
-        """Probabilities of the classes, for one row or for each of several.
+        """Predict probabilities of the classes, for one row or for several rows.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class PreparedPredictor:
         return self._asked("predict_proba", X, n_threads)
 
     def predict_interval(self, X, n_threads=1):
-        """Lower and upper ends in units of y, for one row or for each of several.
+        """Predict lower and upper ends in units of y, for one row or for several rows.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class PreparedPredictor:
 
 
 class TablePredictor(PreparedPredictor):
-    """A predictor that takes a row as a dict by column, or several as a list of dicts or as a frame.
+    """A predictor that takes a row as a dict of columns, or several rows as a list of dicts or as a frame.
 
     An array has one value for each of `columns`. None, NaN and "" are missing values.
     Columns that the model does not know are ignored; for categories that did not occur in training, see

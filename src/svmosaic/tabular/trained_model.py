@@ -94,11 +94,11 @@ class TrainedModel:
 
     @property
     def prepared_names(self) -> list[str]:
-        """Names of the features that the classifier sees."""
+        """Names of the features that the estimator sees."""
         return prepared_names(self.pipeline.steps[0][1], self.feature_names)
 
     def rows(self, X, name="the table", first_row=0):
-        """Rows of a table as the pipeline takes them, their columns checked.
+        """Return the rows of a table in the form that the pipeline takes, after checking the columns.
 
         Parameters
         ----------
@@ -137,16 +137,16 @@ class TrainedModel:
         return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
     def predict(self, X, name="the table"):
-        """Classes, or values, of the rows of a table."""
+        """Predict classes or values for the rows of a table."""
         return self.pipeline.predict(self.rows(X, name))
 
     def predict_proba(self, X, name="the table"):
-        """Probabilities of the classes, if the model was calibrated."""
+        """Predict probabilities of the classes, if the model was calibrated."""
         self.check_calibrated()
         return self.pipeline.predict_proba(self.rows(X, name))
 
     def check_calibrated(self):
-        """Raise unless there are probabilities."""
+        """Raise an error if the model has no probabilities."""
         if self.task == "regression":
             raise ModelFileError(f"this {type(self.estimator).__name__} predicts values, which have no probabilities")
         if getattr(self.estimator, "calibration_", None) is None:
@@ -154,15 +154,15 @@ class TrainedModel:
             raise ModelFileError(f"this {type(self.estimator).__name__} has no probabilities: train with {remedy}")
 
     def prepared(self, X, name="the table"):
-        """Rows as the classifier sees them."""
+        """Return the rows that the estimator sees, after the preparation."""
         return self.pipeline[:-1].transform(self.rows(X, name))
 
     def explain(self, X, name="the table"):
-        """An `Explanation` of a few rows, in the columns of the table (of older models, in prepared features)."""
+        """Explain a few rows in the columns of the table (older models: in prepared features), as an `Explanation`."""
         return self.explain_rows(self.rows(X, name))
 
     def explain_rows(self, rows):
-        """The same of rows as `rows` returns them."""
+        """Explain rows in the form that `rows` returns."""
         prepared = self.pipeline[:-1].transform(rows)
         account = explain(self.estimator.mosaic_, prepared, head_of(self.estimator), self.prepared_names)
         if self.table_preparation is None:
@@ -175,12 +175,12 @@ class TrainedModel:
         return None if self.table_preparation is None else self.table_preparation.groups
 
     def regions(self):
-        """One line per tile: a `Table` of columns, on the training rows, or on the sample where no more is known."""
+        """One line per tile: a `Table` of columns, on the training rows, or, if these are not stored, on the sample."""
         mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
         return regions_table(mosaic, self._region_counts(), head, self.prepared_names, groups=self._groups)
 
     def _region_counts(self):
-        """Of the training rows, or of the sample where no more is known."""
+        """Counts of the training rows, or, if these are not stored, of the sample."""
         mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
         counts = getattr(self.estimator, "region_counts_", None)
         if counts is None:
@@ -196,7 +196,7 @@ class TrainedModel:
         Parameters
         ----------
         max_regions : int or None, default=12
-            If there are more regions, those that predict most alike are merged.
+            If there are more regions, the most similar ones are merged.
 
         Returns
         -------
@@ -237,7 +237,7 @@ class TrainedModel:
         self.sample = {**parts, "labels": np.asarray(y)[chosen]}
 
     def sample_rows(self):
-        """The rows and labels that were kept, as a table would give them."""
+        """Return the stored rows and labels, as they were read from the table."""
         if "rows" in self.sample:
             return self.sample["rows"], self.sample["labels"]
         if "indptr" in self.sample:
@@ -252,7 +252,7 @@ class TrainedModel:
         return pd.DataFrame(columns), self.sample["labels"]
 
     def save(self, path):
-        """Write the model to a file, whole or not at all."""
+        """Write the model to a file, completely or not at all."""
         save(self, path)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class CExportError(ValueError):
-    """A model that cannot be written as C.
+    """The model cannot be written as C.
 
     See Also
     --------
@@ -15,7 +15,7 @@ class CExportError(ValueError):
 
 
 def array(name, values, ctype="float", *, missing=False):
-    """A constant table of a numpy array, in as many digits as give the same numbers back; NaN only if said so."""
+    """A constant table of a numpy array, with enough digits to restore the numbers; NaN only if allowed."""
     with np.errstate(over="ignore"):  # reported below
         flat = np.asarray(values, dtype={"float": np.float32, "double": np.float64, "int": np.int64}[ctype]).ravel()
     if not (np.isfinite(flat) | (missing & np.isnan(flat))).all():

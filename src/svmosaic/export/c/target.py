@@ -270,9 +270,9 @@ _PROBABILITIES_HEADER = """
 void @NAME@_probabilities(const float *x, float *probabilities);
 """
 
-_EXPLAIN_HEADER = """/* What each feature contributes to the scores: contributions[output * @COLUMNS@ + feature].
-   They and the intercept of the output, which also takes up the rounding of the scores to float, add up to what scores
-   gives. */
+_EXPLAIN_HEADER = """/* Contributions of the features to the scores: contributions[output * @COLUMNS@ + feature].
+   With the intercept of the output, which includes the rounding of the scores to float, they add up to the result of
+   scores. */
 void @NAME@_explain(const float *x, double *contributions, double *intercept);
 """
 
@@ -379,7 +379,7 @@ _SCORES_FUNCTION = """void @NAME@_scores(const float *x, float *scores) {
 }
 """
 
-_PREPARE = """/* Rows as they are measured; a missing value is NaN. */
+_PREPARE = """/* Unscaled rows; a missing value is NaN. */
 static void prepare(const float *given, float *x) {
 @RAW@  for (int f = 0; f < FEATURES; ++f) {
     float value = @VALUE@;

@@ -23,7 +23,7 @@ FIELDS = {
 
 
 class JavaScriptExportError(ValueError):
-    """A model that cannot be written as JavaScript.
+    """The model cannot be written as JavaScript.
 
     See Also
     --------
@@ -268,7 +268,7 @@ _RUNTIME = Path(__file__).with_name("runtime.js")
 def _json(value, error, name) -> str:
     """A value in as many digits as give the same numbers back; arrays are flat, and null fills in nothing."""
     text = json.dumps(_plain(value, error, name), separators=(",", ":"))
-    return text.replace("<", "\\u003c")  # the module may stand in a page, where a tag would end it
+    return text.replace("<", "\\u003c")  # the module may be part of a page, where a tag would end it
 
 
 def _plain(value, error, name):

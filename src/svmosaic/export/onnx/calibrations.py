@@ -50,7 +50,7 @@ def _isotonic(target, calibration, scores):
     graph, scores, two = _entered(target, scores)
     columns = []
     for c, (x, y) in enumerate(zip(calibration.x, calibration.y, strict=True)):
-        # A single threshold is a constant: a second one beside it changes nothing.
+        # A single threshold is a constant: repeating it changes nothing.
         x, y = (x, y) if len(x) > 1 else (np.array([x[0], x[0] + 1.0]), np.array([y[0], y[0]]))
         score = graph.add("Gather", scores, graph.integers([c]), axis=1)
         passed = graph.cast(graph.add("GreaterOrEqual", score, graph.constant(x[None, 1:-1])), np.int64)

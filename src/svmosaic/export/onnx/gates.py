@@ -216,7 +216,7 @@ def tree_depth(feature, left) -> int:
 
 
 def paths(n_leaves):
-    """What each leaf asks of the inner nodes, of shape (n_leaves - 1, n_leaves): 1 right, -1 left, 0 nothing."""
+    """The path to each leaf, of shape (n_leaves - 1, n_leaves): at inner nodes 1 right, -1 left, 0 not on the path."""
     asked = np.zeros((n_leaves - 1, n_leaves))
     for leaf in range(n_leaves):
         child = n_leaves - 1 + leaf

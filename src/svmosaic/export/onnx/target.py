@@ -22,7 +22,7 @@ from svmosaic.mosaic import FlatTiles, linked
 
 
 class OnnxExportError(ValueError):
-    """A model that cannot be written as ONNX.
+    """The model cannot be written as ONNX.
 
     See Also
     --------

@@ -1,6 +1,6 @@
 """Tables from files: CSV and TSV (also compressed), Parquet, Arrow/Feather, LIBSVM, NPY and NPZ, whole or in chunks.
 
-Whatever is wrong with a file is a `TableError` of one sentence that names the file and, where there is one, the line.
+Whatever is wrong with a file is a `TableError` of one sentence that names the file and, if possible, the line.
 """
 
 import zipfile

@@ -9,7 +9,7 @@ from svmosaic.tabular.formats._table import TableError, check_names, name_of
 
 
 def arrow_frames(path, rows, format, dialect, progress=None):
-    """Frames of at most `rows` rows; of the dialect, only texts that are said to be missing count."""
+    """Frames of at most `rows` rows; of the dialect, only the texts that mark missing values count."""
     try:
         import pyarrow as pa
         import pyarrow.dataset

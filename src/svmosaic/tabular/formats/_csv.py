@@ -97,7 +97,7 @@ def csv_frames(path, rows, header, delimiter, dialect, text=(), kept=(), label=N
 
 
 def _again(lines):
-    """The lines, from the first, which has been looked at."""
+    """All lines, including the first, which has already been read."""
     yield lines.kept[0]
     yield from lines
 

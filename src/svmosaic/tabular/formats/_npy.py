@@ -1,4 +1,4 @@
-"""Arrays in .npy files, memory-mapped: only the rows that are asked for are read."""
+"""Arrays in .npy files, memory-mapped: only the rows that are needed are read."""
 
 from pathlib import Path
 

@@ -21,7 +21,7 @@ COMPRESSED = (".gz", ".bz2", ".xz", ".zip")
 
 
 class TableError(ValueError):
-    """A file that cannot be read as a table, or a table that lacks a required column or rows.
+    """A file cannot be read as a table, or the table lacks a required column or rows.
 
     See Also
     --------
@@ -36,7 +36,7 @@ class Table:
     Attributes
     ----------
     X : DataFrame, CSR matrix (LIBSVM) or ndarray (NPZ)
-        In a DataFrame, columns are numbers where all their values are, and text (missing: NaN) otherwise.
+        In a DataFrame, a column is numeric if all its values are numbers, and otherwise text (missing: NaN).
     y : ndarray or None
         The labels, if any were asked for or come with the format.
     feature_names : list of str
