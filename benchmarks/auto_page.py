@@ -7,6 +7,7 @@ import numpy as np
 from auto_data import BUDGETS, PARTS, means_of
 from measured import Page, machine_of, stored, table
 from scipy.stats import rankdata
+from study_mixing import means
 
 from svmosaic.mixing import PRIOR
 
@@ -190,24 +191,26 @@ def _elsewhere(part):
 
 
 def mixing(_, records):
-    """What classes gain from the scores of each other, by kind of model."""
-    names, kinds = (list(dict.fromkeys(r[key] for r in records)) for key in ("set", "model"))
-    found = {(r["set"], r["model"], r["prior"]): r for r in records}
+    """What classes gain from the scores of each other, or from an offset, by kind of model."""
+    found, kinds = means(records), list(dict.fromkeys(r["model"] for r in records))
+    names = {
+        more: list(dict.fromkeys(r["set"] for r in records if (r["classes"] > 2) == more)) for more in (True, False)
+    }
     yield (
-        f"**Mixing.** On training rows of {len(names)} data sets ({', '.join(names)}; `benchmarks/study_mixing.py`), "
-        "judged by rows that were neither fitted nor held out in the folds: means over the data sets of accuracy and "
-        "log-loss, before → after mixing."
+        "**Mixing.** On training rows (`benchmarks/study_mixing.py`), judged by rows that were neither fitted nor held "
+        "out in the folds: means over the data sets of the accuracy, before → after mixing, and of the change of the "
+        f"log-loss. More than two classes: {', '.join(names[True])}. Two classes: {', '.join(names[False])}."
     )
     lines = []
     for kind in kinds:
-        before, after = ([found[name, kind, prior] for name in names] for prior in (None, PRIOR))
-        change = np.mean([b["loss"] / a["loss"] - 1 for a, b in zip(before, after, strict=True)])
-        scores, losses = ([np.mean([r[key] for r in some]) for some in (before, after)] for key in ("score", "loss"))
-        lines.append([
-            kind, f"{100 * scores[0]:.2f} → {100 * scores[1]:.2f}", f"{losses[0]:.3f} → {losses[1]:.3f}",
-            f"{100 * change:+.1f} %",
-        ])  # fmt: skip
-    yield table(["model", "accuracy, %", "log-loss", "mean change of the log-loss"], lines)
+        cells = []
+        for sets in names.values():
+            before, after = (np.array([found[name, kind, prior] for name in sets]) for prior in (None, PRIOR))
+            change = np.mean(after[:, 1] / before[:, 1] - 1)
+            cells += [f"{100 * before[:, 0].mean():.2f} → {100 * after[:, 0].mean():.2f}", f"{100 * change:+.1f} %"]
+        lines.append([kind, *cells])
+    heads = [f"{what}, {which}" for which in ("several classes", "two classes") for what in ("accuracy, %", "log-loss")]
+    yield table(["model", *heads], lines)
 
 
 PAGE = Page("choosing.md", ("auto", "mixing_study"), {"comparison": tables, "mixing": mixing})

@@ -119,6 +119,32 @@ def test_weights_are_copies_and_scores_without_spread_stay_as_they_are(rows):
     assert_allclose(one.matrix, all_heavy.matrix, atol=1e-6)
 
 
+def test_the_threshold_of_a_rare_class_is_moved_to_where_it_belongs():
+    """Scores that are log-odds but for a constant: the offset is the constant, whatever their slope."""
+    rng = np.random.RandomState(0)
+    odds = rng.standard_normal(20_000) * 2.0 - 3.0
+    label = (rng.uniform(size=len(odds)) < 1.0 / (1.0 + np.exp(-odds))).astype(int)
+    scores = (0.2 * odds - 1.0)[:, None]
+    for rows, tolerance in ((slice(None), 0.02), (slice(400), 0.2)):
+        mixing, mixed = fit_mixing(scores[rows], label[rows])
+        assert_allclose(mixing.matrix, [[1.0]])
+        assert_allclose(mixing.offset, [1.0], atol=tolerance)
+        assert_allclose(mixed, mixing(scores[rows]), atol=tolerance)
+    before, after = ((s[:, 0] > 0) == label for s in (scores, mixing(scores)))
+    assert after.mean() > before.mean()
+    # Rows of one class only, and rows that are separated, ask for no offset that leads astray.
+    for labels in (np.zeros(50, dtype=int), (scores[:50, 0] > -1.6).astype(int)):
+        assert np.abs(fit_mixing(scores[:50], labels)[0].offset).max() < 20.0
+
+
+def test_the_search_moves_the_threshold_of_two_classes(one_short_search):
+    X, y = make_classification(1200, 5, weights=[0.85], flip_y=0.1, class_sep=0.8, random_state=0)
+    model = MosaicClassifier(time_budget=None, families=("linear",), blend=False, random_state=0).fit(X[:600], y[:600])
+    raw = LinearSVC(C=0.1).fit(X[:600], y[:600])
+    assert model.score(X[600:], y[600:]) >= raw.score(X[600:], y[600:])
+    assert_allclose(model.predictor().decision_function(X[600:]), model.decision_function(X[600:]), atol=1e-9)
+
+
 def test_the_search_mixes_classes_and_its_model_does_what_it_says(shells):
     X, y = shells
     names = np.array(["inner", "second", "third", "outer"])[y]
@@ -137,7 +163,7 @@ def test_the_search_mixes_classes_and_its_model_does_what_it_says(shells):
     )
 
 
-def test_there_are_no_matrices_of_very_many_classes(short_search):
+def test_there_are_no_matrices_of_very_many_classes(one_short_search):
     n_classes = MOST_CLASSES + 1
     rng = np.random.RandomState(0)
     y = np.arange(20 * n_classes) % n_classes

@@ -244,13 +244,9 @@ class ClassJudge(Judge):
 
     def mix(self, scores, rows):
         label, weight = self.target.label[rows], self.target.weight[rows]
-        if not 2 < scores.shape[1] <= MOST_CLASSES or len(np.unique(label)) < 2:
+        if scores.shape[1] > MOST_CLASSES or len(np.unique(label)) < 2:
             return None, scores
-        some = slice(None, None, -(-len(rows) // MOST_ROWS))
-        mixing, mixed = fit_mixing(scores[some], label[some], weight[some])
-        whole = mixing(scores)
-        whole[some] = mixed
-        return mixing, whole
+        return fit_mixing(scores, label, weight)
 
     def losses(self, scores, rows):
         label = self.target.label[rows]
