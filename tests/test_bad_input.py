@@ -88,6 +88,19 @@ def test_labels_that_are_missing(estimator):
 
 
 @each_classifier
+def test_labels_that_are_objects(estimator):
+    """scikit-learn says that they are unknown, and perhaps a target of a regression."""
+    for y, types, remedy in (
+        ((Y == 1).astype(object), "bool", "bool"),
+        (Y.astype(int).astype(object), "int", "int"),
+        (np.where(Y == 1, "one", Y.astype(object)), "int and str", "str"),
+    ):
+        message = rf"y is an array of objects of type {types}: for classes, pass y.astype\({remedy}\)"
+        with pytest.raises(ValueError, match=message):
+            estimator().fit(X, y)
+
+
+@each_classifier
 def test_one_class_only(estimator):
     with pytest.raises(ValueError, match=r"at least two classes.*one class: .*'only'"):
         estimator().fit(X, np.full(len(X), "only"))

@@ -138,7 +138,7 @@ def classes_and_labels(y):
             place = y.astype(np.intp) - low
             is_class = np.bincount(place) > 0
             return (np.flatnonzero(is_class) + low).astype(y.dtype), (np.cumsum(is_class) - 1)[place]
-    check_classification_targets(y)
+    check_labels(y)
     classes = np.unique(y)
     return classes, np.searchsorted(classes, y)  # a quarter of the memory of unique's inverse
 
@@ -257,6 +257,11 @@ def repeated(head, copies) -> Regress:
 
 def numbers_of(name, y):
     """y as float64, for the estimator of this name."""
+    if np.asarray(y).dtype.kind in "mM":
+        raise ValueError(
+            f"y must hold numbers for {name}, got dates or durations: convert them, for example to days by "
+            "(y - y.min()) / numpy.timedelta64(1, 'D')"
+        )
     try:
         return np.asarray(y).astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -292,6 +297,25 @@ def require_labels(y):
         )
 
 
+def check_labels(y):
+    """Raise ValueError if y is no target of a classification.
+
+    scikit-learn takes objects for labels only if they are text, and says of others no more than that it is unknown.
+    """
+    if y.dtype.kind == "O":
+        types = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in y.ravel()})
+        if types != ["str"]:
+            remedy = f"y.astype({types[0]})" if types in (["bool"], ["int"]) else "y.astype(str)"
+            raise ValueError(f"y is an array of objects of type {' and '.join(types)}: for classes, pass {remedy}")
+    check_classification_targets(y)
+
+
+def _of_plain_type(y):
+    """Labels of a nullable type of pandas as NumPy's type: scikit-learn would make floats of truth values."""
+    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    return y if plain is None else np.asarray(y, dtype=plain)
+
+
 def _is_missing(label):
     return label is None or is_scalar_nan(label) or type(label).__name__ in ("NAType", "NaTType")
 
@@ -314,7 +338,7 @@ def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_
             f"class_weight must be None or a dict for partial_fit, which never sees all rows, got {class_weight!r}"
         )
     X, y = validate(estimator, X, y, reset=known is None)
-    check_classification_targets(y)
+    check_labels(y)
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(
@@ -378,6 +402,7 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
         )
     if y and is_classifier(estimator):
         require_labels(*y)
+        y = tuple(map(_of_plain_type, y))
     fits = bool(y) and _norms_fit(X)  # finite squares are of finite values, which scikit-learn need not look for
     try:
         X = _with_short_indices(X)

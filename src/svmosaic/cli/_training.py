@@ -100,7 +100,7 @@ def train(options, table, kind, parameters, started, *, seconds=None, extra=None
     missing = table.missing_labels
     found = {
         "task": table.task, "rows": table.n_rows, "held_out": scores, "rows_without_label": sum(missing.values()),
-        "missing_labels": missing, **table.facts(), **(extra or {}),
+        "missing_labels": missing, **table.facts(pipeline[0]), **(extra or {}),
         **(found_by(pipeline[-1]) if found_by else {}),
     }  # fmt: skip
     return _write(options, pipeline, table, found, perf_counter() - started)

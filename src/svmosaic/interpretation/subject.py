@@ -288,6 +288,8 @@ class Subject:
 
 def take(X, rows):
     """Rows of a table, an array or a sparse matrix."""
+    if hasattr(X, "column_names"):  # PyArrow's, whose brackets take slices and names alone
+        return X.take(rows)
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 

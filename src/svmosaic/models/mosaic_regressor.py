@@ -92,6 +92,7 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
             X, y, "regression", categorical=self.categorical, ordered=self.ordered, drop=self.drop, random_state=rng
         )
         rows, target = validate_values(self, rows, y, sample_weight)
+        self._check_intervals(target.y)
         self._remember_table(prepared)
         judge = ValueJudge(rows, target, self.metric)
         wanted = judge.wanted if target.y.ndim > 1 else judge.wanted[:, 0]
