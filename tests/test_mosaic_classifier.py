@@ -374,6 +374,16 @@ def test_weights_count_in_the_choice():
     assert model.best_score_ > 0.95  # weighted: the plain accuracy cannot be above 0.4
 
 
+@pytest.mark.parametrize("scale", [2.0**-20, 1024.0])
+def test_weights_have_no_unit(noisy, scale):
+    """Powers of two, so that not even rounding differs. Weights that add up to one are common."""
+    X, y = noisy
+    weight = np.random.RandomState(1).randint(1, 5, len(y))
+    models = [MosaicClassifier(**QUICK).fit(X, y, sample_weight=w) for w in (weight, scale * weight)]
+    assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
+    assert models[0].best_score_ == models[1].best_score_
+
+
 def test_zero_weights_are_as_if_absent(xor):
     X, y = xor
     weight = np.ones(len(y))

@@ -141,6 +141,14 @@ def test_times_are_no_values(rows, dtype):
         MosaicRegressor(**QUICK).fit(X, y.astype(int).astype(dtype))
 
 
+@pytest.mark.parametrize("scale", [2.0**-20, 1024.0])
+def test_weights_have_no_unit(rows, scale):
+    X, y = rows
+    weight = np.random.RandomState(1).randint(1, 5, len(y))
+    models = [MosaicRegressor(**LINEAR).fit(X, y, sample_weight=w) for w in (weight, scale * weight)]
+    assert_array_equal(models[0].predict(X), models[1].predict(X))
+
+
 def test_two_rows_give_a_model():
     model = MosaicRegressor(**FREE).fit([[0.0], [1.0]], [1.0, 3.0])
     assert model.predict([[0.0], [1.0]]).shape == (2,)

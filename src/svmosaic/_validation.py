@@ -112,6 +112,13 @@ class Target:
         sample_weight = None if self.sample_weight is None else self.sample_weight[rows]
         return Target(self.classes, self.label[rows], self.weight[rows], sample_weight)
 
+    def relative(self) -> "Target":
+        """The same with sample weights relative to their mean, for models whose C is not the user's."""
+        if self.sample_weight is None or self.sample_weight.mean() == 1:
+            return self
+        mean = self.sample_weight.mean()
+        return Target(self.classes, self.label, self.weight / mean, self.sample_weight / mean)
+
     def signs(self, output):
         """+1 and -1 of the rows for one output, as int8."""
         return self.head.signs(self.label, output)
@@ -187,6 +194,11 @@ class ValueTarget:
     def take(self, rows) -> "ValueTarget":
         """The target of some of the rows."""
         return ValueTarget(self.head, self.y[rows], self.weight[rows])
+
+    def relative(self) -> "ValueTarget":
+        """The same with weights relative to their mean, for models whose C is not the user's."""
+        mean = self.weight.mean()
+        return self if mean == 1 else ValueTarget(self.head, self.y, self.weight / mean)
 
 
 def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize=True, copies=1, reset=True):
