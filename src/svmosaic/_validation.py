@@ -12,16 +12,14 @@ from sklearn import get_config
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
-from sklearn.utils._missing import is_scalar_nan
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from svmosaic import _core
+from svmosaic._labels import check_labels, classes_and_labels, of_plain_type, require_labels
 from svmosaic.heads import Classify, Regress
 from svmosaic.packing import without_duplicates
 
 DTYPES = [np.float64, np.float32]
-MOST_COUNTED = 10_000  # classes that are found by counting all integers between the least and the largest
 MANY_VALUES = 1_000_000  # that are looked through for infinite ones on all threads
 FAR_SAMPLE = 10_000  # rows whose distance from the origin stands for that of all
 LEAVE_OUT = "Leave the rows without a known y out."
@@ -132,22 +130,6 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
     present = classes if len(target.label) == len(label) else classes[np.unique(target.label)]
     require_two_classes(estimator, classes, present)
     return X, target
-
-
-def classes_and_labels(y):
-    """The classes, sorted, and the position of each row's class; ValueError if y is no target of a classification.
-
-    Small integers, of which many are equal, are what scikit-learn takes for classes too: these are counted, not sorted.
-    """
-    if y.ndim == 1 and y.dtype.kind in "iu" and len(y):
-        low, high = int(y.min()), int(y.max())
-        if high - low < min(len(y) // 2, MOST_COUNTED) and high < 2**63:
-            place = y.astype(np.intp) - low
-            is_class = np.bincount(place) > 0
-            return (np.flatnonzero(is_class) + low).astype(y.dtype), (np.cumsum(is_class) - 1)[place]
-    check_labels(y)
-    classes = np.unique(y)
-    return classes, np.searchsorted(classes, y)  # a quarter of the memory of unique's inverse
 
 
 @dataclass(frozen=True)
@@ -293,45 +275,6 @@ def require_two_classes(estimator, classes, present):
         raise ValueError(f"{name} needs two classes with positive sample_weight, got only {present.tolist()!r}")
 
 
-def require_labels(y):
-    """Raise ValueError if labels are missing, whatever stands for that: scikit-learn's message would depend on it."""
-    labels = np.asarray(y)
-    if labels.dtype.kind == "O":
-        missing = np.array([type(label) is not str and _is_missing(label) for label in labels.ravel()], dtype=bool)
-    elif labels.dtype.kind in "fM":
-        missing = np.isnan(labels.ravel())
-    else:
-        return
-    if labels.ndim and missing.any():
-        raise ValueError(
-            f"y contains NaN or None in place of a label for {missing.sum()} of {len(labels)} rows, first at position "
-            f"{missing.argmax()}: leave these rows out"
-        )
-
-
-def check_labels(y):
-    """Raise ValueError if y is no target of a classification.
-
-    scikit-learn takes objects for labels only if they are text, and says of others no more than that it is unknown.
-    """
-    if y.dtype.kind == "O":
-        types = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in y.ravel()})
-        if types != ["str"]:
-            remedy = f"y.astype({types[0]})" if types in (["bool"], ["int"]) else "y.astype(str)"
-            raise ValueError(f"y is an array of objects of type {' and '.join(types)}: for classes, pass {remedy}")
-    check_classification_targets(y)
-
-
-def _of_plain_type(y):
-    """Labels of a nullable type of pandas as NumPy's type: scikit-learn would make floats of truth values."""
-    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
-    return y if plain is None else np.asarray(y, dtype=plain)
-
-
-def _is_missing(label):
-    return label is None or is_scalar_nan(label) or type(label).__name__ in ("NAType", "NaTType")
-
-
 def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_weight=None):
     """Validated X and target of one batch of a stream, without the rows of weight zero.
 
@@ -414,7 +357,7 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
         )
     if y and is_classifier(estimator):
         require_labels(*y)
-        y = tuple(map(_of_plain_type, y))
+        y = tuple(map(of_plain_type, y))
     fits = bool(y) and _norms_fit(X)  # finite squares are of finite values, which scikit-learn need not look for
     try:
         X = _with_short_indices(X)

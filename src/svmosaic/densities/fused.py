@@ -12,10 +12,10 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from svmosaic._labels import check_labels
 from svmosaic._validation import (
     NO_WEIGHT,
     Target,
-    check_labels,
     check_real,
     check_weight,
     require_two_classes,

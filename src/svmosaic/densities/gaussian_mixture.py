@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic._validation import NO_WEIGHT, check_labels, check_real, check_weight, require_two_classes, validate
+from svmosaic._labels import check_labels
+from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.growth import Covariance, Pooling, fit_mixture
 from svmosaic.densities.kernel_predictor import KernelPredictor
 from svmosaic.export.forms import Gaussians
