@@ -64,6 +64,8 @@ def grow_trees(
     else:
         trees = _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline)
     trees = [tree for tree in trees if tree.tree_.node_count > 1]
+    if growth != "extra":  # whose random thresholds meet no values
+        _move_between_values(trees, X)
     return trees if center is None else [_moved(tree.tree_, center) for tree in trees]
 
 
@@ -74,6 +76,31 @@ def _far_center(X):
     mean, spread = X.mean(axis=0), X.std(axis=0)
     far = np.abs(mean) > FAR * spread
     return np.where(far, mean, 0.0) if (far & (spread > 0)).any() else None
+
+
+def _move_between_values(trees, X):
+    """Move each threshold of the trees halfway between two values of its column.
+
+    If a column holds decimals, thresholds often are one of its values, or differ from one by rounding alone. Such rows
+    would be on another side in single precision, in which C and ONNX take them, than in double precision.
+    """
+    if not trees:
+        return
+    nodes = [tree.tree_ for tree in trees]
+    feature = np.concatenate([np.where(tree.children_left < 0, -1, tree.feature) for tree in nodes])
+    threshold = np.concatenate([tree.threshold for tree in nodes])
+    order = np.argsort(feature, kind="stable")
+    columns, starts = np.unique(feature[order], return_index=True)
+    X = X.tocsc() if sparse.issparse(X) else X
+    for f, at in zip(columns, np.split(order, starts[1:]), strict=True):
+        if f < 0:  # leaves
+            continue
+        values = np.append(X[:, [f]].data, 0.0) if sparse.issparse(X) else X[:, f]
+        values = np.sort(values.astype(np.float32)).astype(np.float64)
+        above = np.searchsorted(values, threshold[at], side="right").clip(1, len(values) - 1)
+        threshold[at] = (values[above - 1] + values[above]) / 2
+    for tree, cuts in zip(nodes, np.split(threshold, np.cumsum([len(tree.threshold) for tree in nodes])), strict=False):
+        tree.threshold[:] = cuts  # a view of scikit-learn's own nodes
 
 
 def _moved(tree, center):
@@ -134,6 +161,7 @@ def _boosted(X, y, n_trees, sample_weight, regression, options, deadline):
 
     if sparse.issparse(X):
         X = X.toarray()
+    X = X.astype(np.float32)  # as of other trees: a threshold must not tell apart what is one number in C and ONNX
     targets = list(y.T) if regression and y.ndim > 1 else [y]
     at_once = len(targets) if regression else _trees_per_round(np.unique(y).size)
     rounds = max(1, n_trees // at_once)
