@@ -711,10 +711,11 @@ def test_every_command_has_help(command, capsys):
         ["fly"],
     ],
 )
-def test_wrong_usage_is_exit_code_2(arguments):
+def test_wrong_usage_is_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
+    assert "invalid _" not in capsys.readouterr().err  # the name of a function
 
 
 def test_an_interrupt_ends_with_130_and_no_file(folder, tmp_path):

@@ -1,5 +1,6 @@
 """What `train` and `tune` share: arguments, and a model compared with a linear SVM, fitted to all rows and written."""
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 from time import perf_counter
 
@@ -48,9 +49,12 @@ def inputs_of(options) -> list:
 
 
 def _share(text):
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value < 1:
-        raise ValueError
+        raise ArgumentTypeError(f"{text!r} is not a fraction: write a number from 0 to below 1, such as 0.2")
     return value
 
 
