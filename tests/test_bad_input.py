@@ -224,6 +224,9 @@ BAD = [
     ("class_weight", {1: np.nan, -1: 1.0}),
     ("clusterer", "spectral"),
     ("clusterer", 3),
+    ("coupling", "clustered"),
+    *[(name, "no") for name in ("fit_intercept", "normalize_y", "learn_gate", "polish", "blend", "shuffle", "average")],
+    ("fit_intercept", None),
 ]
 # EM may be told to go on while anything improves; a duality gap of zero is out of reach.
 EM = (svmosaic.MixtureSVC, svmosaic.HierarchicalMixtureSVC, svmosaic.MultiTaskMixtureSVC, GaussianMixtureClassifier)

@@ -67,7 +67,7 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
 
     metric: Any = "r2"
     quantiles: Any = None
-    conformal: bool = True
+    conformal: Any = True
 
     @all_or_nothing
     @with_callbacks
