@@ -95,7 +95,7 @@ def test_labels_that_are_objects(estimator):
         (Y.astype(int).astype(object), "int", "int"),
         (np.where(Y == 1, "one", Y.astype(object)), "int and str", "str"),
     ):
-        message = rf"y is an array of objects of type {types}: for classes, pass y.astype\({remedy}\)"
+        message = rf"y is an array of objects of type {types}; for classes, pass y.astype\({remedy}\)"
         with pytest.raises(ValueError, match=message):
             estimator().fit(X, y)
 

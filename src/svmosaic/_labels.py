@@ -48,7 +48,10 @@ def check_labels(y):
         types = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in y.ravel()})
         if types != ["str"]:
             remedy = f"y.astype({types[0]})" if types in (["bool"], ["int"]) else "y.astype(str)"
-            raise ValueError(f"y is an array of objects of type {' and '.join(types)}: for classes, pass {remedy}")
+            found = " and ".join(types)
+            raise ValueError(
+                f"Unknown label type: y is an array of objects of type {found}; for classes, pass {remedy}"
+            )
     check_classification_targets(y)
 
 

@@ -19,6 +19,8 @@ TOTAL_RATE, LARGEST_RATE = 10.0, 0.3
 STEP = 8
 # scikit-learn grows trees on float32. Columns further from zero than so many times their spread are centered first.
 FAR = 1e5
+# Share of the largest value of a column that rows in single precision, scaled perhaps, are off by at most.
+ROUNDING = 1e-6
 
 
 def grow_trees(
@@ -64,8 +66,7 @@ def grow_trees(
     else:
         trees = _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline)
     trees = [tree for tree in trees if tree.tree_.node_count > 1]
-    if growth != "extra":  # whose random thresholds meet no values
-        _move_between_values(trees, X)
+    _move_off_values(trees, X)
     return trees if center is None else [_moved(tree.tree_, center) for tree in trees]
 
 
@@ -78,8 +79,8 @@ def _far_center(X):
     return np.where(far, mean, 0.0) if (far & (spread > 0)).any() else None
 
 
-def _move_between_values(trees, X):
-    """Move each threshold of the trees halfway between two values of its column.
+def _move_off_values(trees, X):
+    """Move thresholds that all but meet a value of their column halfway to the next one.
 
     If a column holds decimals, thresholds often are one of its values, or differ from one by rounding alone. Such rows
     would be on another side in single precision, in which C and ONNX take them, than in double precision.
@@ -98,7 +99,9 @@ def _move_between_values(trees, X):
         values = np.append(X[:, [f]].data, 0.0) if sparse.issparse(X) else X[:, f]
         values = np.sort(values.astype(np.float32)).astype(np.float64)
         above = np.searchsorted(values, threshold[at], side="right").clip(1, len(values) - 1)
-        threshold[at] = (values[above - 1] + values[above]) / 2
+        lower, upper, cut = values[above - 1], values[above], threshold[at]
+        meets = np.minimum(cut - lower, upper - cut) < ROUNDING * np.abs(values[[0, -1]]).max()
+        threshold[at] = np.where(meets, (lower + upper) / 2, cut)
     for tree, cuts in zip(nodes, np.split(threshold, np.cumsum([len(tree.threshold) for tree in nodes])), strict=False):
         tree.threshold[:] = cuts  # a view of scikit-learn's own nodes
 
