@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 
 import svmosaic
 from svmosaic import ClusteredSVC, GaussianMixtureClassifier, KMeansSVC, LinearSVC, MultiTaskMixtureSVC
-from svmosaic._validation import classes_and_labels
+from svmosaic._labels import classes_and_labels
 
 pytestmark = pytest.mark.usefixtures("short_search")
 SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_tags.sparse]
@@ -84,6 +84,19 @@ def test_labels_that_are_missing(estimator):
         with pytest.raises(
             ValueError, match=r"y contains NaN or None .* for 1 of 120 rows, first at position 2: leave"
         ):
+            estimator().fit(X, y)
+
+
+@each_classifier
+def test_labels_that_are_objects(estimator):
+    """scikit-learn says that they are unknown, and perhaps a target of a regression."""
+    for y, types, remedy in (
+        ((Y == 1).astype(object), "bool", "bool"),
+        (Y.astype(int).astype(object), "int", "int"),
+        (np.where(Y == 1, "one", Y.astype(object)), "int and str", "str"),
+    ):
+        message = rf"y is an array of objects of type {types}; for classes, pass y.astype\({remedy}\)"
+        with pytest.raises(ValueError, match=message):
             estimator().fit(X, y)
 
 
@@ -211,6 +224,9 @@ BAD = [
     ("class_weight", {1: np.nan, -1: 1.0}),
     ("clusterer", "spectral"),
     ("clusterer", 3),
+    ("coupling", "clustered"),
+    *[(name, "no") for name in ("fit_intercept", "normalize_y", "learn_gate", "polish", "blend", "shuffle", "average")],
+    ("fit_intercept", None),
 ]
 # EM may be told to go on while anything improves; a duality gap of zero is out of reach.
 EM = (svmosaic.MixtureSVC, svmosaic.HierarchicalMixtureSVC, svmosaic.MultiTaskMixtureSVC, GaussianMixtureClassifier)

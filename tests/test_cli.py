@@ -252,6 +252,23 @@ def test_text_that_only_names_rows_is_pointed_out_and_can_be_dropped(tmp_path, c
     refused(capsys, [*arguments, "--drop", "di"], "no column 'di' to drop")
 
 
+def test_notes_say_what_became_of_the_columns(tmp_path, capsys):
+    """Dates in text are no identifiers, nor is what --categorical names."""
+    frame = mixed_table(200).assign(
+        day=pd.date_range("2020", periods=200).astype(str),
+        pair=[f"p{i // 2}" for i in range(200)],
+        id=[f"u{i}" for i in range(200)],
+    )
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    arguments = ["train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear", "--json"]
+    assert main(arguments) == 0
+    pair, identifier = answer(capsys)["notes"]
+    assert pair == "column 'pair' holds 100 different texts: the mean of the target for each counts"
+    assert identifier.startswith("column 'id' holds 200 different texts, nearly one per row, so it is left out")
+    assert main([*arguments, "--categorical", "id"]) == 0
+    assert not any("left out" in note for note in answer(capsys)["notes"])
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
@@ -694,10 +711,11 @@ def test_every_command_has_help(command, capsys):
         ["fly"],
     ],
 )
-def test_wrong_usage_is_exit_code_2(arguments):
+def test_wrong_usage_is_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
+    assert "invalid _" not in capsys.readouterr().err  # the name of a function
 
 
 def test_an_interrupt_ends_with_130_and_no_file(folder, tmp_path):

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from svmosaic.export.javascript import to_javascript
 from svmosaic.export.onnx import to_onnx
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell, TreeGate
 from svmosaic.heads import Classify
-from svmosaic.interpretation import effects
+from svmosaic.interpretation import effects, importances
 from svmosaic.maps import Pieces
 from svmosaic.mosaic import LINKS, Mosaic
 
@@ -52,6 +53,52 @@ def mixed(pieces=None):
 def with_zeros(mosaic):
     """The same with weights of zero in place of none, as files of earlier versions hold it."""
     return replace(mosaic, coef=mosaic.over_tiles(mosaic.coef), sloped=None)
+
+
+def moves_of(gate, value, tile, n_features):
+    """Mean absolute moves of rows down the trees, one row and split after another."""
+    parent = np.full(len(gate.feature), -1)
+    for node in np.flatnonzero(gate.feature >= 0):
+        parent[gate.left[node] : gate.left[node] + 2] = node
+    leaf_of_tile = {int(gate.left[node]): node for node in np.flatnonzero(gate.feature < 0)}
+    paths = [[leaf_of_tile[k]] for k in tile.ravel()]
+    for path in paths:
+        while parent[path[-1]] >= 0:
+            path.append(parent[path[-1]])
+    inside = {}
+    for path, k in zip(paths, tile.ravel(), strict=True):
+        for node in path:
+            inside.setdefault(node, []).append(value[k])
+    mean, found = {node: np.mean(values, axis=0) for node, values in inside.items()}, np.zeros(n_features)
+    for path in paths:
+        for child, node in pairwise(path):
+            found[gate.feature[node]] += np.abs(mean[child] - mean[node]).mean()
+    return found / len(tile)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_splits_of_trees_of_numbers_have_importances(n_classes):
+    """Without a global tile, columns count by the splits alone."""
+    X, y = rows_of(n_classes)
+    model = forest(growth="boosted", global_reg=1e24).fit(X, y)
+    one, trees = model.mosaic_.gate.gates
+    assert isinstance(one, SingleCell)
+    tile, value = trees.code(X)[0], model.mosaic_.intercept[one.n_tiles :]
+    expected = model.mosaic_.gate.factors[1] * moves_of(trees, value, tile, X.shape[1])
+    assert_allclose(model.feature_importances_, expected, rtol=1e-6, atol=1e-9)
+    assert model.feature_importances_.max() > 0.01
+
+
+def test_contributions_of_next_to_nothing_are_not_what_importances_and_effects_are_made_of():
+    """A global tile that may not learn has weights of 1e-24, whose order says nothing."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((600, 4))
+    model = forest(growth="boosted", n_trees=20, global_reg=1e24).fit(X, X[:, 0] * X[:, 1] > 0)
+    table = importances(model, X)
+    assert set(table["feature"][:2]) == {"x0", "x1"}
+    assert table["importance"][0] > 0.1
+    assert set(np.argsort(-model.feature_importances_)[:2]) == {0, 1}
+    assert np.ptp(effects(model, X)[0].regions, axis=-1).max() > 0.1
 
 
 @pytest.mark.parametrize("link", LINKS)

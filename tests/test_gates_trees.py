@@ -54,6 +54,21 @@ def test_sparse_rows_and_threads_change_nothing(dtype):
         assert_array_equal(gate.code(X[row : row + 1])[0], expected[row : row + 1])
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("regression", [False, True])
+@pytest.mark.parametrize("growth", get_args(Growth))
+def test_decimals_are_in_the_same_leaves_in_either_precision(growth, regression, storage):
+    """Thresholds of boosted trees are values of the column, and means of two values are close to others."""
+    rng = np.random.RandomState(0)
+    X = (rng.randint(0, 400, (1000, 4)) / 10) * (rng.random_sample((1000, 4)) < 0.9)
+    y = np.sin(X[:, 0]) + X[:, 1] * (X[:, 2] > 20)
+    y = y if regression else (y > np.median(y)).astype(int)
+    trees = forest_of(storage(X), y, 10, 60, growth=growth, regression=regression)
+    gate = TreeGate.from_trees(trees, 4)
+    assert_array_equal(gate.code(X)[0], gate.code(X.astype(np.float32))[0])
+    assert_array_equal(gate.code(X)[0], gate.code(X * (1 - 1e-7))[0])  # rounded once more, by a scaling
+
+
 def test_values_at_a_threshold_go_left_in_either_precision():
     cut = 0.1  # not a float32 number
     gate = TreeGate(

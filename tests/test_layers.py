@@ -32,7 +32,7 @@ ROOMS = [
     "couplings",
     "gates",
     "datasets",
-    "_validation heads rows packing losses registry atomic _core _lazy _version",
+    "_validation _labels heads rows packing losses registry atomic _core _lazy _version",
 ]
 LAYERS = [name for room in ROOMS for name in room.split()]
 # The public names, which the top of the list uses as a user does, and which only name the models.

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -382,6 +383,16 @@ def test_weights_count_in_the_choice():
     assert model.best_score_ > 0.95  # weighted: the plain accuracy cannot be above 0.4
 
 
+@pytest.mark.parametrize("scale", [2.0**-20, 1024.0])
+def test_weights_have_no_unit(noisy, scale):
+    """Powers of two, so that not even rounding differs. Weights that add up to one are common."""
+    X, y = noisy
+    weight = np.random.RandomState(1).randint(1, 5, len(y))
+    models = [MosaicClassifier(**QUICK).fit(X, y, sample_weight=w) for w in (weight, scale * weight)]
+    assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
+    assert models[0].best_score_ == models[1].best_score_
+
+
 def test_zero_weights_are_as_if_absent(xor):
     X, y = xor
     weight = np.ones(len(y))
@@ -408,7 +419,9 @@ def test_class_weight_moves_predictions_and_probabilities_but_not_the_metric():
     [
         ({"time_budget": 0}, "time_budget must be a finite number, above 0 or None, got 0"),
         ({"max_tiles": 0}, "max_tiles must be an integer, at least 1, got 0"),
-        ({"metric": "beauty"}, "metric must be the name of a scorer.*got 'beauty'"),
+        ({"metric": "beauty"}, "metric must be the name of a scorer.*got 'beauty'$"),
+        ({"metric": "acuracy"}, "got 'acuracy': did you mean 'accuracy'"),
+        ({"metric": "AUC"}, "got 'AUC': did you mean 'roc_auc'"),
         ({"validation_fraction": 0.9}, "validation_fraction must be a finite number, above 0, at most 0.5, got 0.9"),
         ({"calibration": "magic"}, "calibration must be one of"),
         ({"families": ("linear", "cubic")}, "families must be a sequence of 'linear'.*got .*'cubic'"),
@@ -440,6 +453,31 @@ def test_too_few_rows_for_a_choice_give_the_linear_model():
     assert model.held_out_ is None
     assert np.isnan(model.best_score_)
     assert_array_equal(model.predict(X), y)
+
+
+@pytest.mark.parametrize("n_rows", [300, 5000])
+def test_metrics_of_all_classes_with_fewer_rows_of_a_class_than_parts(n_rows, one_short_search):
+    """The parts that are held out first have rows of all classes."""
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((n_rows, 2)), np.zeros(n_rows, dtype=int)
+    y[:2] = 1
+    for seed in range(5):
+        model = MosaicClassifier(metric="roc_auc", **LINEAR | {"random_state": seed, "validation_fraction": 0.2})
+        assert 0 <= model.fit(X, y).best_score_ <= 1
+    y[0] = 0
+    with pytest.raises(ValueError, match=r"'roc_auc' gave nan .*without the class 1, which has too few rows"):
+        MosaicClassifier(metric="roc_auc", **LINEAR).fit(X, y)
+
+
+@pytest.mark.parametrize("dtype", ["boolean", "Int64", "bool[pyarrow]", "int64[pyarrow]"])
+def test_labels_of_nullable_types_keep_their_type(dtype):
+    X = np.random.RandomState(0).standard_normal((60, 2))
+    y = pd.Series(X[:, 0] > 0).astype("bool" if "bool" in dtype else "int64")
+    for rows in (X, pd.DataFrame(X).assign(text="x")):
+        model = MosaicClassifier(**LINEAR).fit(rows, y.astype(dtype))
+        assert model.classes_.dtype == y.dtype
+        assert model.predict(rows).dtype == y.dtype
+    assert LinearSVC().fit(X, y.astype(dtype)).classes_.dtype == y.dtype
 
 
 def test_a_class_of_one_row_is_no_obstacle():

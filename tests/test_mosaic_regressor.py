@@ -105,6 +105,8 @@ def test_never_worse_than_the_linear_baseline_and_the_same_for_one_seed():
 def test_wrong_parameters_are_named(rows):
     with pytest.raises(ValueError, match=r"metric must be the name of a scorer, such as 'r2'.*got 'beauty'"):
         MosaicRegressor(metric="beauty").fit(*rows)
+    with pytest.raises(ValueError, match="got 'rmse': did you mean 'neg_root_mean_squared_error'"):
+        MosaicRegressor(metric="rmse").fit(*rows)
     with pytest.raises(TypeError, match="metric='accuracy' cannot score these rows"):
         MosaicRegressor(metric="accuracy", **QUICK).fit(*rows)
 
@@ -122,6 +124,29 @@ def test_a_model_outside_the_domain_of_the_metric_is_a_failed_trial(rows):
     assert np.isfinite(model.best_score_)
     with pytest.raises(TypeError, match="metric='neg_mean_squared_log_error' cannot score these rows"):
         MosaicRegressor(metric="neg_mean_squared_log_error", **QUICK).fit(X, -y)
+
+
+def test_targets_that_have_no_intervals_are_refused_before_the_search(rows, monkeypatch):
+    X, y = rows
+    monkeypatch.setattr(MosaicRegressor, "_search", None)
+    with pytest.raises(ValueError, match=r"intervals need a one-dimensional y, got shape \(300, 2\)"):
+        MosaicRegressor(quantiles=(0.05, 0.95), **QUICK).fit(X, np.column_stack([y, y]))
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[D]", "timedelta64[h]"])
+def test_times_are_no_values(rows, dtype):
+    """Their numbers would be microseconds, say, whatever was meant."""
+    X, y = rows
+    with pytest.raises(ValueError, match=r"y must hold numbers for MosaicRegressor, got dates or durations: convert"):
+        MosaicRegressor(**QUICK).fit(X, y.astype(int).astype(dtype))
+
+
+@pytest.mark.parametrize("scale", [2.0**-20, 1024.0])
+def test_weights_have_no_unit(rows, scale):
+    X, y = rows
+    weight = np.random.RandomState(1).randint(1, 5, len(y))
+    models = [MosaicRegressor(**LINEAR).fit(X, y, sample_weight=w) for w in (weight, scale * weight)]
+    assert_array_equal(models[0].predict(X), models[1].predict(X))
 
 
 def test_two_rows_give_a_model():

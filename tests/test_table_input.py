@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -369,6 +370,29 @@ def test_scikit_learn_cuts_tables_as_it_does_arrays():
     assert len(cross_val_score(search, frame, y, cv=3, error_score="raise")) == 3
     model = search.fit(frame, y)
     assert permutation_importance(model, frame, y, n_repeats=1).importances_mean.shape == (3,)
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_frames_asked_for_by_scikit_learn_change_nothing(fitted, output):
+    model, frame, y = fitted
+    with config_context(transform_output=output):
+        assert_array_equal(model.predict(frame), model.predict(frame))
+        same = MosaicClassifier(**QUICK).fit(frame, y)
+        assert isinstance(same.preparation_.transform(frame[:2]), {"pandas": pd, "polars": pl}[output].DataFrame)
+        found = same.predict_proba(frame)
+    assert_array_equal(found, model.predict_proba(frame))
+    framed = pickle.loads(pickle.dumps(model))
+    framed.preparation_.set_output(transform=output)
+    assert_array_equal(framed.predict(frame), model.predict(frame))
+
+
+def test_regions_of_a_pyarrow_table_are_described():
+    """The rows that words are found by are taken from the table as it was given."""
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((200, 2)), columns=["a", "b"]).assign(c="x")
+    y, single = frame["a"] * frame["b"] > 0, QUICK | {"families": ("kernel",), "max_tiles": 200, "blend": False}
+    models = [MosaicClassifier(**single).fit(X, y) for X in (frame, pa.Table.from_pandas(frame))]
+    assert models[0].mosaic_.n_tiles > 1
+    assert_array_equal(models[1].regions_["rule"], models[0].regions_["rule"])
 
 
 def test_a_pickled_predictor_needs_no_pandas(fitted, tmp_path):

@@ -12,16 +12,14 @@ from sklearn import get_config
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
-from sklearn.utils._missing import is_scalar_nan
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from svmosaic import _core
+from svmosaic._labels import check_labels, classes_and_labels, of_plain_type, require_labels
 from svmosaic.heads import Classify, Regress
 from svmosaic.packing import without_duplicates
 
 DTYPES = [np.float64, np.float32]
-MOST_COUNTED = 10_000  # classes that are found by counting all integers between the least and the largest
 MANY_VALUES = 1_000_000  # that are looked through for infinite ones on all threads
 FAR_SAMPLE = 10_000  # rows whose distance from the origin stands for that of all
 LEAVE_OUT = "Leave the rows without a known y out."
@@ -112,6 +110,13 @@ class Target:
         sample_weight = None if self.sample_weight is None else self.sample_weight[rows]
         return Target(self.classes, self.label[rows], self.weight[rows], sample_weight)
 
+    def relative(self) -> "Target":
+        """The same with sample weights relative to their mean, for models whose C is not the user's."""
+        if self.sample_weight is None or self.sample_weight.mean() == 1:
+            return self
+        mean = self.sample_weight.mean()
+        return Target(self.classes, self.label, self.weight / mean, self.sample_weight / mean)
+
     def signs(self, output):
         """+1 and -1 of the rows for one output, as int8."""
         return self.head.signs(self.label, output)
@@ -125,22 +130,6 @@ def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **
     present = classes if len(target.label) == len(label) else classes[np.unique(target.label)]
     require_two_classes(estimator, classes, present)
     return X, target
-
-
-def classes_and_labels(y):
-    """The classes, sorted, and the position of each row's class; ValueError if y is no target of a classification.
-
-    Small integers, of which many are equal, are what scikit-learn takes for classes too: these are counted, not sorted.
-    """
-    if y.ndim == 1 and y.dtype.kind in "iu" and len(y):
-        low, high = int(y.min()), int(y.max())
-        if high - low < min(len(y) // 2, MOST_COUNTED) and high < 2**63:
-            place = y.astype(np.intp) - low
-            is_class = np.bincount(place) > 0
-            return (np.flatnonzero(is_class) + low).astype(y.dtype), (np.cumsum(is_class) - 1)[place]
-    check_classification_targets(y)
-    classes = np.unique(y)
-    return classes, np.searchsorted(classes, y)  # a quarter of the memory of unique's inverse
 
 
 @dataclass(frozen=True)
@@ -187,6 +176,11 @@ class ValueTarget:
     def take(self, rows) -> "ValueTarget":
         """The target of some of the rows."""
         return ValueTarget(self.head, self.y[rows], self.weight[rows])
+
+    def relative(self) -> "ValueTarget":
+        """The same with weights relative to their mean, for models whose C is not the user's."""
+        mean = self.weight.mean()
+        return self if mean == 1 else ValueTarget(self.head, self.y, self.weight / mean)
 
 
 def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize=True, copies=1, reset=True):
@@ -257,6 +251,11 @@ def repeated(head, copies) -> Regress:
 
 def numbers_of(name, y):
     """y as float64, for the estimator of this name."""
+    if np.asarray(y).dtype.kind in "mM":
+        raise ValueError(
+            f"y must hold numbers for {name}, got dates or durations: convert them, for example to days by "
+            "(y - y.min()) / numpy.timedelta64(1, 'D')"
+        )
     try:
         return np.asarray(y).astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -274,26 +273,6 @@ def require_two_classes(estimator, classes, present):
         )
     if len(present) < 2:
         raise ValueError(f"{name} needs two classes with positive sample_weight, got only {present.tolist()!r}")
-
-
-def require_labels(y):
-    """Raise ValueError if labels are missing, whatever stands for that: scikit-learn's message would depend on it."""
-    labels = np.asarray(y)
-    if labels.dtype.kind == "O":
-        missing = np.array([type(label) is not str and _is_missing(label) for label in labels.ravel()], dtype=bool)
-    elif labels.dtype.kind in "fM":
-        missing = np.isnan(labels.ravel())
-    else:
-        return
-    if labels.ndim and missing.any():
-        raise ValueError(
-            f"y contains NaN or None in place of a label for {missing.sum()} of {len(labels)} rows, first at position "
-            f"{missing.argmax()}: leave these rows out"
-        )
-
-
-def _is_missing(label):
-    return label is None or is_scalar_nan(label) or type(label).__name__ in ("NAType", "NaTType")
 
 
 def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_weight=None):
@@ -314,7 +293,7 @@ def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_
             f"class_weight must be None or a dict for partial_fit, which never sees all rows, got {class_weight!r}"
         )
     X, y = validate(estimator, X, y, reset=known is None)
-    check_classification_targets(y)
+    check_labels(y)
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(
@@ -378,6 +357,7 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
         )
     if y and is_classifier(estimator):
         require_labels(*y)
+        y = tuple(map(of_plain_type, y))
     fits = bool(y) and _norms_fit(X)  # finite squares are of finite values, which scikit-learn need not look for
     try:
         X = _with_short_indices(X)

@@ -226,11 +226,11 @@ class TableInChunks(TrainingTable):
         estimator.mosaic_ = over_measured_rows(choice.scaling, estimator.mosaic_)
         return Pipeline([("prepare", preparation), ("regress" if is_regressor(estimator) else "classify", estimator)])
 
-    def facts(self) -> dict:
-        """More for the facts of the model."""
+    def facts(self, preparation) -> dict:
+        """More for the facts of the model, whose preparation this is."""
         size = size_text(self.memory)
         read = f"read in chunks of {self.chunk_rows} rows, since it would not fit in {size} of memory"
-        facts = {"notes": [read, *self.notes(self._last.n_texts)], "chunks": self._n_chunks}
+        facts = {"notes": [read, *self.notes(self._last.n_texts, preparation)], "chunks": self._n_chunks}
         return facts | ({"sampled_rows": len(self._last.labels)} if self._choice.searched else {})
 
     def sample(self) -> Table:

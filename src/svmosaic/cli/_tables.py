@@ -16,7 +16,6 @@ from svmosaic.models._hold_out import hold_out
 from svmosaic.tabular.formats import Dialect, Table, TableError, format_of, name_of, read_chunks, read_table
 from svmosaic.tabular.numbers_as_text import NumbersAsText
 from svmosaic.tabular.preparation import TEXT, build_preparation, kinds_of, to_input
-from svmosaic.tabular.table_preparation import is_identifier
 
 
 class TrainingTable(ABC):
@@ -153,9 +152,18 @@ class TrainingTable(ABC):
             first_row += len(there)
             yield X, y
 
-    def notes(self, n_texts):
-        """What a person would want to look at; `n_texts` says how many different texts each text column holds."""
+    def notes(self, n_texts, preparation):
+        """What a person would want to look at, once a preparation is fitted.
+
+        Parameters
+        ----------
+        n_texts : dict of str to int
+            How many different texts each text column holds.
+        preparation : the first step of the pipeline that was fitted
+        """
         most = self.options.max_categories
+        dropped = getattr(preparation, "dropped_", {})  # sparse rows, which have no text, are only scaled
+        categories = {column.name for column in getattr(preparation, "columns_", ()) if column.kind == TEXT}
         if self.why_task:
             yield self.why_task
         if self.task == "classification" and self.counts.min() < self.calibration_rows:
@@ -164,12 +172,12 @@ class TrainingTable(ABC):
         odd = self.numbers_as_text.notes(self.text_columns)
         yield from odd.values()
         for name, distinct in n_texts.items():
-            if name in odd or distinct <= most:
+            if name in odd:
                 continue
             texts = f"column {name!r} holds {distinct} different texts"
-            if is_identifier(distinct, self.n_rows):
+            if dropped.get(name) == "identifier":
                 yield f"{texts}, nearly one per row, so it is left out (--categorical {name!r} keeps it)"
-            else:
+            elif distinct > most and name in categories:  # and not dates or numbers, written as text
                 yield f"{texts}: {self.many_texts.format(most=most)}"
 
 
@@ -221,10 +229,11 @@ class TableInMemory(TrainingTable):
 
         yield fit
 
-    def facts(self) -> dict:
-        """More for the facts of the model."""
+    def facts(self, preparation) -> dict:
+        """More for the facts of the model, whose preparation this is."""
         text = [place for place, kind in enumerate(self.kinds) if kind == TEXT]
-        return {"notes": list(self.notes({self.names[place]: self.X.iloc[:, place].nunique() for place in text}))}
+        n_texts = {self.names[place]: self.X.iloc[:, place].nunique() for place in text}
+        return {"notes": list(self.notes(n_texts, preparation))}
 
     def sample(self) -> Table:
         """Rows as they were read, from which the model keeps a sample."""

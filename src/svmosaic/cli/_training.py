@@ -1,5 +1,6 @@
 """What `train` and `tune` share: arguments, and a model compared with a linear SVM, fitted to all rows and written."""
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 from time import perf_counter
 
@@ -48,9 +49,12 @@ def inputs_of(options) -> list:
 
 
 def _share(text):
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value < 1:
-        raise ValueError
+        raise ArgumentTypeError(f"{text!r} is not a fraction: write a number from 0 to below 1, such as 0.2")
     return value
 
 
@@ -100,7 +104,7 @@ def train(options, table, kind, parameters, started, *, seconds=None, extra=None
     missing = table.missing_labels
     found = {
         "task": table.task, "rows": table.n_rows, "held_out": scores, "rows_without_label": sum(missing.values()),
-        "missing_labels": missing, **table.facts(), **(extra or {}),
+        "missing_labels": missing, **table.facts(pipeline[0]), **(extra or {}),
         **(found_by(pipeline[-1]) if found_by else {}),
     }  # fmt: skip
     return _write(options, pipeline, table, found, perf_counter() - started)

@@ -1,5 +1,6 @@
 """`svmosaic tune`: the search of `MosaicClassifier` or `MosaicRegressor` within a budget, with its leaderboard."""
 
+from argparse import ArgumentTypeError
 from time import perf_counter
 
 from svmosaic.cli._io import Bar, check_file, duration
@@ -31,8 +32,9 @@ def add_arguments(parser):
 
 def _families(text):
     names = tuple(text.split(","))
-    if not set(names) <= set(FAMILIES):
-        raise ValueError
+    unknown = [name for name in names if name not in FAMILIES]
+    if unknown:
+        raise ArgumentTypeError(f"{unknown[0]!r} is no model family: choose among {', '.join(FAMILIES)}")
     return names
 
 

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, check_cv
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from svmosaic._labels import check_labels
 from svmosaic._validation import (
     NO_WEIGHT,
     Target,
@@ -165,7 +165,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         X, y = validate(self, X, y, accept_sparse=False)
-        check_classification_targets(y)
+        check_labels(y)
         sample_weight = check_weight(sample_weight, X)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         mixture = GaussianMixtureClassifier() if self.mixture is None else self.mixture

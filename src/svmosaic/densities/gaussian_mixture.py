@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from svmosaic._labels import check_labels
 from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.growth import Covariance, Pooling, fit_mixture
 from svmosaic.densities.kernel_predictor import KernelPredictor
@@ -165,7 +165,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         """
         self._check_parameters()
         X, y = validate(self, X, y, accept_sparse=False)
-        check_classification_targets(y)
+        check_labels(y)
         weight = check_weight(sample_weight, X)
         known = ~unlabelled_rows(y, self.unlabelled)
         self.classes_ = np.unique(y[known])

@@ -57,7 +57,7 @@ class Fitted:
                     names = None
         mosaic, table = mosaic_of(model), getattr(model, "preparation_", None)
         # Pictures of a model that was fitted to a table have the features that its columns became.
-        X = validate(model, X, reset=False) if table is None else table.transform(X)
+        X = validate(model, X, reset=False) if table is None else model._rows(X)
         gate_rows, tile_rows = mosaic.features.rows(X)
         if feature_names is not None:
             features = [str(name) for name in feature_names]

@@ -19,6 +19,8 @@ TOTAL_RATE, LARGEST_RATE = 10.0, 0.3
 STEP = 8
 # scikit-learn grows trees on float32. Columns further from zero than so many times their spread are centered first.
 FAR = 1e5
+# Share of the largest value of a column that rows in single precision, scaled perhaps, are off by at most.
+ROUNDING = 1e-6
 
 
 def grow_trees(
@@ -64,6 +66,7 @@ def grow_trees(
     else:
         trees = _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline)
     trees = [tree for tree in trees if tree.tree_.node_count > 1]
+    _move_off_values(trees, X)
     return trees if center is None else [_moved(tree.tree_, center) for tree in trees]
 
 
@@ -74,6 +77,33 @@ def _far_center(X):
     mean, spread = X.mean(axis=0), X.std(axis=0)
     far = np.abs(mean) > FAR * spread
     return np.where(far, mean, 0.0) if (far & (spread > 0)).any() else None
+
+
+def _move_off_values(trees, X):
+    """Move thresholds that all but meet a value of their column halfway to the next one.
+
+    If a column holds decimals, thresholds often are one of its values, or differ from one by rounding alone. Such rows
+    would be on another side in single precision, in which C and ONNX take them, than in double precision.
+    """
+    if not trees:
+        return
+    nodes = [tree.tree_ for tree in trees]
+    feature = np.concatenate([np.where(tree.children_left < 0, -1, tree.feature) for tree in nodes])
+    threshold = np.concatenate([tree.threshold for tree in nodes])
+    order = np.argsort(feature, kind="stable")
+    columns, starts = np.unique(feature[order], return_index=True)
+    X = X.tocsc() if sparse.issparse(X) else X
+    for f, at in zip(columns, np.split(order, starts[1:]), strict=True):
+        if f < 0:  # leaves
+            continue
+        values = np.append(X[:, [f]].data, 0.0) if sparse.issparse(X) else X[:, f]
+        values = np.sort(values.astype(np.float32)).astype(np.float64)
+        above = np.searchsorted(values, threshold[at], side="right").clip(1, len(values) - 1)
+        lower, upper, cut = values[above - 1], values[above], threshold[at]
+        meets = np.minimum(cut - lower, upper - cut) < ROUNDING * np.abs(values[[0, -1]]).max()
+        threshold[at] = np.where(meets, (lower + upper) / 2, cut)
+    for tree, cuts in zip(nodes, np.split(threshold, np.cumsum([len(tree.threshold) for tree in nodes])), strict=False):
+        tree.threshold[:] = cuts  # a view of scikit-learn's own nodes
 
 
 def _moved(tree, center):
@@ -134,6 +164,7 @@ def _boosted(X, y, n_trees, sample_weight, regression, options, deadline):
 
     if sparse.issparse(X):
         X = X.toarray()
+    X = X.astype(np.float32)  # as of other trees: a threshold must not tell apart what is one number in C and ONNX
     targets = list(y.T) if regression and y.ndim > 1 else [y]
     at_once = len(targets) if regression else _trees_per_round(np.unique(y).size)
     rounds = max(1, n_trees // at_once)

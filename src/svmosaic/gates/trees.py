@@ -121,6 +121,35 @@ class TreeGate(PackedGate):
         """Tiles of each row, of shape (n_samples, n_trees), and None for weights of one."""
         return super().code(X, n_jobs)[0], None
 
+    def moves(self, value, rows):
+        """How far the rows of each split are from its mean value once they are on its sides, summed over them.
+
+        Parameters
+        ----------
+        value : ndarray of shape (n_tiles, n_outputs)
+        rows : ndarray of shape (n_tiles,)
+            How many each tile has.
+
+        Returns
+        -------
+        ndarray of shape (n_splits,)
+            The mean over the outputs, in the order of the nodes.
+        """
+        is_leaf, levels = self.feature < 0, [self.roots]
+        while len(levels[-1]):
+            splits = levels[-1][~is_leaf[levels[-1]]]
+            levels.append(np.concatenate([self.left[splits], self.left[splits] + 1]))
+        count = np.where(is_leaf, rows[np.where(is_leaf, self.left, 0)], 0).astype(np.float64)
+        total = count[:, None] * value[np.where(is_leaf, self.left, 0)]
+        for level in reversed(levels):
+            splits = level[~is_leaf[level]]
+            for child in (self.left[splits], self.left[splits] + 1):
+                count[splits] += count[child]
+                total[splits] += total[child]
+        mean, splits = total / np.maximum(count, 1e-300)[:, None], np.flatnonzero(~is_leaf)
+        children = (self.left[splits], self.left[splits] + 1)
+        return sum(count[child] * np.abs(mean[child] - mean[splits]).mean(axis=1) for child in children)
+
     def core_arguments(self):
         """The name of the gate's class in the core, and the arguments of its constructor."""
         return "RuleGate", self.feature, self.threshold, self.left, self.roots, self.n_tiles, self.n_features

@@ -24,6 +24,8 @@ MISSING = "(missing)"
 BLOCK = 4_000_000
 # Numbers that the contributions of all rows may take.
 MOST_NUMBERS = 10_000_000
+# Rows by which it is decided whether scores are made of contributions, or of tiles that are only numbers.
+COMPARED_ROWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,10 +231,17 @@ class Subject:
         mine = np.isin(tile, self.owned)
         return home_tiles((tile, np.where(mine, weight, -np.inf)))
 
-    @property
+    @cached_property
     def has_contributions(self) -> bool:
-        """Whether columns add to the scores of tiles; else these are only numbers, and all is in the gate."""
-        return len(self.mosaic.coef) > 0
+        """Whether columns add more to the scores than tiles that are only numbers do; else most is in the gate."""
+        mosaic = self.mosaic
+        n_sloped = np.count_nonzero(mosaic.coef.any(axis=(1, 2)))
+        if n_sloped in (0, mosaic.n_tiles) or mosaic.link != "identity":
+            return len(mosaic.coef) > 0
+        some = evenly(self.n_rows, COMPARED_ROWS)
+        added = self.contributions_of(some).sum(axis=2)
+        rest = self.scale * mosaic.decision_function(self.X[some]) - added
+        return bool(added.std(axis=0).sum() >= rest.std(axis=0).sum())
 
     def scores_with(self, X, j, features):
         """Scores of rows X, as the estimator takes them, with other features of column j, in the units of the answer.
@@ -288,6 +297,8 @@ class Subject:
 
 def take(X, rows):
     """Rows of a table, an array or a sparse matrix."""
+    if hasattr(X, "column_names"):  # PyArrow's, whose brackets take slices and names alone
+        return X.take(rows)
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 

@@ -10,6 +10,7 @@ from svmosaic.gates import DistanceGate
 from svmosaic.heads import head_of
 from svmosaic.maps import TransformerMap
 from svmosaic.models._composed_fit import solve_outputs
+from svmosaic.models._importances import NO_WEIGHTS
 from svmosaic.models._parameters import Count, Positive, parameters, positional
 
 Coding = Literal["softmax", "inverse", "llc", "lle", "soft"]
@@ -64,7 +65,7 @@ class ConstantTilesMixin:
     @property
     def feature_importances_(self):
         """Not available: the tiles are constants, and features matter only through the distances to the anchors."""
-        raise AttributeError(f"{type(self).__name__} has no feature_importances_: its tiles have no weights")
+        raise AttributeError(NO_WEIGHTS.format(type(self).__name__))
 
 
 @parameters

@@ -90,6 +90,11 @@ class KMeansCells(CellsMixin):
 
     coupling: ClusteredTasks | None = None
 
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.coupling is not None and not hasattr(self.coupling, "start"):
+            raise ValueError(f"coupling must be None or a ClusteredTasks, got {self.coupling!r}")
+
     def _n_solves(self):
         return 1 if self.coupling is None else GROUP_ROUNDS
 

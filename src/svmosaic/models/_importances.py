@@ -3,7 +3,13 @@
 import numpy as np
 
 from svmosaic.gates import SeveralGates
+from svmosaic.gates.trees import TreeGate
 from svmosaic.heads import head_of
+
+NO_WEIGHTS = (
+    "this {} has no feature_importances_: its tiles have no weights; svmosaic.interpretation.importances(model, X) "
+    "shuffles the columns of some rows instead"
+)
 
 
 class ImportanceMixin:
@@ -35,9 +41,45 @@ class ImportanceMixin:
             return weighted_importances(mosaic.features.strengths(mosaic.coef), mosaic.sloped_tiles, rows)
         # Several outputs are compared as they are scored; one has units of its own.
         units = head.factor[0] if head.n_outputs == 1 else 1.0
-        # Every gate has seen all rows, and their contributions add up.
-        n_gates = len(mosaic.gate.gates) if isinstance(mosaic.gate, SeveralGates) else 1
-        return units * counts["spread"].sum(axis=0, dtype=np.float64) / max(rows.sum() / n_gates, 1)
+        # Every gate and every tree has seen all rows, and their contributions add up.
+        n_gates = mosaic.gate.gate_of_tile.max() + 1 if isinstance(mosaic.gate, SeveralGates) else 1
+        spread = counts["spread"]
+        found = spread.sum(axis=0, dtype=np.float64) + moved_by_splits(mosaic, rows, spread.shape[1])
+        if not len(mosaic.coef) and not found.any():
+            raise AttributeError(NO_WEIGHTS.format(type(self).__name__))
+        return units * found / max(rows.sum() / n_gates, 1)
+
+
+def moved_by_splits(mosaic, rows, n_features):
+    """How far the splits of trees move the mean scores of rows, for trees whose leaves are only numbers.
+
+    A row that goes down such a tree starts with the mean of all rows, and each split moves it to the mean of its side:
+    what the moves by a feature add to the score is its contribution.
+
+    Parameters
+    ----------
+    mosaic : Mosaic
+    rows : ndarray of shape (n_tiles,)
+        How many each tile has.
+    n_features : int
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        Sums over the rows of absolute moves, their mean over the outputs.
+    """
+    several = isinstance(mosaic.gate, SeveralGates)
+    gates, factors = (mosaic.gate.gates, mosaic.gate.factors) if several else ((mosaic.gate,), (1.0,))
+    is_number = np.ones(mosaic.n_tiles, dtype=bool)
+    is_number[mosaic.sloped_tiles[mosaic.coef.any(axis=(1, 2))]] = False
+    found, first = np.zeros(n_features), 0
+    for gate, factor in zip(gates, factors, strict=True):
+        tiles = slice(first, first + gate.n_tiles)
+        first += gate.n_tiles
+        if isinstance(gate, TreeGate) and is_number[tiles].all():
+            moves = factor * gate.moves(mosaic.intercept[tiles], rows[tiles])
+            found += np.bincount(gate.feature[gate.feature >= 0], moves, n_features)
+    return found
 
 
 def weighted_importances(coef, tile, rows):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Union, dataclass_transform, get_args, get
 
 import numpy as np
 
-from svmosaic._validation import check_choice, check_real
+from svmosaic._validation import check_choice, check_real, plain
 
 # Types of parameters that say what is allowed; with "| None", "| bool" or "| Literal[...]", that too.
 Count = Annotated[int, partial(check_real, at_least=1, integer=True)]
@@ -60,6 +60,8 @@ def check_parameters(estimator):
             continue
         if checks:
             checks[0](name, value, optional=optional)
+        elif may_be_bool and not texts:
+            raise ValueError(f"{name} must be True or False, got {plain(value)!r}")
         elif texts and not (optional and value is None):
             check_choice(name, value, texts)
 
@@ -72,7 +74,7 @@ def _allowed(cls):
         kinds = get_args(one.type) if _is_union(one.type) else (one.type,)
         texts = [text for kind in kinds if get_origin(kind) is Literal for text in get_args(kind)]
         checks = [kind.__metadata__[0] for kind in kinds if get_origin(kind) is Annotated]
-        if texts or checks:
+        if texts or checks or one.type is bool:
             found.append((one.name, texts, checks, type(None) in kinds, bool in kinds))
     return found
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from svmosaic._validation import require_labels
+from svmosaic._labels import require_labels
 from svmosaic.models._parameters import parameters
 
 
@@ -42,7 +42,7 @@ def prepare_training(X, y, task, *, categorical=None, ordered=None, drop=None, r
         require_labels(y)
     check_consistent_length(X, y)
     prepared = TablePreparation(**options, task=task, random_state=random_state)
-    return prepared, prepared.fit_transform(X, y)
+    return prepared, np.asarray(prepared.fit_transform(X, y))  # whatever set_config(transform_output=...) asks for
 
 
 def is_matrix(X) -> bool:
@@ -105,7 +105,7 @@ class TableInputMixin:
         return getattr(self, "preparation_", None)  # files of earlier versions have none
 
     def _rows(self, X):
-        return super()._rows(X) if self._table is None else self._table.transform(X)
+        return super()._rows(X) if self._table is None else np.asarray(self._table.transform(X))
 
     @property
     def _row_names(self):

@@ -86,6 +86,11 @@ class IntervalMixin:
             )
         return self.intervals_.coverage
 
+    def _check_intervals(self, y):
+        """Refuse what intervals cannot be fitted to, before the search rather than after it."""
+        if self.quantiles is not None:
+            check_one_target(y)
+
     def _fit_intervals(self, X, target, rng):
         """Intervals by a model like the best one, on unscaled rows."""
         if self.quantiles is None:
@@ -148,8 +153,7 @@ def fit_intervals(
     low, high = check_quantiles(quantiles)
     model = clone(model).set_params(loss="quantile", quantile=(low, high))
     y = np.asarray(y, dtype=np.float64)
-    if y.ndim != 1:
-        raise ValueError(f"intervals need a one-dimensional y, got shape {y.shape}: fit a model for each target")
+    check_one_target(y)
     rows, weight = np.arange(len(y)), None if sample_weight is None else np.asarray(sample_weight)
 
     def fitted(train):
@@ -179,6 +183,12 @@ def check_conformal(conformal):
     if not (isinstance(conformal, bool) or conformal in ("split", "cross")):
         raise ValueError(f"conformal must be True, False, 'split' or 'cross', got {conformal!r}")
     return conformal
+
+
+def check_one_target(y):
+    """Raise ValueError if there are several values per row."""
+    if y.ndim != 1:
+        raise ValueError(f"intervals need a one-dimensional y, got shape {y.shape}: fit a model for each target")
 
 
 def check_quantiles(quantiles) -> tuple[float, float]:

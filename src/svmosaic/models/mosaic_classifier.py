@@ -87,7 +87,7 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or frame of pandas, Polars or PyArrow
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows in the losses, in the calibration and in the held-out score.
+            Weights of the rows in the losses, in the calibration and in the held-out score, relative to their mean.
 
         Returns
         -------
@@ -100,6 +100,7 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
             X, y, "classification", categorical=self.categorical, ordered=self.ordered, drop=self.drop, random_state=rng
         )
         rows, target = validate_training(self, rows, y, sample_weight, self.class_weight)
+        target = target.relative()
         self._remember_table(prepared)
         if self.calibration not in (None, *KEEP_ORDER):
             require_rows(self.calibration, target.classes, np.bincount(target.label, minlength=len(target.classes)))

@@ -67,7 +67,7 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
 
     metric: Any = "r2"
     quantiles: Any = None
-    conformal: bool = True
+    conformal: Any = True
 
     @all_or_nothing
     @with_callbacks
@@ -79,7 +79,7 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or frame of pandas, Polars or PyArrow
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows in the losses and in the held-out score.
+            Weights of the rows in the losses and in the held-out score, relative to their mean.
 
         Returns
         -------
@@ -92,6 +92,8 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
             X, y, "regression", categorical=self.categorical, ordered=self.ordered, drop=self.drop, random_state=rng
         )
         rows, target = validate_values(self, rows, y, sample_weight)
+        target = target.relative()
+        self._check_intervals(target.y)
         self._remember_table(prepared)
         judge = ValueJudge(rows, target, self.metric)
         wanted = judge.wanted if target.y.ndim > 1 else judge.wanted[:, 0]

@@ -2,12 +2,14 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
 
+from svmosaic._validation import plain
 from svmosaic.calibration import Odds, Temperature, fit_calibration, fit_odds, odds_losses
 from svmosaic.heads import Classify, Regress, flattened, in_columns, signs_of
 from svmosaic.losses import log_loss
@@ -24,6 +26,18 @@ SURE = 10.0
 # Metrics of two classes, and what does the same for more.
 OF_SEVERAL = {"roc_auc": "roc_auc_ovr", "average_precision": "neg_log_loss"} | {
     name: f"{name}_macro" for name in ("f1", "precision", "recall", "jaccard")
+}
+# What other libraries call a metric, and scikit-learn's scorer for it.
+ELSEWHERE = {
+    "auc": "roc_auc",
+    "logloss": "neg_log_loss",
+    "binary_logloss": "neg_log_loss",
+    "multi_logloss": "neg_log_loss",
+    "mae": "neg_mean_absolute_error",
+    "mse": "neg_mean_squared_error",
+    "rmse": "neg_root_mean_squared_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    "mcc": "matthews_corrcoef",
 }
 
 
@@ -97,9 +111,9 @@ class Judge(ABC):
                 warnings.simplefilter("ignore", UserWarning)  # a part without a class, or with a single row
                 value = float(self.scorer(model, self.X[rows], self.truth[rows], **options))
         except (AttributeError, ValueError, TypeError) as error:
-            raise MetricError(f"metric={self.metric!r} cannot score these rows: {error}") from error
+            raise MetricError(f"metric={self.metric!r} cannot score these rows: {error}{self.lack(rows)}") from error
         if not np.isfinite(value):
-            raise MetricError(f"metric={self.metric!r} gave {value} on these rows")
+            raise MetricError(f"metric={self.metric!r} gave {value} on these rows{self.lack(rows)}")
         return value
 
     def score_or_least(self, scores, rows) -> float:
@@ -124,6 +138,10 @@ class Judge(ABC):
         except MetricError as error:
             hint = self.hint()
             raise MetricError(f"{error}; {hint}" if hint else str(error)) from error.__cause__
+
+    def lack(self, rows) -> str:
+        """What rows lack that some metrics need, as the end of a message."""
+        return ""
 
     def hint(self) -> str:
         """What to use instead of the metric, if it is known."""
@@ -208,6 +226,16 @@ class ClassJudge(Judge):
         label, n_outputs = self.target.label, self.target.n_outputs
         signs = [signs_of(label, c, n_outputs) for c in range(n_outputs)]
         return SURE * np.column_stack(signs)
+
+    def lack(self, rows):
+        classes = self.target.classes
+        lacking = np.setdiff1d(np.arange(len(classes)), self.target.label[rows])
+        if not len(lacking):
+            return ""
+        return (
+            f" (held-out rows without the class {plain(classes[lacking[0]])!r}, which has too few rows to be held out: "
+            "choose a metric that does not need all classes, or leave the class out)"
+        )
 
     def hint(self):
         if len(self.target.classes) == 2 or self.metric not in OF_SEVERAL:
@@ -299,8 +327,17 @@ def scorer_of(metric, example):
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"metric must be the name of a scorer, such as {example!r} (sklearn.metrics.get_scorer_names() lists "
-            f"them), or callable with (estimator, X, y), got {metric!r}"
+            f"them), or callable with (estimator, X, y), got {metric!r}{_meant(metric)}"
         ) from error
+
+
+def _meant(metric) -> str:
+    """The scorer that a name which is none may stand for, as the end of a message."""
+    if not isinstance(metric, str):
+        return ""
+    found = [ELSEWHERE.get(metric.lower()), *get_close_matches(metric.lower(), get_scorer_names(), n=1)]
+    found = [name for name in found if name]
+    return f": did you mean {found[0]!r}?" if found else ""
 
 
 def _plain_function(scorer) -> bool:

@@ -84,7 +84,9 @@ def folds_of(target, fraction, rng):
         parts = []
         for _ in range(2 if n_rows <= TWICE else 1):
             splitter = kind(n_parts, shuffle=True, random_state=rng.randint(2**31 - 1))
-            parts += splitter.split(np.zeros(n_rows), label)
+            division = list(splitter.split(np.zeros(n_rows), label))
+            # The first rung has the first few parts: those with rows of all classes, which some metrics need.
+            parts += division if label is None else sorted(division, key=lambda part: -len(np.unique(label[part[1]])))
     counts = np.zeros(0) if label is None else np.bincount(label)
     is_rare = len(counts) == 2 and counts.min() < RARE
     if n_rows > (RARE_CROSS_VALIDATED if is_rare else CROSS_VALIDATED):

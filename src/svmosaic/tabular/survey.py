@@ -99,16 +99,20 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
         for name, kind in zip(names, kinds, strict=True)
     ]
     preparation.columns_ = [column for column in columns if column.features]
-    preparation.dropped_ = {column.name: "constant" for column in columns if not column.features}
+    distinct = (len(counts) for counts in texts)
+    n_texts = {name: next(distinct) for name, kind in zip(names, kinds, strict=True) if kind == TEXT}
+    preparation.dropped_ = {
+        column.name: "constant" if n_texts.get(column.name, 0) < 2 else "identifier"
+        for column in columns
+        if not column.features
+    }
     if not preparation.columns_:
-        raise TableError("the table has no column to learn from: all are constant")
+        raise TableError("the table has no column to learn from: all are constant or identifiers")
     if scale:
         scaler = StandardScaler()
         for X, _ in chunks():
             scaler.partial_fit(preparation.transform(X))
         preparation.center_, preparation.factor_ = preparation.scaling_of(scaler.mean_, scaler.scale_)
-    distinct = (len(counts) for counts in texts)
-    n_texts = {name: next(distinct) for name, kind in zip(names, kinds, strict=True) if kind == TEXT}
     return Survey(preparation, n_rows, sample, labels, label_counts, n_texts)
 
 

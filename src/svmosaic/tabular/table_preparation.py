@@ -309,7 +309,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         folds = (StratifiedKFold if classes else KFold)(
             max(2, min(FOLDS, most)), shuffle=True, random_state=self.random_state
         )
-        encoder = TargetEncoder(target_type=kind, cv=folds)
+        encoder = TargetEncoder(target_type=kind, cv=folds).set_output(transform="default")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
             features = encoder.fit_transform(texts, target)

@@ -91,7 +91,8 @@ def check_names(columns, name, hint=""):
     seen = set()
     for place, column in enumerate(columns):
         if not column:
-            raise TableError(f"{name}: column {place + 1} has no name{hint}")
+            index = ", as an index that pandas writes (index=False leaves it out)" if place == 0 else ""
+            raise TableError(f"{name}: column {place + 1} has no name{index}{hint}")
         if column in seen:
             raise TableError(f"{name}: two columns are called {column!r}, so neither can be named{hint}")
         seen.add(column)
