@@ -348,6 +348,10 @@ def test_inverses_of_tiles(size):
     matrices, inverse = roots @ roots.transpose(0, 2, 1), np.empty((3, size, size))
     _core.tile_inverses(matrices, 0.3, inverse, 2)
     assert_allclose(inverse @ (np.eye(size) + 0.3 * matrices), np.tile(np.eye(size), (3, 1, 1)), atol=1e-10)
+    factors = np.empty_like(inverse)
+    _core.tile_inverses(matrices, 0.3, factors, 2, of_factors=True)
+    assert_array_equal(factors, np.tril(factors))
+    assert_allclose(factors.transpose(0, 2, 1) @ factors, inverse, atol=1e-12)
     matrices[1] *= -1.0
     _core.tile_inverses(matrices, 100.0, inverse)
     assert np.isnan(inverse[1]).all()
