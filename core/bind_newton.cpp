@@ -153,17 +153,20 @@ void bind_newton(nb::module_& m) {
 
   m.def(
       "tile_inverses",
-      [](Array<const double, nb::ndim<3>> matrices, double scale, Array<double, nb::ndim<3>> out, int n_threads) {
+      [](Array<const double, nb::ndim<3>> matrices, double scale, Array<double, nb::ndim<3>> out, int n_threads,
+         bool of_factors) {
         const int64_t n_tiles = matrices.shape(0), size = matrices.shape(1);
         require(static_cast<int64_t>(matrices.shape(2)) == size, "matrices must be square");
         require(static_cast<int64_t>(out.shape(0)) == n_tiles && static_cast<int64_t>(out.shape(1)) == size &&
                     static_cast<int64_t>(out.shape(2)) == size,
                 "out must have the shape of matrices");
         nb::gil_scoped_release release;
-        tile_inverses(matrices.data(), n_tiles, size, scale, out.data(), n_threads);
+        tile_inverses(matrices.data(), n_tiles, size, scale, of_factors, out.data(), n_threads);
       },
       nb::arg("matrices"), nb::arg("scale"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
-      "out[k] = (I + scale * matrices[k])^-1, NaN where that is not positive definite.");
+      nb::arg("of_factors") = false,
+      "out[k] = (I + scale * matrices[k])^-1, or the inverse of its lower Cholesky factor; NaN where that is not positive "
+      "definite.");
 }
 
 }  // namespace svmosaic

@@ -13,6 +13,8 @@
 
 #include <cstdint>
 
+#include "simd.hpp"
+
 namespace svmosaic {
 
 enum class Sight { all, straight, bias };
@@ -29,6 +31,11 @@ struct Design {
   // Whether each row is its data row in the only block.
   bool is_plain() const { return n_blocks == 1 && width == 1 && !coef && (n_full > 0 || rest == Sight::all); }
   double coefficient(int64_t r, int64_t a) const { return coef ? coef[r * width + a] : 1.0; }
+
+  void prefetch(int64_t r) const {
+    svmosaic::prefetch(block + r * width);
+    for (int64_t a = 0; coef && a < width; a += 8) svmosaic::prefetch(coef + r * width + a);
+  }
 
   template <class Rows, class A>
   A score(const Rows& x, int64_t r, const A* v) const {

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "blend.hpp"
 #include "design.hpp"
 #include "loss.hpp"
 #include "random.hpp"
@@ -41,8 +42,8 @@ struct DescentState {
   }
 };
 
-template <class Rows, class Real>
-SVMOSAIC_CLONES double dual_epoch(const Rows& x, const Design& design, const Target& target,
+template <class Rows, class Touch, class Real>
+SVMOSAIC_CLONES double dual_epoch(const Rows& x, const Design& design, Touch& touch, const Target& target,
                                   const double* curvature, int32_t* order, DescentState& state, double* alpha,
                                   Real* v) {
   Random{state.random}.shuffle(order, state.n_active);
@@ -58,11 +59,12 @@ SVMOSAIC_CLONES double dual_epoch(const Rows& x, const Design& design, const Tar
       prefetch(target.sign + later);
       if (target.threshold) prefetch(target.threshold + later);
       x.prefetch(design.row(order[s + 2]));
+      design.prefetch(order[s + 2]);
     }
     const int64_t r = order[s];
     const double c = target.cost[r], a = alpha[r], t = target.threshold_of(r);
     const double diag = target.loss.diag(c), upper = target.loss.upper(c);
-    const double margin = target.sign[r] * static_cast<double>(design.score(x, r, v));
+    const double margin = target.sign[r] * static_cast<double>(touch.score(r, v));
     const double gradient = margin - t + diag * a;
     gap += target.loss.gap(t, margin, c, a);
 
@@ -92,7 +94,7 @@ SVMOSAIC_CLONES double dual_epoch(const Rows& x, const Design& design, const Tar
     if (moved < 0) moved = 0;
     if (moved > upper) moved = upper;
     alpha[r] = moved;
-    design.add(x, r, static_cast<Real>((moved - a) * target.sign[r]), v);
+    touch.add(r, static_cast<Real>((moved - a) * target.sign[r]), v);
   }
   // A bound that no row violates would shrink everything at once: lift it (as liblinear does).
   state.gradient_max = gradient_max > 0 ? gradient_max : infinity;
@@ -113,14 +115,19 @@ DescentReport dual_descent(const Rows& x, const Design& design, const Target& ta
                            double max_seconds) {
   using clock = std::chrono::steady_clock;
   const auto start = clock::now();
-  DescentReport report{0, std::numeric_limits<double>::infinity()};
-  while (report.n_epochs < max_epochs) {
-    report.gap = dual_epoch(x, design, target, curvature, order, state, alpha, v);
-    ++report.n_epochs;
-    if (report.gap <= aim) break;
-    if (std::chrono::duration<double>(clock::now() - start).count() > max_seconds) break;
-  }
-  return report;
+  return with_touch<Real>(x, design, [&](const auto& touching) {
+    auto touch = touching();
+    PaddedBlocks<Real> blocks(v, design.n_blocks, x.n_features + 1, touch.stride());
+    DescentReport report{0, std::numeric_limits<double>::infinity()};
+    while (report.n_epochs < max_epochs) {
+      report.gap = dual_epoch(x, design, touch, target, curvature, order, state, alpha, blocks.begin_in(v));
+      ++report.n_epochs;
+      if (report.gap <= aim) break;
+      if (std::chrono::duration<double>(clock::now() - start).count() > max_seconds) break;
+    }
+    blocks.keep_in(v);
+    return report;
+  });
 }
 
 }  // namespace svmosaic

@@ -135,16 +135,21 @@ ResponseSums evaluate(const Rows& x, const Design& design, const int8_t* y, cons
                       double reach, double* margin, double* alpha, double* curvature, double* implied, int n_threads) {
   constexpr int64_t kAtOnce = 32 * kSums;
   std::vector<ResponseSums> partial(partial_sums_of(x, design));
-  visit(response, [&](auto answer) {
-    add_pieces(x, design, implied, n_threads, [&](Piece piece, int64_t t, double* sum) {
-      for (int64_t r = piece.begin; r < piece.end; r += kAtOnce) {
-        Piece few = piece;
-        few.begin = r;
-        few.end = std::min(piece.end, r + kAtOnce);
-        margins_of_piece(x, design, y, v, few, margin);
-        partial[t] += respond_piece(answer, margin, reach, few, alpha, curvature);
-        accumulate_piece(x, design, y, alpha, few, sum);
-      }
+  with_touch<double>(x, design, [&](const auto& touching) {
+    const int64_t stride = touching().stride();
+    const PaddedBlocks<double> blocks(v, design.n_blocks, x.n_features + 1, stride);
+    visit(response, [&](auto answer) {
+      add_pieces(x, design, stride, implied, n_threads, [&](Piece piece, int64_t t, double* sum) {
+        auto touch = touching();
+        for (int64_t r = piece.begin; r < piece.end; r += kAtOnce) {
+          Piece few = piece;
+          few.begin = r;
+          few.end = std::min(piece.end, r + kAtOnce);
+          margins_of_piece(x, design, touch, y, blocks.begin(), few, margin);
+          partial[t] += respond_piece(answer, margin, reach, few, alpha, curvature);
+          accumulate_piece(x, design, touch, y, alpha, few, sum);
+        }
+      });
     });
   });
   ResponseSums sums;

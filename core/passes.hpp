@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "blend.hpp"
 #include "design.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
@@ -63,8 +64,8 @@ inline bool in_pairs(const Design& design, int64_t r) {
   return all;
 }
 
-template <class Rows>
-SVMOSAIC_CLONES void margins_of_piece(const Rows& x, const Design& design, const int8_t* y, const double* v,
+template <class Rows, class Touch>
+SVMOSAIC_CLONES void margins_of_piece(const Rows& x, const Design& design, Touch& touch, const int8_t* y, const double* v,
                                       Piece piece, double* margins) {
 #if defined(__GNUC__)
   if constexpr (kDense<Rows>)
@@ -96,7 +97,7 @@ SVMOSAIC_CLONES void margins_of_piece(const Rows& x, const Design& design, const
   for (int64_t r = piece.begin; r < piece.end; ++r) {
     if constexpr (!kPlain<Rows>)
       if (r + kRowsAhead < design.n_rows) x.prefetch(design.row(r + kRowsAhead));
-    margins[r] = y[r] * design.score(x, r, v);
+    margins[r] = y[r] * touch.score(r, v);
   }
 }
 
@@ -104,8 +105,12 @@ SVMOSAIC_CLONES void margins_of_piece(const Rows& x, const Design& design, const
 template <class Rows>
 void margins(const Rows& x, const Design& design, const int8_t* y, const double* v, double* margins, int n_threads) {
   const int64_t n_pieces = pieces_of(x, design);
-  parallel_for(n_pieces, n_threads, [&](int64_t t) {
-    margins_of_piece(x, design, y, v, Piece(design.n_rows, n_pieces, t), margins);
+  with_touch<double>(x, design, [&](const auto& touching) {
+    const PaddedBlocks<double> blocks(v, design.n_blocks, x.n_features + 1, touching().stride());
+    parallel_for(n_pieces, n_threads, [&](int64_t t) {
+      auto touch = touching();
+      margins_of_piece(x, design, touch, y, blocks.begin(), Piece(design.n_rows, n_pieces, t), margins);
+    });
   });
 }
 
@@ -118,9 +123,9 @@ inline void add_rows(const T* const* x, const double* scale, int64_t n_features,
   v[n_features] += bias * ((s0 + s1) + (s2 + s3));
 }
 
-template <class Rows>
-SVMOSAIC_CLONES void accumulate_piece(const Rows& x, const Design& design, const int8_t* y, const double* weight,
-                                      Piece piece, double* v) {
+template <class Rows, class Touch>
+SVMOSAIC_CLONES void accumulate_piece(const Rows& x, const Design& design, Touch& touch, const int8_t* y,
+                                      const double* weight, Piece piece, double* v) {
   if constexpr (kDense<Rows>)
     if (design.is_plain()) {
       const typename Rows::value_type* at[kRowsOfPass];
@@ -138,7 +143,7 @@ SVMOSAIC_CLONES void accumulate_piece(const Rows& x, const Design& design, const
       return;
     }
   for (int64_t r = piece.begin; r < piece.end; ++r)
-    if (weight[r] != 0) design.add(x, r, weight[r] * y[r], v);
+    if (weight[r] != 0) touch.see(r), touch.add(r, weight[r] * y[r], v);
 }
 
 // As many partial sums as keep their memory below that of the rows themselves.
@@ -148,25 +153,30 @@ int64_t partial_sums_of(const Rows& x, const Design& design) {
       1, std::min<int64_t>({64, pieces_of(x, design), design.n_rows * design.width / (4 * design.n_blocks)}));
 }
 
-// V = the sum of what add(piece, its number, sum) adds to a sum of its own for each piece of the rows, written over
+// V = the sum of what add(piece, its number, sum) adds to a sum of its own for each piece of the rows, written over. Sums
+// have blocks of `stride` numbers, of which V has those that are not padding.
 template <class Rows, class Add>
-void add_pieces(const Rows& x, const Design& design, double* v, int n_threads, const Add& add) {
-  const int64_t size = design.n_blocks * (x.n_features + 1), n_pieces = partial_sums_of(x, design);
-  std::memset(v, 0, size * sizeof(double));
-  if (n_pieces == 1) return add(Piece(design.n_rows, 1, 0), 0, v);
-  std::vector<double> partial(n_pieces * size, 0.0);
+void add_pieces(const Rows& x, const Design& design, int64_t stride, double* v, int n_threads, const Add& add) {
+  const int64_t size = x.n_features + 1, n_blocks = design.n_blocks, n_pieces = partial_sums_of(x, design);
+  std::memset(v, 0, n_blocks * size * sizeof(double));
+  if (n_pieces == 1 && stride == size) return add(Piece(design.n_rows, 1, 0), 0, v);
+  AlignedNumbers<double> partial(n_pieces * n_blocks * stride);
   parallel_for(n_pieces, n_threads, [&](int64_t t) {
-    add(Piece(design.n_rows, n_pieces, t), t, partial.data() + t * size);
+    add(Piece(design.n_rows, n_pieces, t), t, partial.begin() + t * n_blocks * stride);
   });
   for (int64_t t = 0; t < n_pieces; ++t)
-    for (int64_t i = 0; i < size; ++i) v[i] += partial[t * size + i];
+    for (int64_t b = 0; b < n_blocks; ++b) axpy(1.0, partial.begin() + (t * n_blocks + b) * stride, v + b * size, size);
 }
 
 // V = sum_r weight_r y_r (coef_r (x) x_r), written over
 template <class Rows>
 void accumulate(const Rows& x, const Design& design, const int8_t* y, const double* weight, double* v, int n_threads) {
-  add_pieces(x, design, v, n_threads,
-             [&](Piece piece, int64_t, double* sum) { accumulate_piece(x, design, y, weight, piece, sum); });
+  with_touch<double>(x, design, [&](const auto& touching) {
+    add_pieces(x, design, touching().stride(), v, n_threads, [&](Piece piece, int64_t, double* sum) {
+      auto touch = touching();
+      accumulate_piece(x, design, touch, y, weight, piece, sum);
+    });
+  });
 }
 
 // |(x_i, bias)|^2 of every data row, or that of its straight terms and the bias

@@ -348,10 +348,58 @@ def test_inverses_of_tiles(size):
     matrices, inverse = roots @ roots.transpose(0, 2, 1), np.empty((3, size, size))
     _core.tile_inverses(matrices, 0.3, inverse, 2)
     assert_allclose(inverse @ (np.eye(size) + 0.3 * matrices), np.tile(np.eye(size), (3, 1, 1)), atol=1e-10)
+    factors = np.empty_like(inverse)
+    _core.tile_inverses(matrices, 0.3, factors, 2, of_factors=True)
+    assert_array_equal(factors, np.tril(factors))
+    assert_allclose(factors.transpose(0, 2, 1) @ factors, inverse, atol=1e-12)
     matrices[1] *= -1.0
     _core.tile_inverses(matrices, 100.0, inverse)
     assert np.isnan(inverse[1]).all()
     assert np.isfinite(inverse[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [2, 3, 5, 16])
+@pytest.mark.parametrize("d", [1, 4, 7, 8, 15, 16, 17, 31, 55, 63, 64, 130])
+def test_rows_of_several_blocks(d, width, dtype):
+    """Passes and descent over dense rows, whose blocks are blended first, give what the plain formulas give."""
+    rng = np.random.RandomState(d)
+    n, n_blocks = 60, 20
+    X = rng.standard_normal((n, d)).astype(dtype)
+    block = np.array([rng.choice(n_blocks, width, replace=False) for _ in range(n)], dtype=np.int32)
+    coef = rng.uniform(-0.5, 1.0, (n, width))
+    coef[rng.uniform(size=coef.shape) < 0.2] = 0.0
+    y = np.where(rng.uniform(size=n) > 0.5, 1, -1).astype(np.int8)
+    codes = np.zeros((n, n_blocks))
+    np.put_along_axis(codes, block, coef, axis=1)
+    blown_up = (codes[:, :, None] * reference.augment(X, 0.5)[:, None, :]).reshape(n, -1)
+    v, weight = rng.standard_normal((n_blocks, d + 1)), rng.uniform(0, 2, n)
+    weight[:5] = 0.0
+    made = sparse.csr_array(X)
+    dense = _core.Rows.dense(X, 0.5)
+    listed = _core.Rows.sparse(made.data, made.indices.astype(np.int32), made.indptr.astype(np.int64), d, 0.5)
+    found = {}
+    for rows in (dense, listed):
+        design = _core.Design(rows, block, coef, None, n_blocks)
+        margin, total, product = np.empty(n), np.empty_like(v), np.empty_like(v)
+        _core.margins(rows, design, y, v, margin)
+        assert_allclose(margin, y * (blown_up @ v.ravel()), atol=1e-11)
+        _core.accumulate(rows, design, y, weight, total)
+        assert_allclose(total.ravel(), blown_up.T @ (weight * y), atol=1e-11)
+        _core.curved_product(rows, design, weight, v, product)
+        assert_allclose(product.ravel(), blown_up.T @ (weight * (blown_up @ v.ravel())), atol=1e-10)
+        for real in {dtype, np.float64}:
+            alpha, weights = np.zeros(n), np.zeros((n_blocks, d + 1), dtype=real)
+            state = _core.DescentState(np.array([1, 2, 3, 4], np.uint64), n)
+            curvature = (blown_up**2).sum(axis=1)
+            _core.dual_descent(
+                rows, design, y, None, np.ones(n), 1, curvature, np.arange(n, dtype=np.int32), state, alpha, weights,
+                0.0, 3, 10.0,
+            )  # fmt: skip
+            assert 0 < alpha.max() <= 1
+            assert_allclose(weights.ravel(), blown_up.T @ (alpha * y), atol=1e-11 if real == np.float64 else 1e-4)
+            if real == np.float64:
+                assert_allclose(alpha, found.setdefault("alpha", alpha), atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -11,6 +11,7 @@ from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans, MiniBatchKM
 
 from svmosaic.datasets import make_xor
 from svmosaic.gates import DistanceGate, SingleCell, place_centers
+from svmosaic.gates.placement import sampled_kmeans
 from svmosaic.mosaic import LINKS, Mosaic
 
 
@@ -146,3 +147,25 @@ def test_saved_mosaic_holds_each_weight_once():
     assert len(saved) < mosaic.n_bytes + 1000
     again = pickle.loads(saved)
     assert_array_equal(again.decision_function(X), before)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_kmeans_of_few_rows_is_that_of_scikit_learn(storage, weighted, dtype):
+    """Its draws and its Lloyd steps; the first centers are drawn by the core."""
+    rng = np.random.RandomState(0)
+    X = storage(
+        (rng.standard_normal((700, 5)) + 3 * rng.standard_normal((12, 5))[rng.randint(12, size=700)]).astype(dtype)
+    )
+    weight = rng.uniform(0.5, 2.0, 700) if weighted else None
+    ours = sampled_kmeans(X, 12, weight, 256, 10, np.random.RandomState(3))
+    theirs = KMeans(12, n_init=1, max_iter=10, random_state=np.random.RandomState(3)).fit(X, sample_weight=weight)
+    assert_allclose(ours, theirs.cluster_centers_, rtol=1e-5, atol=1e-5)
+
+
+def test_kmeans_of_fewer_distinct_rows_than_centers():
+    X = np.repeat(np.eye(3), 5, axis=0)
+    for n_rows in (1, 15):
+        found = place_centers(X[:n_rows], 8, rng=np.random.RandomState(0))
+        assert_allclose(found, np.unique(X[:n_rows], axis=0), atol=1e-15)

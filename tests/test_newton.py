@@ -1,5 +1,7 @@
 """The pieces of the second-order solver."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import reference
@@ -9,9 +11,9 @@ from problems import SHAPES, coupling_of, hard_problem
 from svmosaic.couplings import Coupling
 from svmosaic.losses import LOSSES
 from svmosaic.rows import Rows
-from svmosaic.solvers import Problem, hessians, newton, problems_of, solve
+from svmosaic.solvers import Problem, certificates, hessians, newton, problems_of, solve
 from svmosaic.solvers.certificates import certify
-from svmosaic.solvers.hessians import arrow_solve
+from svmosaic.solvers.hessians import arrow_solve, crossed_solver, tile_hessians
 from svmosaic.solvers.share import Share
 
 
@@ -258,3 +260,78 @@ def test_ridge_regression_is_one_step_without_a_line_search(monkeypatch):
     assert_allclose(solution.weights[0], expected, rtol=1e-9)
     again = certify(problem, solution.alpha)
     assert again.gap <= 1e-10 * problem.primal_at_zero
+
+
+def _crossed_problem(n_tiles, width, d=3, n=400):
+    """Rows of several tiles, whose codes are smooth along a line."""
+    rng = np.random.RandomState(0)
+    X, place = rng.standard_normal((n, d)), rng.uniform(0, n_tiles, n)
+    distance = np.abs(place[:, None] - np.arange(n_tiles) - 0.5)
+    tile = np.argsort(distance, axis=1)[:, :width].astype(np.int32)
+    code = np.exp(-np.take_along_axis(distance, tile, axis=1))
+    code /= code.sum(axis=1, keepdims=True)
+    sign = np.where(X[:, 0] + rng.standard_normal(n) > 0, 1, -1).astype(np.int8)
+    return Problem(
+        Rows(X, 1.0), tile, code, Coupling(0.8, np.zeros((n_tiles, 0))), sign, np.full(n, 3.0), "squared_hinge"
+    )
+
+
+@pytest.mark.parametrize("largest_small", [hessians.LARGEST_SMALL, 0])  # matrices by the core, or by LAPACK
+def test_matrices_of_tiles_are_solved_exactly_where_codes_do_not_overlap(monkeypatch, largest_small):
+    monkeypatch.setattr(hessians, "LARGEST_SMALL", largest_small)
+    problem = _crossed_problem(5, 1)
+    matrices = tile_hessians(problem, np.ones(problem.n_rows), 1)
+    residual = np.random.RandomState(1).standard_normal(problem.shape)
+    whole = np.eye(problem.shape[1]) + 0.8**2 * matrices
+    # The correlation is the identity then, whatever the ridge.
+    solved = crossed_solver(problem, matrices, 1)(residual)
+    assert_allclose(np.matmul(whole, solved[:, :, None])[:, :, 0], residual, atol=1e-10)
+
+
+def test_codes_tell_what_tiles_have_in_common():
+    """With the correlation of the codes the system of rows of several tiles is conditioned better than without."""
+    problem = _crossed_problem(12, 6)
+    curvature = np.full(problem.n_rows, 6.0)
+    n_weights = problem.n_weights
+
+    def columns(of):
+        return np.stack([of(unit.reshape(problem.shape)).ravel() for unit in np.eye(n_weights)], axis=1)
+
+    margins_of = columns(lambda v: certificates.margins(problem, v))
+    hessian = np.eye(n_weights) + margins_of.T @ (curvature[:, None] * margins_of)
+    matrices = tile_hessians(problem, curvature, 1)
+    inverses = hessians.tile_inverses(matrices, problem.coupling.own**2)
+    crossed = columns(crossed_solver(problem, matrices, 1))
+    alone = columns(lambda v: np.matmul(inverses, v[:, :, None])[:, :, 0])
+    assert_allclose(crossed, crossed.T, atol=1e-12)
+
+    def condition(inverse):
+        root = np.linalg.cholesky(inverse)
+        return np.linalg.cond(root.T @ hessian @ root)
+
+    assert condition(crossed) < 0.5 * condition(alone)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_last_step_solves_no_further_than_it_has_to(monkeypatch, loss):
+    """The residual that a step may leave is bounded by what the gap asks for; the certificate still holds."""
+    monkeypatch.setattr(newton, "LARGEST_DENSE", 0)
+    products = 0
+
+    class CountedProduct(newton.Product):
+        def __init__(self, *parts):
+            nonlocal products
+            products += 1
+            super().__init__(*parts)
+
+    monkeypatch.setattr(newton, "Product", CountedProduct)
+    problem = replace(_crossed_problem(12, 6), loss=LOSSES[loss])
+    needed = {}
+    for share in (0.7, 0.0):
+        products = 0
+        monkeypatch.setattr(newton, "LAST_SHARE", share)
+        (solution,) = solve([problem], solver="newton", tol=1e-4)
+        assert certify(problem, solution.alpha).dual <= certify(problem, solution.alpha).primal
+        assert solution.gap <= 1e-4 * problem.primal_at_zero
+        needed[share] = products
+    assert 0 < needed[0.7] <= needed[0.0]

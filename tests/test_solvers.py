@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from svmosaic import LocallyLinearSVC
 from svmosaic.couplings import Coupling
 from svmosaic.rows import Rows
-from svmosaic.solvers import Problem, newton, solve, warn_if_unconverged
+from svmosaic.solvers import Problem, hessians, newton, solve, warn_if_unconverged
 from svmosaic.solvers.certificates import certify, dual, margins, primal, weights_of
 
 EXACT = {"tol": 1e-10, "max_iter": 50_000}
@@ -519,8 +519,9 @@ def test_sparse_entries_stored_twice_add_up(solver):
 
 
 def test_rows_with_a_period_are_solved_as_fast_as_shuffled_ones(monkeypatch):
-    """Every sixteenth row would be of one phase only, and their Hessian no good to precondition with."""
+    """Every sixteenth row would be of one phase only, and its codes no good to precondition with."""
     monkeypatch.setattr(newton, "LARGEST_DENSE", 0)
+    monkeypatch.setattr(hessians, "OVERLAP_ROWS", 680)
     n_products = 0
 
     class CountedProduct(newton.Product):
@@ -538,7 +539,7 @@ def test_rows_with_a_period_are_solved_as_fast_as_shuffled_ones(monkeypatch):
         return n_products
 
     rng = np.random.default_rng(0)
-    phase = np.arange(16 * 680) % 16  # the typical Hessian is made of a sixteenth of the rows
+    phase = np.arange(16 * 680) % 16  # the correlation of the codes is that of a sixteenth of the rows
     X = np.hstack([np.eye(16)[phase], rng.standard_normal((len(phase), 4))])
     y = np.sin(2 * X[:, 16]) * (phase - 7.5) + X[:, 17] * X[:, 18] > 0
     as_it_came, shuffled = products(np.arange(len(y))), products(rng.permutation(len(y)))

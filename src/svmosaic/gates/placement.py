@@ -108,16 +108,15 @@ def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng, 
         sample_weight = None if sample_weight is None else sample_weight[chosen]
     n_centers = min(n_centers, X.shape[0])
     n_seeds = max(SEEDS, SEEDS_PER_CENTER * n_centers)
-    if X.shape[0] > n_seeds:
-        # Seeding by k-means++ costs more than all Lloyd steps; a part of the sample is enough for it.
-        seeds = np.sort(rng.choice(X.shape[0], n_seeds, replace=False))
-        centers = seed_centers(
-            X[seeds], None if sample_weight is None else sample_weight[seeds], n_centers, rng, n_jobs
-        )
+    few = X.shape[0] <= n_seeds
+    # Seeding by k-means++ costs more than all Lloyd steps; a part of the sample is enough for it.
+    seeds = slice(None) if few else np.sort(rng.choice(X.shape[0], n_seeds, replace=False))
+    centers = seed_centers(X[seeds], None if sample_weight is None else sample_weight[seeds], n_centers, rng, n_jobs)
+    if not few:
         return _lloyd(X, centers, sample_weight, max_iter, n_jobs)
     from sklearn.cluster import KMeans  # here, since it takes a while to import
 
-    model = KMeans(n_centers, n_init=1, max_iter=max_iter, random_state=rng)
+    model = KMeans(n_centers, init=centers, n_init=1, max_iter=max_iter)
     with warnings.catch_warnings(), one_thread():
         # Few Lloyd steps are meant to stop early, and fewer distinct rows than centers are dealt with by the caller.
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -6,16 +6,18 @@ bias)^T to that of (s, t), and the system is a dense one, for few tiles of few f
 """
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import lapack
 
 from svmosaic import _core
 from svmosaic.couplings import Coupling
-from svmosaic.rows import Rows
 
 # Rows whose pairs of tiles are sorted at a time.
 CROSSED_ROWS = 16_384
-# Of a Hessian that is typical for all targets: rows per unknown that it is formed from, and the share that counts.
-ROWS_PER_UNKNOWN, TYPICALLY_ACTIVE = 4, 0.5
+# Rows from which the correlation of codes is found, and the ridge that is added to it; 0.1 to 1 measured alike.
+OVERLAP_ROWS, OVERLAP_RIDGE = 8192, 0.3
+# Up to so many tiles: it costs their cube, once for all targets.
+LARGEST_OVERLAP = 1000
 # Up to this size a matrix is inverted faster by simple loops than by LAPACK.
 LARGEST_SMALL = 128
 
@@ -133,32 +135,37 @@ def one_in(share, n_rows):
     return pick + np.arange(0, share * n_groups, share, dtype=np.int32)
 
 
-def typical_solver(problem, n_threads, check=None):
-    """Solves with the Hessian of a loss with p = 2 if a typical share of the rows were active; a function of a vector.
+def crossed_solver(problem, matrices, n_threads):
+    r"""Solves with an approximate Hessian of rows that belong to several tiles; a function of a vector.
 
-    The Hessian depends on rows and codes, and on the mean cost of the first target, so that all targets share it: a
-    good preconditioner for each of them. With its Cholesky factor L, a solve is a product with L^-T L^-1, for which the
-    core reads the rows of L^-1, in float32, once, on all threads. None if float64 does not hold the Hessian.
+    The tiles' own matrices :math:`R_k R_k^T = I + \text{own}^2 S_k` are on its diagonal, and the block of two tiles is
+    taken for :math:`\Gamma_{kl} R_k R_l^T`, where :math:`\Gamma` is the correlation of the codes: it says how far rows
+    of one tile belong to the other. A ridge keeps it from being trusted too much. One matrix per tile and one with a
+    row per tile thus do the work of all pairs of tiles.
     """
-    step = max(1, problem.n_rows // (ROWS_PER_UNKNOWN * problem.n_weights))
-    curvature = np.zeros(problem.n_rows)
-    curvature[one_in(step, problem.n_rows)] = step * TYPICALLY_ACTIVE * problem.loss.smooth_step * problem.typical_cost
-    whole = _whole(crossed_hessians(problem, curvature, n_threads, check), problem.coupling, problem.shape)
-    whole[np.diag_indices(len(whole))] += 1.0
-    factor, info = lapack.dpotrf(whole, lower=1, overwrite_a=1)
-    if info:
-        return None
-    n, inverse = len(factor), Rows(np.ascontiguousarray(lapack.dtrtri(factor, lower=1)[0], dtype=np.float32), bias=0.0)
-    design = _core.Design(inverse.core, np.zeros((n, 1), dtype=np.int32), None, None, 1)
-    each = np.ones(n)
+    factors = tile_inverses(matrices, problem.coupling.own**2, n_threads, of_factors=True)
+    shares = problem.once("overlap", lambda: _overlap_inverse(problem))
 
     def solve(residual):
-        vector, out = np.zeros((1, n + 1)), np.empty((1, n + 1))
-        vector[0, :n] = residual.ravel()
-        _core.curved_product(inverse.core, design, each, vector, out, n_threads)
-        return out[0, :n].reshape(residual.shape)
+        scaled = shares @ np.matmul(factors, residual[:, :, None])[:, :, 0]
+        return np.matmul(factors.transpose(0, 2, 1), scaled[:, :, None])[:, :, 0]
 
     return solve
+
+
+def _overlap_inverse(problem):
+    """The inverse of the codes' correlation and a ridge, from a sample of the rows."""
+    n_tiles, width = problem.coupling.n_tiles, problem.tile.shape[1]
+    here = one_in(max(1, problem.n_rows // OVERLAP_ROWS), problem.n_rows)
+    code = np.ones((len(here), width)) if problem.weight is None else problem.weight[here]
+    codes = sparse.csr_array(
+        (code.ravel(), problem.tile[here].ravel(), np.arange(0, code.size + 1, width)), shape=(len(here), n_tiles)
+    )
+    products = (codes.T @ codes).toarray()
+    size = np.sqrt(np.where(products.diagonal() > 0, products.diagonal(), 1.0))
+    correlation = products / size[:, None] / size
+    correlation[np.diag_indices(n_tiles)] = 1.0 + OVERLAP_RIDGE
+    return np.linalg.inv(correlation / (1.0 + OVERLAP_RIDGE))
 
 
 def arrow_solve(hessians, coupling, residual):
@@ -192,27 +199,37 @@ def arrow_solve(hessians, coupling, residual):
     return direction
 
 
-def tile_inverses(matrices, scale):
-    """(I + scale S)^-1 of each matrix: small ones by the core, side by side, large ones by LAPACK."""
+def tile_inverses(matrices, scale, n_threads=1, of_factors=False):
+    """(I + scale S)^-1 of each matrix, or the inverses of their Cholesky factors: small ones by the core, large ones by
+    LAPACK.
+    """
     eye = np.eye(matrices.shape[1])
     inverse = np.full_like(matrices, np.nan)
     if len(eye) <= LARGEST_SMALL:
-        _core.tile_inverses(matrices, scale, inverse)
+        _core.tile_inverses(matrices, scale, inverse, n_threads, of_factors)
     for k in np.flatnonzero(np.isnan(inverse[:, 0, 0])):
-        inverse[k] = _solve_positive(eye + scale * matrices[k], eye)
+        factor = _factor(eye + scale * matrices[k])
+        if factor is not None:
+            inverse[k] = lapack.dtrtri(factor, lower=1)[0] if of_factors else lapack.dpotrs(factor, eye, lower=1)[0]
     return inverse
 
 
 def _solve_positive(matrix, right):
-    """Cholesky solve; where rounding spoilt positive definiteness, with a larger and larger ridge.
+    """Cholesky solve; NaN where no ridge helps."""
+    factor = _factor(matrix)
+    return np.full_like(right, np.nan) if factor is None else lapack.dpotrs(factor, right, lower=1)[0]
 
-    NaN if no ridge helps because the matrix holds infinities.
+
+def _factor(matrix):
+    """The lower Cholesky factor; where rounding spoilt positive definiteness, with a larger and larger ridge.
+
+    None where no ridge helps: the matrix holds infinities.
     """
     ridge = 0.0
     while ridge <= 1.0:
         # Transposed, a symmetric matrix is as LAPACK wants it.
         factor, info = lapack.dpotrf((matrix + ridge * np.diag(matrix.diagonal()) if ridge else matrix).T, lower=1)
         if info == 0:
-            return lapack.dpotrs(factor, right, lower=1)[0]
+            return factor
         ridge = max(10.0 * ridge, 1e-14)
-    return np.full_like(right, np.nan)
+    return None

@@ -14,7 +14,7 @@ The Hessian, for tiles :math:`W_k = \text{own}\,V_k + \sum_s U_{ks} V_s`, is an 
 per tile and a border of shared blocks, eliminated by its Schur complement. If rows belong to several tiles, which
 then must not share anything, there is a block for each pair of tiles, and one dense system. If these matrices are too
 large to travel or to be formed in every step, or some blocks see only a part of the row, conjugate gradients take
-products instead, preconditioned by a Hessian that all targets share, or by the tiles' own matrices.
+products instead, preconditioned by the tiles' own matrices (with rows in memory also by the correlation of the codes).
 
 The method is written once, as a generator that yields questions and is sent sums over rows (`svmosaic.solvers.share`).
 Rows in memory are one partition, whose share answers at once; `solve_partitions` carries the questions to partitions
@@ -78,12 +78,11 @@ LARGEST_HESSIAN = 4_000_000
 # Unknowns up to which rows in memory that belong to several tiles are given a dense system. It costs their cube, and a
 # matrix for each pair of tiles of a row; a product with the Hessian costs two passes over the rows.
 LARGEST_DENSE = 600
-# Up to so many, if p = 2, one dense system is the preconditioner of conjugate gradients in all steps for all targets:
-# ten to twenty products per step instead of a hundred.
-LARGEST_TYPICAL = 4000
 # Conjugate gradients solve for the direction to this share of the residual, in so many products at most. For rows in
 # memory a product costs little compared with the rest of a step.
 CG_TOL, CG_ITER = {True: 0.1, False: 0.3}, {True: 40, False: 200}  # by whether questions travel
+# ... or until the residual is this share of what may be left at the end: the last step does no more than it has to.
+LAST_SHARE = 0.7
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Setting:
 
     @property
     def form(self) -> str | None:
-        """The whole Hessian if it is small enough, else a typical one, the tiles' own matrices, or nothing."""
+        """The whole Hessian if it is small enough, else the tiles' own matrices, or nothing."""
         n_tiles, largest = self.coupling.n_tiles, LARGEST_HESSIAN if self.travels else np.inf
         if self.sight is not None:
             return sighted_form(self.sight, n_tiles, self.n_features, largest)
@@ -127,11 +126,8 @@ class Setting:
             dense = n_pairs_of(n_tiles) * self.shape[1] ** 2 <= largest
         else:
             dense = n_tiles * self.shape[1] <= LARGEST_DENSE
-        if not self.one_tile and self.coupling.n_shared == 0:
-            if dense:
-                return "pairs"
-            if not self.travels and n_tiles * self.shape[1] <= LARGEST_TYPICAL and self.loss.smooth_step is not None:
-                return "typical"
+        if dense and not self.one_tile and self.coupling.n_shared == 0:
+            return "pairs"
         return "tiles" if n_tiles * self.shape[1] ** 2 <= largest else None
 
 
@@ -287,9 +283,11 @@ def newton_steps(setting, weights, step, reach=0.0, *, tol, max_iter, control, k
         if best[0].gap <= target or n_iter >= max_iter or over:
             return best
         residual = weights - implied
+        # What the residual may be: if p = 2, half its square is the gap; else the second term says that an error of the
+        # inner problem far below the gap asked for is as good as none.
+        allowed = 2.0 * target if smooth else INNER_TOL * proximal + 1e-3 * target
         grows = not smooth and step < LARGEST_STEP / unit
-        # The second term: an error of the inner problem far below the gap asked for is as good as none.
-        if grows and np.vdot(residual, residual) <= INNER_TOL * proximal + 1e-3 * target:
+        if grows and np.vdot(residual, residual) <= allowed:
             move = Move(job, weights, step)
             step *= STEP_GROWTH
             continue
@@ -300,7 +298,9 @@ def newton_steps(setting, weights, step, reach=0.0, *, tol, max_iter, control, k
         elif form == "tiles" and setting.one_tile and setting.sight is None:
             direction = arrow_solve(matrices, coupling, residual)
         else:
-            direction = yield from _conjugate(setting, weights, step, reach, residual, matrices if form else None)
+            direction = yield from _conjugate(
+                setting, weights, step, reach, residual, matrices if form else None, LAST_SHARE * np.sqrt(allowed)
+            )
         if not np.isfinite(direction).all():  # the Hessian overflows float64
             return best
         tol_slope, end = SLOPE_TOL[setting.loss.power], weights + direction
@@ -385,15 +385,18 @@ def line_search(along, square, ask, tol, travels):
     return low
 
 
-def _conjugate(setting, weights, step, reach, residual, hessians):
-    """The Newton direction by conjugate gradients, preconditioned by the tiles' own matrices if there are any."""
+def _conjugate(setting, weights, step, reach, residual, hessians, least):
+    """The Newton direction by conjugate gradients, preconditioned by the tiles' own matrices if there are any.
+
+    It need not leave less than `least` of the residual.
+    """
     precondition = _preconditioner(setting, hessians)
 
     direction = np.zeros_like(residual)
     rest = -residual
     scaled = precondition(rest)
     search, size = scaled, float(np.vdot(rest, scaled))
-    enough = CG_TOL[setting.travels] * np.linalg.norm(residual)
+    enough = max(CG_TOL[setting.travels] * np.linalg.norm(residual), least)
     for _ in range(CG_ITER[setting.travels]):
         bent = search + (yield Product(setting.job, weights, step, reach, search))
         curvature = float(np.vdot(search, bent))
@@ -411,7 +414,7 @@ def _conjugate(setting, weights, step, reach, residual, hessians):
 
 
 def _preconditioner(setting, hessians):
-    """The inverse of the tiles' own matrices or of a typical Hessian, as a function of a vector."""
+    """A function that solves with something like the Hessian: what was sent, or the tiles' own matrices."""
     if hessians is None:
         return lambda r: r
     if callable(hessians):

@@ -37,12 +37,6 @@ class Sight:
         return 0 if self.rest == "bias" else self.n_straight
 
 
-def _mean(cost) -> float:
-    """Infinite if it overflows: such costs raise an error when the problem is solved."""
-    with np.errstate(over="ignore"):
-        return 0.0 if cost is None or len(cost) == 0 else float(cost.mean())
-
-
 @dataclass(frozen=True)
 class Problem:
     r"""A linear SVM over blocks of weights.
@@ -80,8 +74,6 @@ class Problem:
     def __post_init__(self):
         if isinstance(self.loss, str):
             object.__setattr__(self, "loss", LOSSES[self.loss])
-        if "typical_cost" not in self._shared:
-            self._shared["typical_cost"] = _mean(self.cost)
 
     def with_target(self, sign, cost, threshold=None) -> "Problem":
         """The same rows and codes with other signs, costs and thresholds; what is built of them is shared."""
@@ -130,11 +122,6 @@ class Problem:
         if not np.isfinite(curvature.max(initial=0.0)):
             raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
         return curvature
-
-    @property
-    def typical_cost(self) -> float:
-        """The mean cost of the first target of these rows: one number for all of them."""
-        return self._shared["typical_cost"]
 
     @property
     def separable(self) -> bool:

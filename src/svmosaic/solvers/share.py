@@ -13,7 +13,7 @@ import numpy as np
 
 from svmosaic import _core
 from svmosaic.solvers.certificates import margins, weights_of
-from svmosaic.solvers.hessians import crossed_hessians, tile_hessians, typical_solver
+from svmosaic.solvers.hessians import LARGEST_OVERLAP, crossed_hessians, crossed_solver, tile_hessians
 from svmosaic.solvers.sighted import sighted_hessians
 
 
@@ -240,18 +240,17 @@ class Share:
     def matrices(self, form):
         """The curvature as one matrix per tile, or per pair of tiles; something to add up if there is none.
 
-        Form "typical": a function that solves with a typical Hessian, or, if that overflows, one matrix per tile.
+        Form "tiles" of rows that belong to several tiles: a function that solves with what the matrices and the codes
+        say of the Hessian, if nothing is to be added up.
         """
         if form is None:
             return np.zeros(1)
         if self.problem.sight is not None:
             return sighted_hessians(self.problem, self.curvature, self.n_threads, form)
-        if form == "typical":
-            solve = self.problem.once("typical", lambda: typical_solver(self.problem, self.n_threads, self.check))
-            if solve is not None:
-                return solve
-        if form in ("tiles", "typical"):
-            return self._tile_matrices()
+        if form == "tiles":
+            alone = self.problem.one_tile_a_row or self.problem.coupling.n_tiles > LARGEST_OVERLAP
+            matrices = self._tile_matrices()
+            return matrices if alone or not self.remembers else crossed_solver(self.problem, matrices, self.n_threads)
         return crossed_hessians(self.problem, self.curvature, self.n_threads, self.check)
 
     def _tile_matrices(self):

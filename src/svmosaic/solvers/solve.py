@@ -15,7 +15,7 @@ from svmosaic.solvers.certificates import Certificate, shortened
 from svmosaic.solvers.control import Control
 from svmosaic.solvers.dual_descent import solve_dual_descent
 from svmosaic.solvers.hessians import n_pairs_of
-from svmosaic.solvers.newton import LARGEST_DENSE, LARGEST_TYPICAL, solve_newton
+from svmosaic.solvers.newton import LARGEST_DENSE, solve_newton
 from svmosaic.solvers.sgd import solve_sgd
 from svmosaic.solvers.solution import Solution
 
@@ -30,8 +30,9 @@ _SCATTERED = 1.2
 # What a pair of tiles of a row adds to that: it is sorted by pair, and the row unpacked once more. A product with the
 # Hessian reads the rows that are active once a block.
 _PAIR, _PRODUCT = 400.0, 0.15
-# Conjugate gradients: steps of a solve, and products per step with a preconditioner that is a typical Hessian, or not.
-_STEPS_BY_PRODUCTS, _PRODUCTS = 10, {True: 15, False: 80}
+# Conjugate gradients: steps of a solve, and products per step. (Of dense rows that touch several blocks, these are read
+# several times as fast; by descent, by passes and by products alike.)
+_STEPS_BY_PRODUCTS, _PRODUCTS = 20, 20
 # Bytes that the Hessian of rows of one tile may take, and those of the matrices that tiles have for themselves if rows
 # touch several.
 _LARGEST_HESSIAN, _LARGEST_OWN = 1e9, 2e8
@@ -240,11 +241,9 @@ def _hessian_cost(problem, size) -> float:
 
 def _products_cost(problem) -> float:
     """The same where directions are found by conjugate gradients."""
-    typical = problem.loss.smooth_step is not None and problem.n_weights <= LARGEST_TYPICAL
-    width, size, n_products = problem.tile.shape[1], problem.shape[1], _PRODUCTS[typical]
-    row = _JUMP + width * _stored_per_row(problem) * (3 * _READ + n_products * _PRODUCT)
-    solves = 2 * n_products * _READ * problem.n_weights * (problem.n_weights if typical else size)
-    row += 0.0 if typical else width * _HESSIAN * size**2 / 3
+    width, size = problem.tile.shape[1], problem.shape[1]
+    row = _JUMP + width * (_stored_per_row(problem) * (3 * _READ + _PRODUCTS * _PRODUCT) + _HESSIAN * size**2 / 3)
+    solves = 2 * _PRODUCTS * _READ * problem.n_weights * size
     return _STEPS_BY_PRODUCTS * (problem.n_rows * row + solves + _CALL)
 
 
