@@ -432,9 +432,9 @@ def test_batches_do_what_one_pass_of_descent_does():
 
 
 def test_time_limits_and_callbacks():
-    X, y = bent_plane(3000)
+    X, y = bent_plane(20_000)
     with pytest.warns(sklearn.exceptions.ConvergenceWarning, match="max_time"):
-        LocallyLinearSVR(200, tol=1e-12, max_iter=10**6, max_time=0.05, random_state=0).fit(X, y)
+        LocallyLinearSVR(400, tol=1e-12, max_iter=10**6, max_time=0.05, random_state=0).fit(X, y)
 
     watcher = Watcher()
     model = small(ClusteredSVR).set_callbacks(watcher).fit(X[:200], y[:200])

@@ -17,6 +17,7 @@ from svmosaic.blending import blend
 from svmosaic.calibration import fit_odds, odds_losses, sigmoid
 from svmosaic.gates import SeveralGates, SingleCell
 from svmosaic.gates.placement import one_thread
+from svmosaic.heads import signs_of
 from svmosaic.losses import log_loss
 from svmosaic.mosaic import Mosaic
 
@@ -31,6 +32,9 @@ GROUPS = 3
 # Rows that the numbers of a matrix are found from at most; the more classes, the fewer, since each step looks at all
 # pairs of them.
 MOST_ROWS, MOST_PAIRS = 4000, 2_000_000
+# A constant is held by a gate whose tiles have at least this share of the weight of others: a forest that is nothing
+# but leaves has a global tile with next to none.
+LEAST_SHARE = 1e-3
 # Bounds of the logarithm of the slope of two classes, for scores of spread one, and of the offset of their log-odds.
 TWO_BOUNDS = ((-4.0, 8.0), (-12.0, 12.0))
 
@@ -61,20 +65,22 @@ class Mixing:
         several = isinstance(mosaic.gate, SeveralGates)
         gates, factors = (mosaic.gate.gates, mosaic.gate.factors) if several else ((mosaic.gate,), (1.0,))
         first = np.cumsum([0, *(gate.n_tiles for gate in gates)])
-        for gate, factor, start in sorted(zip(gates, factors, first, strict=False), key=lambda one: one[0].n_tiles):
-            if _weights_sum_to_one(gate) and factor:
-                intercept[start : start + gate.n_tiles] += self.offset / factor
-                return replace(mosaic, coef=coef, intercept=intercept)
+        total = np.array([factor * _sum_of_weights(gate) for gate, factor in zip(gates, factors, strict=True)])
+        able = np.flatnonzero(np.abs(total) > LEAST_SHARE * np.abs(total).max())
+        if len(able):
+            g = min(able, key=lambda g: gates[g].n_tiles)
+            intercept[first[g] : first[g + 1]] += self.offset / total[g]
+            return replace(mosaic, coef=coef, intercept=intercept)
         nothing = np.zeros((1, *coef.shape[1:]))
         constant = Mosaic(SingleCell(), nothing, self.offset[None], feature_map=mosaic.feature_map)
         return blend([replace(mosaic, coef=coef, intercept=intercept), constant], [1.0, 1.0])
 
 
-def _weights_sum_to_one(gate) -> bool:
-    """Whether the tiles of each row have this weight together, so that they can hold a constant."""
+def _sum_of_weights(gate) -> float:
+    """The weight that the tiles of each row have together; 0 if it depends on the row: they hold no constant then."""
     gate = getattr(gate, "inner", gate)
-    kernels = getattr(gate, "coding", None) == "kernel" or getattr(gate, "factor", None) is not None
-    return getattr(gate, "n_choices", 1) == 1 and not kernels
+    varies = getattr(gate, "coding", None) == "kernel" or getattr(gate, "factor", None) is not None
+    return 0.0 if varies else float(getattr(gate, "n_choices", 1))
 
 
 def fit_mixing(scores, label, sample_weight=None) -> tuple[Mixing, np.ndarray]:
@@ -123,7 +129,7 @@ def fit_mixing(scores, label, sample_weight=None) -> tuple[Mixing, np.ndarray]:
 
 def _moved(units, features, label, weight, start=None):
     """What is added to a single score: a matrix of zero, and the offset that makes it log-odds with some slope."""
-    signs, weight = 2.0 * label - 1.0, weight / max(weight.sum(), np.finfo(float).tiny)
+    signs, weight = signs_of(label, 0, 1), weight / max(weight.sum(), np.finfo(float).tiny)
     prior = PRIOR_OF_OFFSETS * (weight @ weight)
 
     def loss_and_gradient(point):
