@@ -17,6 +17,7 @@ Each run of a system on a split is appended to a file as soon as it is done, so 
     python benchmarks/bench_auto.py --part tables --only MosaicClassifier --threads 2 --out runs/a.jsonl
     python benchmarks/bench_auto.py --part covertype7 --budget 300 --out runs/b.jsonl
     python benchmarks/bench_auto.py --merge runs/*.jsonl     # into results/auto.json, with mean ranks
+    python benchmarks/bench_auto.py --short runs/c.jsonl --before auto.json  # next to an early version's auto.json
     python benchmarks/bench_auto.py --quick                  # bundled sets, a minute; writes nothing
 """
 
@@ -188,6 +189,7 @@ SYSTEMS = {
     "MosaicClassifier": fit_mosaic, "LightGBM": fit_lightgbm, "CatBoost": fit_catboost, "SVC, tuned": fit_svc,
     "RandomForest": fit_forest, "LinearSVC": fit_linear,
 }  # fmt: skip
+OURS = "MosaicClassifier"
 # Those that ranks are first made without.
 OTHERS = ("RandomForest", "LinearSVC")
 
@@ -281,6 +283,21 @@ def merge(files):
         show(name, records)
 
 
+def merge_short(files, before):
+    """Put means of our runs with a short budget into results/auto.json, next to the scores of an early version."""
+    lines = [json.loads(line) for file in files for line in Path(file).read_text().splitlines()]
+    early = {
+        r["set"]: r["accuracy"]
+        for r in json.loads(Path(before).read_text())["accuracy"]["records"]
+        if r["model"] == OURS
+    }
+    records = [
+        {key: run[key] for key in ("set", "budget", "splits", "score", "fit_seconds")} | {"before": early[name]}
+        for (name, _), run in means_of(lines).items()
+    ]
+    write_results("auto", "short", records, {}, lines[-1]["machine"])
+
+
 def _key(record):
     return record["set"], record["model"], record["split"], record.get("budget")
 
@@ -306,7 +323,12 @@ def main():
     parser.add_argument("--threads", type=int, default=1, help="for every system")
     parser.add_argument("--out", default="auto_runs.jsonl", help="file to which each run is appended")
     parser.add_argument("--merge", nargs="+", metavar="FILE", help="put runs into results/auto.json, and end")
+    parser.add_argument("--short", nargs="+", metavar="FILE", help="the same for runs with a short budget")
+    parser.add_argument("--before", metavar="FILE", help="results/auto.json of an early version, for --short")
     options = parser.parse_args()
+    if options.short:
+        merge_short(options.short, options.before)
+        return
     if options.merge:
         merge(options.merge)
         return

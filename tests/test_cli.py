@@ -780,7 +780,11 @@ def on_a_terminal(arguments):
     [
         ("mixture", ["n_experts=4", "max_iter=30", "tol=0"], "EM iteration [0-9]+ of at most 30"),
         ("learned", ["n_tiles=4", "max_iter=400"], "epoch [0-9]+ of at most 400"),
-        ("local", ["n_anchors=20", "tol=1e-10", "max_iter=9999", "solver=dual"], "output [123] of 3, iteration [0-9]+"),
+        (
+            "local",
+            ["n_anchors=60", "C=1e5", "tol=1e-12", "max_iter=2999", "solver=dual"],
+            "output [123] of 3, iteration [0-9]+",
+        ),
     ],
 )
 def test_the_bar_follows_the_iterations_and_the_model_does_not_know(folder, tmp_path, model, settings, task):
