@@ -15,7 +15,7 @@ SHARE_OF_COLUMNS = {"extra": 0.5, "boosted": 0.3, "forest": 1 / 3}
 # A boosted tree is shortened so that all of them together have about this weight, by at most the last number: the
 # weights of leaves are fitted afterward, but what a tree leaves to the next decides where that splits.
 TOTAL_RATE, LARGEST_RATE = 10.0, 0.3
-# Trees, or rounds of boosting, between two checks of the time limit.
+# Trees, or rounds of boosting, before the first check of the time limit.
 STEP = 8
 # scikit-learn grows trees on float32. Columns further from zero than so many times their spread are centered first.
 FAR = 1e5
@@ -129,15 +129,22 @@ def _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jo
 
 
 def _grown(model, size, whole, deadline, X, y, sample_weight):
-    """The fitted model; if there is a deadline, its size grows by steps until then, with the same trees."""
+    """The fitted model; if there is a deadline, some trees first, and the others if there is time for them.
+
+    Each call prepares the rows anew, and boosting draws the same columns again, so there are few calls: two, unless
+    time is short.
+    """
     if deadline is None:
         return model.fit(X, y, sample_weight=sample_weight)
     model.set_params(warm_start=True)
-    for reached in [*range(STEP, whole, STEP), whole]:
+    began, reached = perf_counter(), min(STEP, whole)
+    while True:
         model.set_params(**{size: reached}).fit(X, y, sample_weight=sample_weight)
-        if perf_counter() > deadline:
-            break
-    return model
+        now = perf_counter()
+        if reached == whole or now > deadline:
+            return model
+        in_time = (now - began) * (whole / reached - 1) < deadline - now
+        reached = whole if in_time else min(whole, 2 * reached)
 
 
 @dataclass(frozen=True, eq=False)
