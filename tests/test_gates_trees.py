@@ -11,6 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.tree import DecisionTreeClassifier
 
 from svmosaic import _core
+from svmosaic.gates import tree_growth
 from svmosaic.gates.tree_growth import Growth, grow_trees
 from svmosaic.gates.trees import Condition, TreeGate, describe_rule
 
@@ -206,3 +207,30 @@ def test_a_time_limit_changes_the_number_of_trees_alone(growth):
     assert_array_equal(within.threshold, whole.threshold)
     assert short.n_trees == 8  # those grown before the first look at the clock
     assert_array_equal(short.threshold, whole.threshold[: len(short.threshold)])
+
+
+class Growing:
+    """Stands in for an ensemble of scikit-learn: notes the sizes that it is fitted with, on a clock of its own."""
+
+    def __init__(self, seconds_per_tree):
+        self.seconds_per_tree, self.now, self.size, self.sizes = seconds_per_tree, 0.0, 0, []
+
+    def set_params(self, warm_start=True, size=0):
+        self.size = size
+        return self
+
+    def fit(self, X, y, sample_weight=None):
+        before = self.sizes[-1] if self.sizes else 0
+        self.now += self.seconds_per_tree * (self.size - before)
+        self.sizes.append(self.size)
+        return self
+
+
+@pytest.mark.parametrize(
+    ("seconds_per_tree", "sizes"), [(0.01, [8, 200]), (0.0625, [8, 16, 32, 64, 128, 160]), (2.0, [8])]
+)
+def test_trees_with_a_time_limit_are_grown_in_few_calls(monkeypatch, seconds_per_tree, sizes):
+    model = Growing(seconds_per_tree)
+    monkeypatch.setattr(tree_growth, "perf_counter", lambda: model.now)
+    tree_growth._grown(model, "size", 200, 10.0, None, None, None)
+    assert model.sizes == sizes

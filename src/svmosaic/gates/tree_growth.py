@@ -141,10 +141,10 @@ def _grown(model, size, whole, deadline, X, y, sample_weight):
     while True:
         model.set_params(**{size: reached}).fit(X, y, sample_weight=sample_weight)
         now = perf_counter()
-        if reached == whole or now > deadline:
+        more = int(reached * (deadline - now) / max(now - began, 1e-9))  # as many as there is time for
+        if reached == whole or more < 1:
             return model
-        in_time = (now - began) * (whole / reached - 1) < deadline - now
-        reached = whole if in_time else min(whole, 2 * reached)
+        reached = whole if more >= whole - reached else reached + min(reached, more)
 
 
 @dataclass(frozen=True, eq=False)
