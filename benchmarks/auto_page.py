@@ -9,7 +9,7 @@ from measured import Page, machine_of, stored, table
 from scipy.stats import rankdata
 from study_mixing import means
 
-from svmosaic.mixing import PRIOR
+from svmosaic.search.mixing import PRIOR
 
 OURS = "MosaicClassifier"
 SYSTEMS = (OURS, "LinearSVC", "SVC, tuned", "LightGBM", "CatBoost", "RandomForest")

@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 import svmosaic
 from svmosaic.datasets import Dataset, data_folder, load
-from svmosaic.partitions.part import Raw
+from svmosaic.scale.part import Raw
 
 N_FEATURES, N_REGIONS, ROW_GROUP, FILE_ROWS = 50, 20, 200_000, 1_000_000
 # The most training rows of a mixture: it takes hundreds of rounds, and ten fits are compared.
@@ -178,8 +178,8 @@ def cluster_part(quick):
 
 def traffic_part(quick):
     """Bytes a round, for more rows and more tiles."""
-    from svmosaic.partitions import fit
-    from svmosaic.partitions.chunks import Chunks
+    from svmosaic.scale import fit
+    from svmosaic.scale.chunks import Chunks
 
     records = []
     n_rows = 4000 if quick else 200_000
@@ -264,7 +264,7 @@ def write_rows(folder, n_rows, file_rows, group_rows):
 def disk_child(pipe, folder, output, scratch, n_jobs):
     """Fit and predict in a process of its own, whose peak memory is all its own."""
     from svmosaic import outofcore
-    from svmosaic.partitions.chunks import Chunks
+    from svmosaic.scale.chunks import Chunks
 
     passes = []
     walk = Chunks._parts

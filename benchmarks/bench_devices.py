@@ -24,7 +24,7 @@ from svmosaic import LearnedGateSVC
 from svmosaic.atomic import write_text
 from svmosaic.bench.trials import machine
 from svmosaic.datasets import load
-from svmosaic.models import _learning
+from svmosaic.estimators import _learning
 
 HERE = Path(__file__).parent
 SHARED = {"n_tiles": 1000, "early_stopping": False, "random_state": 0}

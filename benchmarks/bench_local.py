@@ -76,8 +76,8 @@ def stages(model, data):
     from sklearn.utils import check_random_state
 
     from svmosaic._validation import validate_training
-    from svmosaic.models._composed_fit import MemoryRows
-    from svmosaic.models._progress import Progress
+    from svmosaic.estimators._composed_fit import MemoryRows
+    from svmosaic.estimators._progress import Progress
 
     rows = MemoryRows.of(*validate_training(model, data.X_train, data.y_train))
     rng, options = check_random_state(0), model._options()

@@ -38,7 +38,7 @@ from table_data import encoded, folder
 
 from svmosaic import LinearSVR, LocallyLinearSVR, MosaicRegressor
 from svmosaic.losses import LOSSES
-from svmosaic.models.intervals import fit_intervals
+from svmosaic.search.intervals import fit_intervals
 
 LABELS = {
     "abalone": "rings", "housing": "medv", "wine_white": "quality", "auto_imports": "price", "beijing_pm25": "pm25"

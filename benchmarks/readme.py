@@ -161,7 +161,7 @@ def panels() -> dict:
 def draw():
     import matplotlib as mpl
 
-    from svmosaic.display.tradeoff import draw_panels
+    from svmosaic.explain.displays.tradeoff import draw_panels
 
     mpl.rcParams.update({"svg.hashsalt": "tradeoff", "svg.fonttype": "none"})  # the same bytes again; text as text
     cost = "microseconds per row, in a batch, one thread"

@@ -18,9 +18,9 @@ from sklearn.model_selection import train_test_split
 from study_search import study
 
 from svmosaic._validation import validate_training
-from svmosaic.models._families import build_classifier
-from svmosaic.models.linear import LinearSVC
+from svmosaic.estimators.linear import LinearSVC
 from svmosaic.search import choice
+from svmosaic.search._families import build_classifier
 from svmosaic.search.blend import greedy_weights
 from svmosaic.search.climb import Search
 from svmosaic.search.judge import ClassJudge

@@ -20,9 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from study_choice import DRAWN, N_SPLITS, training_rows
 from study_search import study
 
-from svmosaic import KernelSVC, LinearSVC, LocallyLinearSVC, TreeSVC, mixing
-from svmosaic.calibration import fit_calibration
-from svmosaic.heads import Classify, in_columns
+from svmosaic import KernelSVC, LinearSVC, LocallyLinearSVC, TreeSVC
+from svmosaic.model.calibration import fit_calibration
+from svmosaic.model.heads import Classify, in_columns
+from svmosaic.search import mixing
 
 FILE = RESULTS / "mixing_study.json"
 SETS = (

@@ -32,8 +32,8 @@ from common import RESULTS
 from joblib import Parallel, delayed
 
 from svmosaic._validation import validate_training, validate_values
-from svmosaic.models._families import build_classifier, build_regressor
-from svmosaic.models.linear import LinearSVC, LinearSVR
+from svmosaic.estimators.linear import LinearSVC, LinearSVR
+from svmosaic.search._families import build_classifier, build_regressor
 from svmosaic.search.candidates import Candidate, seeds
 from svmosaic.search.climb import Search
 from svmosaic.search.judge import ClassJudge, ValueJudge

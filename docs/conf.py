@@ -18,7 +18,7 @@ from sphinx.transforms import SphinxTransform
 
 import svmosaic
 from svmosaic.cli import COMMANDS, main
-from svmosaic.display import playground_page
+from svmosaic.explain.displays import playground_page
 
 HERE = Path(__file__).parent
 

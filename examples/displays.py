@@ -15,7 +15,8 @@ import numpy as np
 
 from svmosaic import ClusteredSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier
 from svmosaic.datasets import make_banana, make_two_spirals
-from svmosaic.display import ConvergenceDisplay, PixelMapDisplay, RegionDisplay, region_report
+from svmosaic.explain import region_report
+from svmosaic.explain.displays import ConvergenceDisplay, PixelMapDisplay, RegionDisplay
 
 
 # %%

@@ -14,8 +14,8 @@ from sklearn.model_selection import train_test_split
 
 from svmosaic import MosaicClassifier
 from svmosaic.datasets import data_folder
-from svmosaic.display import TradeoffDisplay
-from svmosaic.interpretation import importances
+from svmosaic.explain import importances
+from svmosaic.explain.displays import TradeoffDisplay
 
 folder = data_folder()
 path = folder / "tables" / "adult_train.csv" if folder else None

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import cross_val_score
 
 from svmosaic import LinearSVC
-from svmosaic.display import CurveDisplay
+from svmosaic.explain.displays import CurveDisplay
 
 data = load_breast_cancer(as_frame=True)
 X, y = data.data, data.target_names[data.target]

@@ -12,7 +12,7 @@ from distributed import Client
 
 from svmosaic import ClusteredSVC, dask
 from svmosaic.datasets import make_banana
-from svmosaic.display import RegionDisplay
+from svmosaic.explain.displays import RegionDisplay
 
 X, y = make_banana(2000, noise=0.18, random_state=0)
 local = ClusteredSVC(8, loss="squared_hinge", random_state=0).fit(X, y)

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from svmosaic import LocallyLinearSVR
-from svmosaic.display import PredictionDisplay
-from svmosaic.models.intervals import fit_intervals
+from svmosaic.explain.displays import PredictionDisplay
+from svmosaic.search.intervals import fit_intervals
 
 
 def draw(n_rows, seed):

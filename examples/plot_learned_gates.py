@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 from svmosaic import LearnedGateSVC, LocallyLinearSVC
 from svmosaic.datasets import make_two_spirals
-from svmosaic.display import RegionDisplay
+from svmosaic.explain.displays import RegionDisplay
 
 X, y = make_two_spirals(1500, random_state=0)
 X_test, y_test = make_two_spirals(1500, random_state=1)

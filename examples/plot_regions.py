@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC
 from svmosaic.datasets import make_banana
-from svmosaic.display import RegionDisplay
+from svmosaic.explain.displays import RegionDisplay
 
 X, y = make_banana(600, noise=0.18, random_state=0)
 models = {

@@ -27,7 +27,7 @@ from svmosaic import (
 )
 from svmosaic.gates import CODINGS, CurvedGate, DistanceGate, ProjectedGate, SeveralGates, SingleCell, TreeGate
 from svmosaic.maps.ramps import Ramps
-from svmosaic.mosaic import LINKS, Mosaic
+from svmosaic.model.mosaic import LINKS, Mosaic
 
 GRID = "on a grid, where distances tie"
 

@@ -177,7 +177,7 @@ class Tables:
     }
 
     def __init__(self, folder):
-        from svmosaic.tabular.formats import TableError, read_chunks, read_table
+        from svmosaic.table.formats import TableError, read_chunks, read_table
 
         self.read_table, self.read_chunks, self.refusals = read_table, read_chunks, (TableError,)
         held = io.BytesIO()

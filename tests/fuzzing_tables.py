@@ -69,8 +69,8 @@ class Frames:
     def __init__(self, folder):
         import polars
 
-        from svmosaic.tabular.formats import TableError
-        from svmosaic.tabular.table_preparation import TablePreparation
+        from svmosaic.table.formats import TableError
+        from svmosaic.table.table_preparation import TablePreparation
 
         self.polars, self.prepare_anew = polars, TablePreparation
         self.refusals = (TableError,)

@@ -1,6 +1,6 @@
 """Partitions held by the process itself, to compare fits over partitions with fits to all rows."""
 
-from svmosaic.partitions.rounds import Partitions, add
+from svmosaic.scale.rounds import Partitions, add
 
 
 class InMemory(Partitions):

@@ -19,7 +19,7 @@ class Draws:
 INTERESTING = [b"\0", b"\xff", b"\x80", b"-1", b"0", b"1e309", b"nan", b"inf", b"99999999999999999999", b"2147483648",
                b'"', b"'", b",", b":", b"\n", b"\r", b"[", b"]", b"{", b"}", b"null", b"true", b"os", b"system",
                b"builtins", b"eval", b"subprocess", b"__reduce__", b"__class__", b"numpy", b"sklearn.base",
-               b"svmosaic.models.linear", b"LinearSVC", b"2147483646:1", b"../../x", b"PK\x03\x04"]  # fmt: skip
+               b"svmosaic.estimators.linear", b"LinearSVC", b"2147483646:1", b"../../x", b"PK\x03\x04"]  # fmt: skip
 
 
 def mutate(data, rng, other=b""):

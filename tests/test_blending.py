@@ -9,12 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from svmosaic import ClusteredSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, TreeSVC
-from svmosaic.blending import blend
-from svmosaic.explain import explain
+from svmosaic.explain.contributions import explain
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell
-from svmosaic.heads import Classify
 from svmosaic.maps import Scaling, TransformerMap, scaled_first
-from svmosaic.mosaic import Mosaic
+from svmosaic.model.blending import blend
+from svmosaic.model.heads import Classify
+from svmosaic.model.mosaic import Mosaic
 
 
 def mosaic_of(rng, kind, *, n_outputs=2, n_features=5, link="identity", feature_map=None):

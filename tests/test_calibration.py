@@ -13,7 +13,7 @@ from sklearn.metrics import get_scorer, log_loss
 from sklearn.model_selection import TunedThresholdClassifierCV
 
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
-from svmosaic.calibration import KEEP_ORDER, METHODS, Odds, fit_calibration
+from svmosaic.model.calibration import KEEP_ORDER, METHODS, Odds, fit_calibration
 
 ESTIMATORS = [
     LinearSVC(tol=1e-3, random_state=0),

@@ -22,10 +22,10 @@ from svmosaic import (
 )
 from svmosaic._validation import Target
 from svmosaic.couplings import ClusteredTasks
+from svmosaic.estimators._composed_fit import MemoryRows, Options
+from svmosaic.estimators._em_loop import EM, Mixture
+from svmosaic.estimators._experts import Bank
 from svmosaic.losses import HINGE
-from svmosaic.models._composed_fit import MemoryRows, Options
-from svmosaic.models._em_loop import EM, Mixture
-from svmosaic.models._experts import Bank
 
 MIXTURES = [
     MixtureSVC(5, max_iter=3, random_state=0),

@@ -24,7 +24,7 @@ from sklearn.datasets import dump_svmlight_file
 import svmosaic
 from svmosaic.cli import COMMANDS, main
 from svmosaic.datasets import make_xor
-from svmosaic.tabular.trained_model import TrainedModel, open_model
+from svmosaic.table.trained_model import TrainedModel, open_model
 
 
 def mixed_table(n=300, seed=0):

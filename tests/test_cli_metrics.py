@@ -10,7 +10,7 @@ from sklearn import metrics
 from test_table_input import mixed_table
 
 from svmosaic.cli import main
-from svmosaic.tabular.trained_model import open_model
+from svmosaic.table.trained_model import open_model
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from svmosaic.cli import main
 from svmosaic.cli._tasks import decide_task
-from svmosaic.tabular.trained_model import open_model
+from svmosaic.table.trained_model import open_model
 
 
 def houses(n=400, seed=0):

@@ -17,13 +17,13 @@ from sklearn.utils import check_random_state
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, LocallyLinearSVC
 from svmosaic._validation import Target
 from svmosaic.couplings import ClusteredTasks, Coupling
+from svmosaic.estimators import _composed_fit, _progress
+from svmosaic.estimators._base import BaseMosaicClassifier
+from svmosaic.estimators._composed_fit import MemoryRows, Options, fit_composed, solve_outputs
+from svmosaic.estimators._hold_out import can_stratify, hold_out
+from svmosaic.estimators._progress import Progress
 from svmosaic.gates import DistanceGate
 from svmosaic.losses import HINGE
-from svmosaic.models import _composed_fit, _progress
-from svmosaic.models._base import BaseMosaicClassifier
-from svmosaic.models._composed_fit import MemoryRows, Options, fit_composed, solve_outputs
-from svmosaic.models._hold_out import can_stratify, hold_out
-from svmosaic.models._progress import Progress
 from svmosaic.rows import Rows
 
 X, Y = load_iris(return_X_y=True)
@@ -90,8 +90,8 @@ def test_rows_of_tiles_are_taken_as_they_come(monkeypatch):
     def open_rows(rows, bias=1.0):
         return Rows(rows.values if isinstance(rows, Opaque) else rows, bias)
 
-    monkeypatch.setattr("svmosaic.models._composed_fit.Rows", open_rows)
-    monkeypatch.setattr("svmosaic.mosaic.Rows", open_rows)
+    monkeypatch.setattr("svmosaic.estimators._composed_fit.Rows", open_rows)
+    monkeypatch.setattr("svmosaic.model.mosaic.Rows", open_rows)
     rows = MemoryRows(X, Opaque(X), TARGET, None, X.shape[1])
     found = fitted(rows=rows)
     assert_array_equal(found.mosaic.coef, fitted().mosaic.coef)
@@ -197,7 +197,7 @@ def test_nothing_goes_back_into_the_estimator(model, monkeypatch):
         finally:
             inside.pop()
 
-    monkeypatch.setattr("svmosaic.models._composed.fit_composed", composed)
+    monkeypatch.setattr("svmosaic.estimators._composed.fit_composed", composed)
     before = sys.getprofile()
     sys.setprofile(watch)
     try:

@@ -15,17 +15,17 @@ from test_export_onnx import run
 
 import svmosaic
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, TreeSVC, TreeSVR
-from svmosaic.blending import blend
-from svmosaic.curves import curves_of
-from svmosaic.explain import explain
+from svmosaic.explain import effects, importances
+from svmosaic.explain.contributions import explain
+from svmosaic.explain.curves import curves_of
 from svmosaic.export.c import to_c
 from svmosaic.export.javascript import to_javascript
 from svmosaic.export.onnx import to_onnx
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell, TreeGate
-from svmosaic.heads import Classify
-from svmosaic.interpretation import effects, importances
 from svmosaic.maps import Pieces
-from svmosaic.mosaic import LINKS, Mosaic
+from svmosaic.model.blending import blend
+from svmosaic.model.heads import Classify
+from svmosaic.model.mosaic import LINKS, Mosaic
 
 
 def rows_of(n_classes=3, n_features=12, dtype=np.float64):

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from svmosaic.gates import DistanceGate, SingleCell
 from svmosaic.maps import Pieces
-from svmosaic.mosaic import LINKS, Mosaic
+from svmosaic.model.mosaic import LINKS, Mosaic
 
 
 def knots_of(rng, n_columns, most):

@@ -23,8 +23,8 @@ from svmosaic import (
     MultiTaskMixtureSVC,
 )
 from svmosaic.datasets import make_xor
-from svmosaic.display import ConvergenceDisplay, PixelMapDisplay, RegionDisplay, pixel_map
-from svmosaic.display._pyplot import class_colors
+from svmosaic.explain.displays import ConvergenceDisplay, PixelMapDisplay, RegionDisplay, pixel_map
+from svmosaic.explain.displays._pyplot import class_colors
 
 matplotlib.use("Agg")
 
@@ -228,7 +228,8 @@ def test_colors_are_many_and_all_different():
 def test_missing_matplotlib_names_the_extra():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from svmosaic.display import PixelMapDisplay, region_report\n"
+        "from svmosaic.explain import region_report\n"
+        "from svmosaic.explain.displays import PixelMapDisplay\n"
         "try: PixelMapDisplay.from_predictions([[0, 1]])\n"
         "except ImportError as error: print(error)"
     )

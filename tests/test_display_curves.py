@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from test_pieces_models import data
 
 from svmosaic import KMeansSVC, LinearSVC, MosaicClassifier
-from svmosaic.display import CurveDisplay, RegionDisplay
+from svmosaic.explain.displays import CurveDisplay, RegionDisplay
 
 matplotlib.use("Agg")
 

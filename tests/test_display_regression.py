@@ -9,8 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from svmosaic import ClusteredSVR, LinearSVR, LocallyLinearSVR
-from svmosaic.display import CurveDisplay, PredictionDisplay, RegionDisplay
-from svmosaic.models.intervals import fit_intervals
+from svmosaic.explain.displays import CurveDisplay, PredictionDisplay, RegionDisplay
+from svmosaic.search.intervals import fit_intervals
 
 matplotlib.use("Agg")
 

@@ -92,7 +92,7 @@ def documented():
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".dask", ".datasets", ".densities", ".display", ".experiments", ".interpretation"]
+    "name", ["", ".dask", ".datasets", ".densities", ".explain", ".explain.displays", ".experiments"]
 )
 def test_every_public_name_is_in_the_reference(name):
     module = import_module(f"svmosaic{name}")

@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic import HierarchicalMixtureSVC, MixtureSVC, MultiTaskMixtureSVC, _core
 from svmosaic.datasets import make_two_spirals, make_xor
+from svmosaic.estimators import _experts
 from svmosaic.gates import HierarchicalGate, RBFGate, Responsibilities
-from svmosaic.models import _experts
 from svmosaic.solvers import Rows
 
 SETS = {

@@ -10,16 +10,16 @@ from sklearn.datasets import make_classification
 
 from svmosaic._validation import Target
 from svmosaic.couplings import ClusteredTasks
+from svmosaic.estimators._composed_fit import MemoryRows, Options
+from svmosaic.estimators._em_loop import EM, effective_number
+from svmosaic.estimators._em_rows import MemoryEMRows
+from svmosaic.estimators._experts import carried_over
+from svmosaic.estimators.multitask_mixture import _start
 from svmosaic.gates import GaussianGate, Responsibilities
 from svmosaic.losses import HINGE
-from svmosaic.models._composed_fit import MemoryRows, Options
-from svmosaic.models._em_loop import EM, effective_number
-from svmosaic.models._em_rows import MemoryEMRows
-from svmosaic.models._experts import carried_over
-from svmosaic.models.multitask_mixture import _start
-from svmosaic.partitions.fit import PartitionedRows, Survey
-from svmosaic.partitions.mixture import PartitionedEMRows
-from svmosaic.partitions.part import Raw, describe, prepare
+from svmosaic.scale.fit import PartitionedRows, Survey
+from svmosaic.scale.mixture import PartitionedEMRows
+from svmosaic.scale.part import Raw, describe, prepare
 
 N, D, CLASSES = 240, 4, np.array(["ape", "bee", "cow"])
 X, LABEL = make_classification(

@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.kernel_approximation import RBFSampler
 
 from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
-from svmosaic.explain import explain
-from svmosaic.heads import Classify
+from svmosaic.explain.contributions import explain
+from svmosaic.model.heads import Classify
 
 SYNTHETIC = synthetic()
 ESTIMATORS = estimators()

@@ -28,7 +28,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from svmosaic import LinearSVC, LocallyLinearSVC, NeighborsSVC
 from svmosaic.export.c import CExportError, to_c
-from svmosaic.mosaic import Mosaic
+from svmosaic.model.mosaic import Mosaic
 
 SYNTHETIC = synthetic()
 ESTIMATORS = estimators()

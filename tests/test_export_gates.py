@@ -8,12 +8,12 @@ from test_export_c import Compiled
 from test_export_onnx import run
 from test_registry import GATES
 
-from svmosaic.blending import blend
 from svmosaic.export.c import to_c
 from svmosaic.export.onnx import to_onnx
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell
 from svmosaic.maps import Scaling
-from svmosaic.mosaic import LINKS, Mosaic
+from svmosaic.model.blending import blend
+from svmosaic.model.mosaic import LINKS, Mosaic
 
 ROWS = np.random.default_rng(3).standard_normal((200, 5)) + 1.0
 

@@ -31,8 +31,8 @@ from svmosaic.export.c import to_c
 from svmosaic.export.javascript import to_javascript
 from svmosaic.export.onnx import to_onnx
 from svmosaic.export.visitor import Target
-from svmosaic.heads import Regress
-from svmosaic.tabular.pipelines import make_predictor
+from svmosaic.model.heads import Regress
+from svmosaic.table.pipelines import make_predictor
 
 pytestmark = pytest.mark.usefixtures("short_search")
 FAMILIES = ("linear", "clustered", "local", "learned", "trees")

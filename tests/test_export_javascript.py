@@ -21,7 +21,7 @@ from test_export_gates import MODELS as GATES
 
 from svmosaic import LinearSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier, NeighborsSVC
 from svmosaic.export.javascript import JavaScriptExportError, to_javascript
-from svmosaic.tabular.formats._dialect import MISSING_TEXTS
+from svmosaic.table.formats._dialect import MISSING_TEXTS
 
 pytestmark = needs.node
 SYNTHETIC = synthetic()

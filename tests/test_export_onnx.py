@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from svmosaic import LinearSVC, LocallyLinearSVC, NeighborsSVC
 from svmosaic.export.onnx import OnnxExportError, register, to_onnx
-from svmosaic.mosaic import Mosaic
+from svmosaic.model.mosaic import Mosaic
 
 SYNTHETIC = synthetic()
 ESTIMATORS = estimators()

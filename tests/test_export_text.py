@@ -17,7 +17,7 @@ from svmosaic.export.c import to_c
 from svmosaic.export.javascript import to_javascript
 from svmosaic.export.onnx import to_onnx
 from svmosaic.export.onnx.preparation import input_names
-from svmosaic.tabular.trained_model import open_model
+from svmosaic.table.trained_model import open_model
 
 NAMES = ["education-num", "a-b", "a_b", "label", "2nd", "native country"]
 

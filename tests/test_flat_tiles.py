@@ -9,8 +9,8 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 
 from svmosaic import ClusteredSVC, LearnedGateSVC, LinearSVC, TreeSVC, _core
-from svmosaic.blending import blend
-from svmosaic.predictor import Predictor
+from svmosaic.model.blending import blend
+from svmosaic.model.predictor import Predictor
 
 
 def rows_and_labels(n_classes=3):

@@ -9,7 +9,7 @@ from fused_gates import FIXED_WIDTH, KINDS, random_gate, weights_by_formula
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from svmosaic.mosaic import LINKS, Mosaic
+from svmosaic.model.mosaic import LINKS, Mosaic
 
 
 def all_weights(gate, X):

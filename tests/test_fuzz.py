@@ -175,7 +175,7 @@ def test_a_file_name_that_would_end_the_include_of_the_c_source(file, tmp_path):
 
 
 def test_one_index_cannot_make_two_billion_columns(tmp_path):
-    from svmosaic.tabular.formats import TableError, read_table
+    from svmosaic.table.formats import TableError, read_table
 
     path = tmp_path / "table.libsvm"
     path.write_text("1 2147483646:1\n")
@@ -186,7 +186,7 @@ def test_one_index_cannot_make_two_billion_columns(tmp_path):
 def test_an_npz_compressed_in_an_unknown_way(tmp_path):
     import numpy as np
 
-    from svmosaic.tabular.formats import TableError, read_table
+    from svmosaic.table.formats import TableError, read_table
 
     path = tmp_path / "table.npz"
     np.savez(path, X=np.eye(2))
@@ -200,7 +200,7 @@ def test_an_npz_compressed_in_an_unknown_way(tmp_path):
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_libsvm_line_of_spaces_that_only_text_knows(whole, tmp_path):
-    from svmosaic.tabular.formats import TableError, read_chunks, read_table
+    from svmosaic.table.formats import TableError, read_chunks, read_table
 
     path = tmp_path / "table.libsvm"
     path.write_bytes(b"1 1:2\n\x1c\n")
@@ -211,7 +211,7 @@ def test_a_libsvm_line_of_spaces_that_only_text_knows(whole, tmp_path):
 def test_an_arrow_file_whose_names_are_no_text(tmp_path):
     from pyarrow import feather, table
 
-    from svmosaic.tabular.formats import TableError, read_table
+    from svmosaic.table.formats import TableError, read_table
 
     path = tmp_path / "table.arrow"
     feather.write_feather(table({"name": [1.0, 2.0]}), path, compression="uncompressed")
@@ -225,7 +225,7 @@ def test_an_arrow_file_whose_offsets_point_nowhere(whole, tmp_path):
     """pyarrow follows them unless it is asked to look first: this took the process down."""
     from pyarrow import feather, table
 
-    from svmosaic.tabular.formats import TableError, read_chunks, read_table
+    from svmosaic.table.formats import TableError, read_chunks, read_table
 
     path = tmp_path / "table.arrow"
     feather.write_feather(table({"b": ["x", "y", None]}), path, compression="uncompressed")
@@ -242,7 +242,7 @@ def test_large_whole_numbers_with_gaps(kind, tmp_path):
     """pyarrow refuses to round them, unless it is told to."""
     from pyarrow import feather, parquet, table
 
-    from svmosaic.tabular.formats import read_table
+    from svmosaic.table.formats import read_table
 
     path = tmp_path / f"table.{kind}"
     {"arrow": feather.write_feather, "parquet": parquet.write_table}[kind](table({"id": [2**53 + 1, None, 3]}), path)

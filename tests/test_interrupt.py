@@ -215,7 +215,7 @@ CALIBRATION = """
 """
 # What comes after the model itself, made to last.
 FOLDS = """
-    from svmosaic.models._composed_fit import MemoryRows
+    from svmosaic.estimators._composed_fit import MemoryRows
     calibrate = MemoryRows.calibrate
 
     def slowly(self, method, fitted, solve_tiles, options, *more):
@@ -226,7 +226,7 @@ FOLDS = """
     MemoryRows.calibrate = slowly
 """
 EXPERTS = """
-    from svmosaic.models._em_rows import MemoryEMRows
+    from svmosaic.estimators._em_rows import MemoryEMRows
     afresh = MemoryEMRows.afresh
 
     def slowly(self, weight):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from svmosaic import LinearSVR, LocallyLinearSVR, MosaicRegressor, TreeSVR, load
-from svmosaic.models.intervals import conformal_margin, cross_coverage, fit_intervals, widened
+from svmosaic.search.intervals import conformal_margin, cross_coverage, fit_intervals, widened
 
 
 def noisy(n, seed):

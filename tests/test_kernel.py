@@ -10,8 +10,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
 from svmosaic import KernelSVC, KernelSVR, LinearSVC, MosaicClassifier, load
-from svmosaic.blending import blend
 from svmosaic.datasets import make_xor
+from svmosaic.model.blending import blend
 
 # So large a constant that the bias is hardly penalized, as in other kernel machines.
 FREE_BIAS = {"intercept_scaling": 100.0}

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from svmosaic.cli import main
 from svmosaic.cli._io import memory_size
-from svmosaic.tabular.preparation import build_preparation, kinds_of, to_input
-from svmosaic.tabular.survey import count_texts, survey
-from svmosaic.tabular.trained_model import open_model
+from svmosaic.table.preparation import build_preparation, kinds_of, to_input
+from svmosaic.table.survey import count_texts, survey
+from svmosaic.table.trained_model import open_model
 
 TINY = ["--memory", "100kB"]
 

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 from time import process_time
 
 import needs
@@ -271,19 +270,6 @@ def test_scores_of_the_log_loss_are_probabilities(n_classes):
     assert_allclose(engine_loss / len(y), -np.log(expected[np.arange(len(y)), y]).mean(), rtol=1e-4)
     with pytest.raises(ValueError, match="polish=True needs loss='squared_hinge'"):
         small(loss="log_loss", polish=True).fit(X, y)
-
-
-def test_models_of_the_first_edition_go_on_learning_unless_they_are_trees():
-    folder = Path(__file__).parent / "files" / "first_edition"
-    for name in ("LearnedGateSVC", "LearnedGateSVC-tree"):
-        model = svmosaic.load(folder / f"{name}.svmosaic")
-        X = np.random.default_rng(0).standard_normal((60, model.n_features_in_))
-        y, n_iter = model.predict(X), model.n_iter_
-        if name == "LearnedGateSVC":
-            assert model.partial_fit(X, y).n_iter_ == n_iter + 1
-        else:
-            with pytest.raises(ValueError, match="tree of splits can no longer be learned: fit a new model"):
-                model.partial_fit(X, y)
 
 
 @pytest.mark.parametrize("n_gates", [1, 2])

@@ -15,8 +15,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 from svmosaic import LinearSVC, LocallyLinearSVC
 from svmosaic.datasets import make_banana
-from svmosaic.models._anchors import Coding
-from svmosaic.mosaic import Mosaic
+from svmosaic.estimators._anchors import Coding
+from svmosaic.model.mosaic import Mosaic
 
 EXACT = dict(tol=1e-8, max_iter=100_000, random_state=0)
 

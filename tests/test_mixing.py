@@ -17,8 +17,8 @@ from svmosaic import (
     MosaicClassifier,
     TreeSVC,
 )
-from svmosaic.calibration import fit_odds, odds_losses
-from svmosaic.mixing import MOST_CLASSES, Mixing, fit_mixing
+from svmosaic.model.calibration import fit_odds, odds_losses
+from svmosaic.search.mixing import MOST_CLASSES, Mixing, fit_mixing
 
 N_CLASSES = 4
 SHORT = {"max_iter": 3, "early_stopping": False, "random_state": 0}

@@ -19,14 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import svmosaic
-from svmosaic import LinearSVC, MosaicClassifier, mixing
+from svmosaic import LinearSVC, MosaicClassifier
 from svmosaic._validation import validate_training
 from svmosaic.datasets import make_xor
+from svmosaic.estimators._table_input import prepare_training
 from svmosaic.gates import SeveralGates
-from svmosaic.models import _searching, mosaic_classifier
-from svmosaic.models._families import build_classifier
-from svmosaic.models._table_input import prepare_training
-from svmosaic.search import candidates, choice, climb, rungs, trials
+from svmosaic.search import _searching, candidates, choice, climb, mixing, mosaic_classifier, rungs, trials
+from svmosaic.search._families import build_classifier
 from svmosaic.search.candidates import Candidate, fitting
 from svmosaic.search.judge import ClassJudge
 from svmosaic.search.leaderboard import Leaderboard

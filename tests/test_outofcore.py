@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 
 from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC, outofcore
-from svmosaic.partitions.chunks import Chunks
-from svmosaic.partitions.fit import fit as fit_partitions
-from svmosaic.partitions.sources import ArraySource, open_source
+from svmosaic.scale.chunks import Chunks
+from svmosaic.scale.fit import fit as fit_partitions
+from svmosaic.scale.sources import ArraySource, open_source
 
 N = 600
 

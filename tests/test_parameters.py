@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 import svmosaic
-from svmosaic.models._parameters import Count, Positive, check_parameters, estimator, parameters, positional
+from svmosaic.estimators._parameters import Count, Positive, check_parameters, estimator, parameters, positional
 
 ESTIMATORS = [
     kind

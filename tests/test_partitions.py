@@ -18,10 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, MultiTaskMixtureSVC
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.gates import DistanceGate
-from svmosaic.partitions import fit
-from svmosaic.partitions.part import Job, Part, Raw
-from svmosaic.partitions.rounds import add
 from svmosaic.rows import Rows
+from svmosaic.scale import fit
+from svmosaic.scale.part import Job, Part, Raw
+from svmosaic.scale.rounds import add
 from svmosaic.solvers import Problem
 from svmosaic.solvers.certificates import certify, margins, primal
 from svmosaic.solvers.hessians import crossed_hessians
@@ -164,7 +164,7 @@ def test_mixture_searches_its_floor(data):
 @pytest.mark.parametrize("rows_per_expert", [None, 100])
 def test_mixture_starts_where_the_local_one_does(data, monkeypatch, rows_per_expert):
     """The search for the floor and k-means look at the same samples, also where a partition holds one class."""
-    monkeypatch.setattr("svmosaic.models.multitask_mixture.SEARCH_ROWS", 150)
+    monkeypatch.setattr("svmosaic.estimators.multitask_mixture.SEARCH_ROWS", 150)
     X, y, weight = data
     order = np.argsort(y, kind="stable")[::2]
     X, y, weight = X[order], y[order], weight[order]

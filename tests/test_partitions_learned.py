@@ -20,10 +20,10 @@ from svmosaic import LearnedGateSVC, LearnedGateSVR, outofcore
 from svmosaic.cli import main
 from svmosaic.learner.loop import CoreEngine, Plan
 from svmosaic.learner.stream import StreamEngine
-from svmosaic.partitions import fit
-from svmosaic.partitions.fit import Survey
-from svmosaic.partitions.learning import AveragingEngine, draw_places
-from svmosaic.partitions.part import Part
+from svmosaic.scale import fit
+from svmosaic.scale.fit import Survey
+from svmosaic.scale.learning import AveragingEngine, draw_places
+from svmosaic.scale.part import Part
 
 QUICK = {"n_tiles": 10, "n_neighbors": 3, "max_iter": 6, "random_state": 0}
 
@@ -113,7 +113,7 @@ def test_accuracy_is_that_of_the_fit_in_memory(digits):
 
 
 def test_values_weights_and_curves(monkeypatch):
-    monkeypatch.setattr("svmosaic.partitions.learning.START_ROWS", 400)
+    monkeypatch.setattr("svmosaic.scale.learning.START_ROWS", 400)
     X, y = waves()
     weight = np.where(X[:, 2] > 1, 0.0, 1.0)
     model = LearnedGateSVR(**QUICK | {"max_iter": 15}, pieces=6, refit=True)
@@ -127,8 +127,8 @@ def test_values_weights_and_curves(monkeypatch):
 
 
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("svmosaic.partitions.learning.START_ROWS", 500)
-    monkeypatch.setattr("svmosaic.partitions.learning.HELD_OUT_ROWS", 500)
+    monkeypatch.setattr("svmosaic.scale.learning.START_ROWS", 500)
+    monkeypatch.setattr("svmosaic.scale.learning.HELD_OUT_ROWS", 500)
     peaks = []
     for n in (8_000, 32_000):
         X = np.random.default_rng(0).normal(size=(n, 60)).astype(np.float32)

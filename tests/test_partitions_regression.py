@@ -9,8 +9,8 @@ from test_regression import bent_plane
 
 from svmosaic import ClusteredSVR, KMeansSVR, LinearSVR, LocallyLinearSVR, MosaicRegressor, outofcore
 from svmosaic.losses import REGRESSION_LOSSES
-from svmosaic.partitions.fit import fit
-from svmosaic.partitions.part import Raw
+from svmosaic.scale.fit import fit
+from svmosaic.scale.part import Raw
 
 EXACT = {"tol": 1e-8, "random_state": 0}
 MODELS = [

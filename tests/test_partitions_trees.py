@@ -18,13 +18,13 @@ from svmosaic import TreeSVC, TreeSVR, outofcore
 from svmosaic.cli import main
 from svmosaic.losses import LOSSES
 from svmosaic.maps import Pieces
-from svmosaic.partitions import fit
-from svmosaic.partitions.part import Job
 from svmosaic.rows import Rows
+from svmosaic.scale import fit
+from svmosaic.scale.part import Job
 from svmosaic.solvers import Problem, Sight
 from svmosaic.solvers.newton import solve_newton
 from svmosaic.solvers.share import Evaluate, Product
-from svmosaic.tabular.trained_model import open_model
+from svmosaic.table.trained_model import open_model
 
 SMALL = {"max_leaves": 5, "min_rows_per_leaf": 5, "tol": 1e-6, "max_iter": 10_000, "random_state": 0}
 MODELS = [

@@ -25,8 +25,8 @@ from svmosaic import (
     load,
     outofcore,
 )
+from svmosaic.estimators._regularization_path import fit_path
 from svmosaic.maps import Composed, Scaling
-from svmosaic.models._regularization_path import fit_path
 
 SMALL = {"random_state": 0, "pieces": 6}
 LOCAL = SMALL | {"n_anchors": 12, "n_neighbors": 3}

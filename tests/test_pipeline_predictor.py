@@ -23,8 +23,8 @@ from svmosaic.export.c import to_c
 from svmosaic.export.files import save, save_predictor
 from svmosaic.export.javascript import JavaScriptExportError, to_javascript
 from svmosaic.export.onnx import to_onnx
-from svmosaic.tabular.pipelines import PipelinePredictor, make_predictor
-from svmosaic.tabular.table_predictor import TablePredictor
+from svmosaic.table.pipelines import PipelinePredictor, make_predictor
+from svmosaic.table.table_predictor import TablePredictor
 
 FRAME, Y = people()
 FRAME.loc[::17, "town"] = np.nan

@@ -87,7 +87,7 @@ def test_lists_of_our_own_keep_what_they_hold():
         assert type(again) is Leaderboard
         assert again == model.lines
     schema["content"]["content"]["lines"]["__class__"] = "LinearSVC"
-    schema["content"]["content"]["lines"]["__module__"] = "svmosaic.models.linear"
+    schema["content"]["content"]["lines"]["__module__"] = "svmosaic.estimators.linear"
     with pytest.raises(ValueError, match="LinearSVC is no list"):
         build(schema, entries.__getitem__)
 

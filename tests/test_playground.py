@@ -13,16 +13,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-import svmosaic.display
+import svmosaic.explain.displays
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
 from svmosaic.cli import main
 from svmosaic.datasets import make_xor
-from svmosaic.display import playground_page
+from svmosaic.explain.displays import playground_page
 from svmosaic.learner.gate_learner import GateLearner
 from svmosaic.learner.schedule import one_cycle
 from svmosaic.rows import Rows
 
-FOLDER = svmosaic.display.__path__[0]
+FOLDER = svmosaic.explain.displays.__path__[0]
 EXACT = dict(tol=1e-8, max_iter=20_000, random_state=0)
 DRIVER = """
 const { train, scoreOf, homeOf, featuresOf } = require(process.argv[1]);

@@ -37,7 +37,7 @@ from svmosaic.export.c import CExportError, to_c
 from svmosaic.export.files import save, save_predictor
 from svmosaic.export.onnx import OnnxExportError, to_onnx
 from svmosaic.gates import CODINGS, DistanceGate, SingleCell
-from svmosaic.mosaic import LINKS, Mosaic
+from svmosaic.model.mosaic import LINKS, Mosaic
 
 
 def random_mosaic(rng, *, coding="softmax", n_tiles=6, n_outputs=3, n_features=5, width=3, link="identity"):

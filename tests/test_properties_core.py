@@ -14,7 +14,7 @@ from scipy import sparse
 from svmosaic import _core
 from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate
-from svmosaic.mosaic import Mosaic
+from svmosaic.model.mosaic import Mosaic
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem, solve
 from svmosaic.solvers.certificates import certify, margins, primal

@@ -21,9 +21,9 @@ import svmosaic
 from svmosaic import LinearSVC, MosaicClassifier
 from svmosaic.export.files import save
 from svmosaic.export.onnx import to_onnx
-from svmosaic.tabular.formats import TableError
-from svmosaic.tabular.table_predictor import RowPreparation
-from svmosaic.tabular.table_preparation import TablePreparation
+from svmosaic.table.formats import TableError
+from svmosaic.table.table_predictor import RowPreparation
+from svmosaic.table.table_preparation import TablePreparation
 
 WORDS = ["a", "b", " b", "B", "(missing)", "?", "NA", "1", "1.0", "é", "日本", "a\nb", '"', "\\d", "<p>", "x" * 300]
 NAMES = [

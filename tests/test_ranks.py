@@ -21,10 +21,10 @@ from svmosaic import (
     MosaicClassifier,
     MosaicRegressor,
 )
-from svmosaic.blending import blend
+from svmosaic.estimators._anchors import AnchorsMixin
 from svmosaic.maps import Ranks, Scaling, over_measured_rows
 from svmosaic.maps.ranks import KNOTS
-from svmosaic.models._anchors import AnchorsMixin
+from svmosaic.model.blending import blend
 from svmosaic.search import climb
 from svmosaic.search.candidates import Candidate
 from svmosaic.search.scalings import scalings_of

@@ -7,8 +7,9 @@ from recipes import followed
 from test_export_onnx import run
 
 import svmosaic
-from svmosaic import ClusteredSVC, KMeansSVC, registry
+from svmosaic import ClusteredSVC, KMeansSVC
 from svmosaic.datasets import make_xor
+from svmosaic.model import registry
 
 TIGHT = {"tol": 1e-9, "max_iter": 20_000, "random_state": 0}
 

@@ -8,12 +8,12 @@ from scipy import sparse
 from test_export_onnx import run
 
 import svmosaic
-from svmosaic import registry
 from svmosaic.datasets import make_xor
-from svmosaic.display import region_report
+from svmosaic.explain import region_report
 from svmosaic.export.c import CExportError
 from svmosaic.export.onnx.gates import GATES
 from svmosaic.gates import CoreGate, Gate
+from svmosaic.model import registry
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from svmosaic import (
     MosaicRegressor,
     TreeSVC,
 )
-from svmosaic.models._region_words import MOST_DESCRIBED
-from svmosaic.partitions import fit
-from svmosaic.partitions.part import Raw
+from svmosaic.estimators._region_words import MOST_DESCRIBED
+from svmosaic.scale import fit
+from svmosaic.scale.part import Raw
 
 RNG = np.random.RandomState(0)
 X = RNG.randint(-256, 257, (400, 3)) / 256  # the same numbers in single precision

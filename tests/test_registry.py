@@ -1,26 +1,25 @@
 """One list of types: files, exporters and displays know the same ones, and every gate keeps its protocol."""
 
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 
 import numpy as np
-import old_files
 import pytest
 from fused_gates import KINDS, random_gate
 from sklearn.tree import DecisionTreeClassifier
 
 import svmosaic
 import svmosaic.gates
-from svmosaic import LearnedGateSVC, NeighborsSVC, registry
+from svmosaic import LearnedGateSVC, NeighborsSVC
 from svmosaic.datasets import make_xor
-from svmosaic.display import region_report
-from svmosaic.display._fitted import anchors_of
+from svmosaic.explain import region_report
+from svmosaic.explain.displays._fitted import anchors_of
 from svmosaic.export.c.target import CTarget
 from svmosaic.export.javascript.target import JavaScriptTarget
 from svmosaic.export.onnx.target import OnnxTarget
 from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, ProjectedGate, SingleCell, SplitTreeGate, TreeGate
-from svmosaic.mosaic import LINKS, Mosaic
+from svmosaic.model import registry
+from svmosaic.model.mosaic import LINKS, Mosaic
 
 TARGETS = [OnnxTarget, CTarget, JavaScriptTarget]
 
@@ -54,12 +53,6 @@ def test_every_entry_is_a_class(entry):
     kind = class_of(entry)
     assert isinstance(kind, type)
     assert registry.find(kind) == entry
-
-
-@pytest.mark.parametrize("old", registry.RENAMED)
-def test_old_names_lead_to_entries(old):
-    assert registry.is_registered(registry.RENAMED[old])
-    assert not registry.is_registered(old)
 
 
 def test_every_gate_is_registered_and_tried_here():
@@ -102,13 +95,6 @@ def test_every_target_knows_every_gate_link_and_calibration(target):
     assert forms <= set(target.gates)
     assert set(LINKS) == set(target.links)
     assert {entry.name for entry in registry.entries("calibration")} == set(target.calibrations)
-
-
-def test_a_projected_tree_has_no_anchors_but_a_report():
-    model = svmosaic.load(Path(__file__).parent / "files" / "first_edition" / "LearnedGateSVC-tree.svmosaic")
-    assert isinstance(model.mosaic_.gate.inner, SplitTreeGate)
-    assert anchors_of(model.mosaic_) is None
-    region_report(model, *old_files.rows())
 
 
 def test_a_model_without_tiles_says_why_in_pictures_too():

@@ -28,8 +28,8 @@ from svmosaic import (
     TreeSVR,
     load,
 )
+from svmosaic.estimators._regularization_path import fit_path
 from svmosaic.losses import LOSSES, REGRESSION_LOSSES
-from svmosaic.models._regularization_path import fit_path
 
 EXACT = {"tol": 1e-9, "max_iter": 100_000, "random_state": 0}
 SMALL = {

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits, load_iris
 
 from svmosaic import ClusteredSVC, KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier
 from svmosaic.datasets import make_xor
-from svmosaic.models._regularization_path import fit_path, has_path
+from svmosaic.estimators._regularization_path import fit_path, has_path
 
 COSTS = ({"C": 0.1}, {"C": 1.0}, {"C": 10.0})
 

@@ -38,11 +38,10 @@ from svmosaic import (
 )
 from svmosaic.cli import main
 from svmosaic.datasets import data_folder, make_xor
-from svmosaic.display import region_report, write_report
+from svmosaic.explain import importances, region_report, write_report
+from svmosaic.explain.subject import Subject
+from svmosaic.explain.words import Rule
 from svmosaic.gates.trees import Condition
-from svmosaic.interpretation import importances
-from svmosaic.interpretation.subject import Subject
-from svmosaic.interpretation.words import Rule
 
 EVIL = "</script><script>document.title='pwned'</script>"
 
@@ -248,7 +247,7 @@ def test_what_cannot_be_shown_is_refused_with_a_reason(xor):
 
 
 def test_no_matplotlib_is_needed():
-    code = "import sys; from svmosaic.display import region_report; print('matplotlib' in sys.modules)"
+    code = "import sys; from svmosaic.explain import region_report; print('matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
 

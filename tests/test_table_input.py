@@ -21,11 +21,11 @@ from sklearn.preprocessing import TargetEncoder
 
 import svmosaic
 from svmosaic import MosaicClassifier
+from svmosaic.estimators._table_input import is_matrix, prepare_training
 from svmosaic.export.calendar import part_of_date
-from svmosaic.models._table_input import is_matrix, prepare_training
-from svmosaic.tabular.formats import TableError
-from svmosaic.tabular.table_predictor import RowPreparation
-from svmosaic.tabular.table_preparation import TablePreparation
+from svmosaic.table.formats import TableError
+from svmosaic.table.table_predictor import RowPreparation
+from svmosaic.table.table_preparation import TablePreparation
 
 pytestmark = pytest.mark.usefixtures("short_search")
 QUICK = {

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from svmosaic.cli import main
-from svmosaic.tabular.formats import Dialect, TableError, read_chunks, read_table
-from svmosaic.tabular.trained_model import open_model
+from svmosaic.table.formats import Dialect, TableError, read_chunks, read_table
+from svmosaic.table.trained_model import open_model
 
 TINY = ["--memory", "20kB"]
 

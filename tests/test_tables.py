@@ -12,8 +12,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from svmosaic.tabular import formats as tables
-from svmosaic.tabular.formats import TableError, find_column, read_chunks, read_table
+from svmosaic.table import formats as tables
+from svmosaic.table.formats import TableError, find_column, read_chunks, read_table
 
 FRAME = pd.DataFrame(
     {
@@ -320,8 +320,8 @@ def test_what_is_no_text_is_refused_before_it_is_read(tmp_path, suffix, monkeypa
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50 << 20
-    monkeypatch.setattr("svmosaic.tabular.formats._table.PIECE", 10)
-    monkeypatch.setattr("svmosaic.tabular.formats._table.LONGEST_LINE", 100)
+    monkeypatch.setattr("svmosaic.table.formats._table.PIECE", 10)
+    monkeypatch.setattr("svmosaic.table.formats._table.LONGEST_LINE", 100)
     path.write_text("a" * 1000)
     with pytest.raises(TableError, match="line 1 is longer than 100 characters"):
         next(read_chunks(path, 100))
@@ -329,7 +329,7 @@ def test_what_is_no_text_is_refused_before_it_is_read(tmp_path, suffix, monkeypa
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_lines_longer_than_what_is_read_at_once(tmp_path, monkeypatch, end):
-    monkeypatch.setattr("svmosaic.tabular.formats._table.PIECE", 7)
+    monkeypatch.setattr("svmosaic.table.formats._table.PIECE", 7)
     path = tmp_path / "table.csv"
     for extra in range(8):  # so that pieces end before, in and after the ends of lines
         path.write_bytes(f"a,{'b' * extra}b{end}1.5,22222222{end}2.5,33333333".encode())

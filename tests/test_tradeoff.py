@@ -13,8 +13,8 @@ from numpy.testing import assert_array_equal
 
 from svmosaic import MosaicClassifier
 from svmosaic.datasets import make_xor
-from svmosaic.display import TradeoffDisplay
-from svmosaic.display.tradeoff import draw_panels, pareto_front
+from svmosaic.explain.displays import TradeoffDisplay
+from svmosaic.explain.displays.tradeoff import draw_panels, pareto_front
 
 NAMES = ["svmosaic LinearSVC", "svmosaic ClusteredSVC", "svmosaic LocallyLinearSVC", "svmosaic LearnedGateSVC",
          "svmosaic MixtureSVC", "svmosaic MosaicClassifier", "LinearSVC", "SVC (RBF)", "SVC (RBF), intelex",
@@ -141,7 +141,7 @@ def test_panels_side_by_side(tmp_path):
 
 
 def test_matplotlib_is_imported_when_something_is_drawn():
-    code = "import sys; from svmosaic.display import TradeoffDisplay; print('matplotlib' in sys.modules)"
+    code = "import sys; from svmosaic.explain.displays import TradeoffDisplay; print('matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
 

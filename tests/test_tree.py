@@ -16,9 +16,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import svmosaic
 from svmosaic import LinearSVC, TreeSVC
-from svmosaic.interpretation.subject import Subject
-from svmosaic.interpretation.words import PartOf, holds, in_columns
-from svmosaic.tabular.table_preparation import TablePreparation
+from svmosaic.explain.subject import Subject
+from svmosaic.explain.words import PartOf, holds, in_columns
+from svmosaic.table.table_preparation import TablePreparation
 
 TIGHT = {"tol": 1e-9, "max_iter": 50_000, "random_state": 0}
 

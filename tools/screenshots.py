@@ -19,7 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from svmosaic import ClusteredSVR, LinearSVC, LinearSVR, TreeSVC
-from svmosaic.display import playground_page, region_report
+from svmosaic.explain import region_report
+from svmosaic.explain.displays import playground_page
 
 TABLES = Path(os.environ.get("SVMOSAIC_DATA", ".")) / "tables"
 COLORS = 256  # of a picture, so that it stays small

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from svmosaic import _core
 from svmosaic._labels import check_labels, classes_and_labels, of_plain_type, require_labels
-from svmosaic.heads import Classify, Regress
+from svmosaic.model.heads import Classify, Regress
 from svmosaic.packing import without_duplicates
 
 DTYPES = [np.float64, np.float32]

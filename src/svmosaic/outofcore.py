@@ -23,10 +23,10 @@ from sklearn.base import clone, is_regressor
 
 from svmosaic._validation import check_real
 from svmosaic.atomic import written
-from svmosaic.heads import head_of
-from svmosaic.partitions.chunks import Chunks
-from svmosaic.partitions.fit import fit as fit_partitions
-from svmosaic.partitions.sources import open_source
+from svmosaic.model.heads import head_of
+from svmosaic.scale.chunks import Chunks
+from svmosaic.scale.fit import fit as fit_partitions
+from svmosaic.scale.sources import open_source
 
 METHODS = ("predict", "decision_function", "predict_proba")
 

@@ -19,9 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from svmosaic.heads import head_of
+from svmosaic.estimators._hold_out import hold_out
 from svmosaic.maps import Scaling, over_measured_rows
-from svmosaic.models._hold_out import hold_out
+from svmosaic.model.heads import head_of
 
 _WARM_UP_ROWS = 300
 _FIRST_ROWS = 1000  # of the growing parts by which the time of a fit is foretold
@@ -282,7 +282,7 @@ def table_data(X, y, *, name, test_size=0.25, seed=0, task="classification"):
 
     Parameters
     ----------
-    X : DataFrame, CSR matrix or ndarray, as `svmosaic.tabular.formats.read_table` gives it
+    X : DataFrame, CSR matrix or ndarray, as `svmosaic.table.formats.read_table` gives it
     y : ndarray
     name : str
     test_size : float, default=0.25
@@ -295,7 +295,7 @@ def table_data(X, y, *, name, test_size=0.25, seed=0, task="classification"):
     Dataset
     """
     from svmosaic.datasets import Dataset
-    from svmosaic.tabular.preparation import build_preparation, clean_labels, clean_values, kinds_of, to_input
+    from svmosaic.table.preparation import build_preparation, clean_labels, clean_values, kinds_of, to_input
 
     y, there = (clean_values if task == "regression" else clean_labels)(y)
     kinds = kinds_of(X)

@@ -18,11 +18,11 @@ from svmosaic.cli._io import memory_limit, read_options, size_text
 from svmosaic.cli._tables import TrainingTable, kept_columns, require_label, take
 from svmosaic.cli._tasks import decide_task, read_labels
 from svmosaic.maps import Ranks, Scaling, over_measured_rows
-from svmosaic.partitions.fit import SUPPORTED
-from svmosaic.partitions.part import Raw
-from svmosaic.tabular.formats import Table, TableError, format_of, read_chunks, size_in_memory
-from svmosaic.tabular.preparation import TEXT, clean_labels, kinds_of, to_input
-from svmosaic.tabular.survey import survey
+from svmosaic.scale.fit import SUPPORTED
+from svmosaic.scale.part import Raw
+from svmosaic.table.formats import Table, TableError, format_of, read_chunks, size_in_memory
+from svmosaic.table.preparation import TEXT, clean_labels, kinds_of, to_input
+from svmosaic.table.survey import survey
 
 # Shares of the memory: a chunk as it is read, with the copies made of it; and the values among which medians are found.
 CHUNK_SHARE, MEDIAN_SHARE = 1 / 16, 1 / 8

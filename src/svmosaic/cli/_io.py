@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from svmosaic.atomic import check_output
-from svmosaic.tabular.formats import FORMATS, STDIN
+from svmosaic.table.formats import FORMATS, STDIN
 
 
 def add_table_options(parser):
@@ -39,7 +39,7 @@ def add_output_options(parser):
 
 def read_options(options, dialect=None) -> dict:
     """Arguments for `read_table` and `read_chunks`; what is not given is as in `dialect`, that of a model."""
-    from svmosaic.tabular.formats import Dialect
+    from svmosaic.table.formats import Dialect
 
     given = {"decimal": options.decimal, "thousands": options.thousands}
     if options.na is not None:
@@ -67,7 +67,7 @@ def memory_limit(options) -> int:
 
 def is_large(options) -> bool:
     """Whether the table of a command is to be read in chunks."""
-    from svmosaic.tabular.formats import format_of, size_in_memory
+    from svmosaic.table.formats import format_of, size_in_memory
 
     if is_stdin(options.data) or not Path(options.data).exists():
         return False

@@ -49,7 +49,7 @@ def metric_lines(metrics):
     Parameters
     ----------
     metrics : dict
-        As `svmosaic.interpretation.quality.quality_of` gives it.
+        As `svmosaic.explain.quality.quality_of` gives it.
     """
     for name, title in TITLES.items():
         value = metrics.get(name)

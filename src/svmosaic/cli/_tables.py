@@ -11,11 +11,11 @@ from sklearn.pipeline import Pipeline
 
 from svmosaic.cli._io import listening, memory_limit, read_options, size_text
 from svmosaic.cli._tasks import decide_task, read_labels
-from svmosaic.interpretation.quality import answers_of, quality_of
-from svmosaic.models._hold_out import hold_out
-from svmosaic.tabular.formats import Dialect, Table, TableError, format_of, name_of, read_chunks, read_table
-from svmosaic.tabular.numbers_as_text import NumbersAsText
-from svmosaic.tabular.preparation import TEXT, build_preparation, kinds_of, to_input
+from svmosaic.estimators._hold_out import hold_out
+from svmosaic.explain.quality import answers_of, quality_of
+from svmosaic.table.formats import Dialect, Table, TableError, format_of, name_of, read_chunks, read_table
+from svmosaic.table.numbers_as_text import NumbersAsText
+from svmosaic.table.preparation import TEXT, build_preparation, kinds_of, to_input
 
 
 class TrainingTable(ABC):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from svmosaic.tabular.formats import TableError
+from svmosaic.table.formats import TableError
 
 TASKS = ("auto", "classification", "regression")
 # Whole numbers with at most so many different values are taken as classes.
@@ -28,7 +28,7 @@ def decide_task(y, asked) -> tuple[str, str]:
     """
     import pandas as pd
 
-    from svmosaic.tabular.preparation import is_number
+    from svmosaic.table.preparation import is_number
 
     if asked != "auto":
         return asked, ""
@@ -49,7 +49,7 @@ def decide_task(y, asked) -> tuple[str, str]:
 
 def read_labels(y, task):
     """The labels of a task that are there, and which rows have one."""
-    from svmosaic.tabular.preparation import clean_labels, clean_values
+    from svmosaic.table.preparation import clean_labels, clean_values
 
     if task == "classification":
         return clean_labels(y)

@@ -5,7 +5,7 @@ from pathlib import Path
 from time import perf_counter
 
 from svmosaic.cli._io import add_output_options, add_table_options, say
-from svmosaic.tabular.formats import is_npy
+from svmosaic.table.formats import is_npy
 
 
 def add_training_arguments(parser):
@@ -115,7 +115,7 @@ def _write(options, pipeline, table, found, seconds):
     import numpy as np
 
     from svmosaic import __version__
-    from svmosaic.tabular.trained_model import TrainedModel
+    from svmosaic.table.trained_model import TrainedModel
 
     rows = table.sample()
     model = TrainedModel(pipeline, np.array(table.names), table.kinds, hasattr(rows.X, "indptr"), table.label)

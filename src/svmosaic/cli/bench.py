@@ -95,7 +95,7 @@ def _load(name, options):
     from svmosaic.datasets import load
 
     if (Path(name).suffix or options.format) and Path(name).exists():
-        from svmosaic.tabular.formats import format_of, read_table
+        from svmosaic.table.formats import format_of, read_table
 
         if options.label is None and format_of(name, options.format) not in ("libsvm", "npz"):
             raise ValueError(f"{name} is a table: name its label column with --label")
@@ -110,7 +110,7 @@ def _load(name, options):
 
 def _run_set(name, peers, setting, options):
     from svmosaic.bench.trials import Skipped, measure, subset
-    from svmosaic.display.tradeoff import pareto_front
+    from svmosaic.explain.displays.tradeoff import pareto_front
 
     data, task = _load(name, options)
     data = subset(data, _max_rows(options), options.seed)
@@ -185,7 +185,7 @@ def _check_chart(path):
 
 
 def _draw(results, options):
-    from svmosaic.display.tradeoff import draw_panels
+    from svmosaic.explain.displays.tradeoff import draw_panels
 
     field, label = COSTS[options.cost]
     panels = {result["name"]: result["trials"] for result in results["sets"] if result["trials"]}

@@ -27,7 +27,7 @@ def run(options):
     check_file(options.output, [options.model])
     if options.format == "c":
         check_file(Path(options.output).with_suffix(".h"), [options.model])
-    from svmosaic.tabular.trained_model import open_model
+    from svmosaic.table.trained_model import open_model
 
     model = open_model(options.model)
     facts, lines = {"onnx": _onnx, "c": _c, "javascript": _javascript}[options.format](model, options)

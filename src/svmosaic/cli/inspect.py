@@ -6,8 +6,8 @@ import numpy as np
 
 from svmosaic.cli._io import add_output_options, add_table_options, check_file, read_options, say
 from svmosaic.cli._tasks import read_labels
-from svmosaic.heads import head_of
-from svmosaic.tabular.formats import TableError, read_chunks, read_table
+from svmosaic.model.heads import head_of
+from svmosaic.table.formats import TableError, read_chunks, read_table
 
 
 def add_arguments(parser):
@@ -40,7 +40,7 @@ def run(options):
         raise ValueError("--test needs --html, the report that shows its rows")
     if options.data is not None and options.row is None:
         raise ValueError("--data needs --row, which says which of its rows to explain")
-    from svmosaic.tabular.trained_model import open_model
+    from svmosaic.table.trained_model import open_model
 
     model = open_model(options.model)
     if options.row is not None:
@@ -97,7 +97,7 @@ def _overview(model, options):
 
 def _importance_lines(model, facts, top):
     """Columns by how much they contribute, or, if tiles are only numbers, by how much they change the scores."""
-    from svmosaic.interpretation import importances
+    from svmosaic.explain import importances
 
     contributes = len(model.estimator.mosaic_.coef) > 0
     table = importances(model, model.sample_rows()[0])
@@ -130,7 +130,7 @@ def _shown(name, value) -> str:
 
 
 def _row(model, options):
-    from svmosaic.interpretation.subject import Subject
+    from svmosaic.explain.subject import Subject
 
     row, label = _find_row(model, options)
     name = options.data or "the sample"
@@ -211,7 +211,7 @@ def _find_row(model, options):
 
 def _report(model, options):
     """Quality of the rows of --test, or what `train` found on the rows that it held out."""
-    from svmosaic.display import write_report
+    from svmosaic.explain import write_report
 
     held = None
     if options.test is None:

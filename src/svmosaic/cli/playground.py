@@ -13,7 +13,7 @@ def add_arguments(parser):
 def run(options):
     """Write the page."""
     check_file(options.html)
-    from svmosaic.display import playground_page
+    from svmosaic.explain.displays import playground_page
 
     write_text(options.html, playground_page())
     say(options, {"html": options.html}, [f"written to {options.html}: open it in a browser"])

@@ -9,8 +9,8 @@ import numpy as np
 from svmosaic.atomic import check_output, written
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say
 from svmosaic.cli._metrics import add_threshold, check_threshold, predicted_by
-from svmosaic.heads import in_favor
-from svmosaic.tabular.formats import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
+from svmosaic.model.heads import in_favor
+from svmosaic.table.formats import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
 
 # Numbers that the explanations of a batch of rows may take at once.
 EXPLAINED_AT_ONCE = 4_000_000
@@ -50,7 +50,7 @@ def run(options):
         raise ValueError("--json and the predictions cannot both go to stdout: name a file with -o")
     if not is_stdin(options.output):
         check_output(options.output, [options.model, options.data])
-    from svmosaic.tabular.trained_model import open_model
+    from svmosaic.table.trained_model import open_model
 
     model = open_model(options.model)
     if options.proba:

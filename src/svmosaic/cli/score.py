@@ -5,7 +5,7 @@ import numpy as np
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, say
 from svmosaic.cli._metrics import TITLES, add_threshold, check_threshold, metric_lines, predicted_by
 from svmosaic.losses import LOSSES
-from svmosaic.tabular.formats import TableError, find_column, is_npy, name_of
+from svmosaic.table.formats import TableError, find_column, is_npy, name_of
 
 
 def add_arguments(parser):
@@ -22,8 +22,8 @@ def run(options):
     """Predict chunk by chunk, and count."""
     from svmosaic.cli._tasks import read_labels
     from svmosaic.cli.predict import chunks_of
-    from svmosaic.interpretation.quality import answers_of, quality_of
-    from svmosaic.tabular.trained_model import open_model
+    from svmosaic.explain.quality import answers_of, quality_of
+    from svmosaic.table.trained_model import open_model
 
     model = open_model(options.model)
     check_threshold(model, options.threshold)
@@ -78,7 +78,7 @@ def _as_classes(y, model):
 
 
 def _report_values(options, model, truth, predicted, ends, without):
-    from svmosaic.interpretation.quality import regression_quality
+    from svmosaic.explain.quality import regression_quality
 
     found = regression_quality(truth, predicted)
     facts = {"rows": len(truth), **{name: found[name] for name in ("r2", "mae", "rmse")}, "rows_without_label": without}

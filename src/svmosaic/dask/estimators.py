@@ -13,11 +13,11 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic import models
+from svmosaic import estimators
 from svmosaic._validation import check_real
 from svmosaic.dask.workers import Workers, aligned, raw_parts
-from svmosaic.heads import head_of
-from svmosaic.partitions import fit
+from svmosaic.model.heads import head_of
+from svmosaic.scale import fit
 
 _DOC = """{name} over Dask collections.
 
@@ -260,16 +260,16 @@ def _over_dask(local, doc=_DOC, **more):
     return cls
 
 
-LinearSVC = _over_dask(models.LinearSVC)
-KMeansSVC = _over_dask(models.KMeansSVC)
-ClusteredSVC = _over_dask(models.ClusteredSVC)
-LocallyLinearSVC = _over_dask(models.LocallyLinearSVC)
-MultiTaskMixtureSVC = _over_dask(models.MultiTaskMixtureSVC)
-LearnedGateSVC = _over_dask(models.LearnedGateSVC, _LEARNED_DOC, steps_between_averages=16)
-LearnedGateSVR = _over_dask(models.LearnedGateSVR, _LEARNED_DOC, steps_between_averages=16)
-TreeSVC = _over_dask(models.TreeSVC)
-LinearSVR = _over_dask(models.LinearSVR)
-KMeansSVR = _over_dask(models.KMeansSVR)
-ClusteredSVR = _over_dask(models.ClusteredSVR)
-LocallyLinearSVR = _over_dask(models.LocallyLinearSVR)
-TreeSVR = _over_dask(models.TreeSVR)
+LinearSVC = _over_dask(estimators.LinearSVC)
+KMeansSVC = _over_dask(estimators.KMeansSVC)
+ClusteredSVC = _over_dask(estimators.ClusteredSVC)
+LocallyLinearSVC = _over_dask(estimators.LocallyLinearSVC)
+MultiTaskMixtureSVC = _over_dask(estimators.MultiTaskMixtureSVC)
+LearnedGateSVC = _over_dask(estimators.LearnedGateSVC, _LEARNED_DOC, steps_between_averages=16)
+LearnedGateSVR = _over_dask(estimators.LearnedGateSVR, _LEARNED_DOC, steps_between_averages=16)
+TreeSVC = _over_dask(estimators.TreeSVC)
+LinearSVR = _over_dask(estimators.LinearSVR)
+KMeansSVR = _over_dask(estimators.KMeansSVR)
+ClusteredSVR = _over_dask(estimators.ClusteredSVR)
+LocallyLinearSVR = _over_dask(estimators.LocallyLinearSVR)
+TreeSVR = _over_dask(estimators.TreeSVR)

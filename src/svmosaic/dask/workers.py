@@ -9,8 +9,8 @@ import dask.dataframe as dd
 import distributed
 from distributed.scheduler import KilledWorker
 
-from svmosaic.partitions.part import Raw
-from svmosaic.partitions.rounds import Partitions, Round, add
+from svmosaic.scale.part import Raw
+from svmosaic.scale.rounds import Partitions, Round, add
 
 # Partial sums that one task adds up.
 FAN_IN = 8

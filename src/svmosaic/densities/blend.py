@@ -7,7 +7,7 @@ import numpy as np
 from svmosaic.densities.conversion import ConvertedMixture
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier
 from svmosaic.densities.kernel_predictor import KernelPredictor, scaled_densities
-from svmosaic.heads import flattened
+from svmosaic.model.heads import flattened
 
 
 @dataclass(frozen=True)

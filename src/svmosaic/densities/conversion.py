@@ -24,7 +24,7 @@ from svmosaic.densities.kernel_predictor import KernelPredictor
 from svmosaic.densities.kernel_sums import kernel_bank, kernel_sums
 from svmosaic.densities.one_vs_rest import OneVsRestMachine
 from svmosaic.densities.reduction import reduce_expansion
-from svmosaic.heads import contrast, count_outputs, head_of, in_columns
+from svmosaic.model.heads import contrast, count_outputs, head_of, in_columns
 
 BIASES = ("class", "both", "wide")
 

@@ -21,17 +21,17 @@ from svmosaic._validation import (
     require_two_classes,
     validate,
 )
-from svmosaic.calibration import cross_fit
 from svmosaic.densities.blend import Blend, Reduction
 from svmosaic.densities.conversion import mixture_to_svm, svm_to_mixture
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
 from svmosaic.densities.one_vs_rest import OneVsRestMachine
+from svmosaic.estimators._all_or_nothing import all_or_nothing
+from svmosaic.estimators._export import ExportMixin
+from svmosaic.estimators._parameters import Count, check_parameters, estimator, positional
+from svmosaic.estimators._probabilities import ProbabilityMixin
 from svmosaic.export.forms import Fusion
-from svmosaic.heads import Classify, in_columns
-from svmosaic.models._all_or_nothing import all_or_nothing
-from svmosaic.models._export import ExportMixin
-from svmosaic.models._parameters import Count, check_parameters, estimator, positional
-from svmosaic.models._probabilities import ProbabilityMixin
+from svmosaic.model.calibration import cross_fit
+from svmosaic.model.heads import Classify, in_columns
 
 # The search of svm=None: C, and gamma in units of 1 / (n_features * variance of X).
 _COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)

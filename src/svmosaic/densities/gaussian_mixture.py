@@ -15,12 +15,12 @@ from svmosaic._labels import check_labels
 from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.growth import Covariance, Pooling, fit_mixture
 from svmosaic.densities.kernel_predictor import KernelPredictor
+from svmosaic.estimators._all_or_nothing import all_or_nothing
+from svmosaic.estimators._export import ExportMixin
+from svmosaic.estimators._parameters import Count, NotNegative, Positive, check_parameters, estimator, positional
+from svmosaic.estimators._progress import Progress
 from svmosaic.export.forms import Gaussians
-from svmosaic.heads import contrast, flattened, winners
-from svmosaic.models._all_or_nothing import all_or_nothing
-from svmosaic.models._export import ExportMixin
-from svmosaic.models._parameters import Count, NotNegative, Positive, check_parameters, estimator, positional
-from svmosaic.models._progress import Progress
+from svmosaic.model.heads import contrast, flattened, winners
 
 
 @estimator

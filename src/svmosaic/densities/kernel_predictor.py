@@ -6,8 +6,8 @@ This module needs numpy and the core only, and so does unpickling a `KernelPredi
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.heads import contrast
-from svmosaic.predictor import BasePredictor, checked
+from svmosaic.model.heads import contrast
+from svmosaic.model.predictor import BasePredictor, checked
 
 # exp of more than this overflows.
 LARGEST_EXPONENT = 700.0
@@ -70,7 +70,7 @@ class KernelPredictor(BasePredictor):
 
     See Also
     --------
-    svmosaic.predictor.Predictor : The predictor of models made of tiles.
+    svmosaic.model.predictor.Predictor : The predictor of models made of tiles.
 
     Examples
     --------

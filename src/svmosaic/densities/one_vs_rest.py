@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from svmosaic.heads import Classify, head_of, in_columns
+from svmosaic.model.heads import Classify, head_of, in_columns
 
 
 class OneVsRestMachine(ClassifierMixin, BaseEstimator):

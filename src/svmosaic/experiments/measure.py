@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
+from svmosaic.estimators._regularization_path import PATH_PARAMETERS, fit_path, has_path
 from svmosaic.experiments.describe import Cell, Tuning
 from svmosaic.experiments.methods import build, size_of
 from svmosaic.experiments.pictures import PICTURES
 from svmosaic.experiments.tasks import draw, prepared, read, rows_of
-from svmosaic.models._regularization_path import PATH_PARAMETERS, fit_path, has_path
 
 FOLDS = 5
 

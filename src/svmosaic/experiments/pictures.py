@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 
 import svmosaic
 from svmosaic.datasets import make_banana, make_circle_in_square, make_two_sines, make_two_spirals, make_xor
-from svmosaic.heads import home_tiles, signs_of, winners
+from svmosaic.model.heads import home_tiles, signs_of, winners
 
 SIDE = 80  # points of the grid, each way
 MARGIN = 0.06

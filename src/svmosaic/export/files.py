@@ -14,10 +14,10 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from svmosaic import registry
 from svmosaic._version import __version__
 from svmosaic.atomic import write_bytes
 from svmosaic.export import plain_files
+from svmosaic.model import registry
 
 # Raise when older versions could not make sense of a new file; files of all lower formats stay readable.
 FORMAT = 2
@@ -182,7 +182,6 @@ def load(path):
     try:
         entries = _entries(data)
         schema = json.loads(entries["schema.json"])
-        _rename_types(schema)
         make = _checked(path, schema, entries)
     except ModelFileError:
         raise
@@ -280,16 +279,6 @@ def _check_archive(path, data):
             f"version ({__version__}): upgrade svmosaic to open it"
         )
     return header
-
-
-def _rename_types(node):
-    """Bring the types in a node of the description, and below, up to date."""
-    if isinstance(node, dict):
-        now = registry.RENAMED.get(f"{node.get('__module__')}.{node.get('__class__')}")
-        if now is not None:
-            node["__module__"], _, node["__class__"] = now.rpartition(".")
-    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        _rename_types(child)
 
 
 def _untrusted(names):

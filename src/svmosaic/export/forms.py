@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmosaic.calibration import Temperature
+from svmosaic.model.calibration import Temperature
 
 
 @dataclass(frozen=True, eq=False)

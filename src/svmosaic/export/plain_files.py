@@ -10,8 +10,8 @@ import json
 
 import numpy as np
 
-from svmosaic import registry
 from svmosaic._lazy import find_type
+from svmosaic.model import registry
 
 PROTOCOL = 2  # of the format of skops, which reads lower ones too
 # What may precede our models. Both contain only what the other nodes contain, and building them runs no code.

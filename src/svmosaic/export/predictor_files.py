@@ -18,18 +18,18 @@ from svmosaic.export.plain_files import array_bytes
 TYPES = {
     path.rpartition(".")[2]: path
     for path in (
-        "svmosaic.predictor.Predictor",
-        "svmosaic.predictor.IntervalPredictor",
-        "svmosaic.tabular.table_predictor.TablePredictor",
-        "svmosaic.tabular.columns.Column",
+        "svmosaic.model.predictor.Predictor",
+        "svmosaic.model.predictor.IntervalPredictor",
+        "svmosaic.table.table_predictor.TablePredictor",
+        "svmosaic.table.columns.Column",
         "svmosaic.maps.scaling.Scaling",
-        "svmosaic.calibration.Isotonic",
-        "svmosaic.calibration.Odds",
-        "svmosaic.calibration.Posterior",
-        "svmosaic.calibration.Sigmoid",
-        "svmosaic.calibration.Temperature",
-        "svmosaic.heads.Classify",
-        "svmosaic.heads.Regress",
+        "svmosaic.model.calibration.Isotonic",
+        "svmosaic.model.calibration.Odds",
+        "svmosaic.model.calibration.Posterior",
+        "svmosaic.model.calibration.Sigmoid",
+        "svmosaic.model.calibration.Temperature",
+        "svmosaic.model.heads.Classify",
+        "svmosaic.model.heads.Regress",
     )
 }
 PREDICTORS = ("Predictor", "TablePredictor")

@@ -17,7 +17,7 @@ class PreparationError(ValueError):
 
     See Also
     --------
-    svmosaic.tabular.pipelines.make_predictor : Compiles a pipeline.
+    svmosaic.table.pipelines.make_predictor : Compiles a pipeline.
     """
 
 

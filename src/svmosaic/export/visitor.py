@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from svmosaic import registry
 from svmosaic.export.preparation import Preparation, PreparationError, columns_as_features, read_preparation
-from svmosaic.heads import head_of
+from svmosaic.model import registry
+from svmosaic.model.heads import head_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ class Target(ABC):
             ``write_tiles(target, rows)`` writes the tiles of the two quantiles into a target (this one, or one like it)
             and returns their scores, which are in units of y.
         margin : float
-            What the ends are moved apart by, as `svmosaic.heads.widened` does.
+            What the ends are moved apart by, as `svmosaic.model.heads.widened` does.
         """
         raise self.error(f"intervals cannot be written as {self.language}: fit the model without quantiles")
 

@@ -16,7 +16,7 @@ class Gate(Protocol):
 
     See Also
     --------
-    svmosaic.mosaic.Mosaic : Contains a gate.
+    svmosaic.model.mosaic.Mosaic : Contains a gate.
     DistanceGate : A gate based on distances.
     """
 

@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from svmosaic.gates import CurvedGate, DistanceGate, ProjectedGate, SeveralGates
 from svmosaic.learner.gate_learner import Pace
 from svmosaic.learner.schedule import MemoryOrder, one_cycle
-from svmosaic.mosaic import Mosaic
+from svmosaic.model.mosaic import Mosaic
 from svmosaic.rows import ChosenRows, Rows, shuffled
 
 

@@ -26,7 +26,7 @@ class FeatureMap(Protocol):
 
     See Also
     --------
-    svmosaic.mosaic.Mosaic : Contains a feature map.
+    svmosaic.model.mosaic.Mosaic : Contains a feature map.
     Pieces : Curves per feature.
     """
 

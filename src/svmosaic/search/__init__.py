@@ -1,4 +1,17 @@
-"""The search behind `MosaicClassifier` and `MosaicRegressor`: candidates, rungs, a judge, a blend, a leaderboard.
+"""The front doors `MosaicClassifier` and `MosaicRegressor`, and the search behind them.
 
-It knows candidates as data, and estimators by a function that builds them; see `svmosaic.models`.
+Candidates are data; `svmosaic.search._families` builds their estimators.
 """
+
+from typing import TYPE_CHECKING
+
+from svmosaic._lazy import lazy
+
+# ruff: noqa: F401
+if TYPE_CHECKING:
+    from svmosaic.search.mosaic_classifier import MosaicClassifier
+    from svmosaic.search.mosaic_regressor import MosaicRegressor
+
+__all__, __getattr__, __dir__ = lazy(
+    globals(), {"mosaic_classifier": ["MosaicClassifier"], "mosaic_regressor": ["MosaicRegressor"]}
+)

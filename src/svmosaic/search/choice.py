@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from svmosaic.blending import blend
 from svmosaic.maps import over_measured_rows
+from svmosaic.model.blending import blend
 from svmosaic.search.blend import greedy_weights
 from svmosaic.search.candidates import MOST_WEIGHTS, Candidate
 from svmosaic.search.climb import Search

@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from svmosaic._validation import plain
-from svmosaic.calibration import Odds, Temperature, fit_calibration, fit_odds, odds_losses
-from svmosaic.heads import Classify, Regress, flattened, in_columns, signs_of
 from svmosaic.losses import log_loss
-from svmosaic.mixing import MOST_CLASSES, Mixing, fit_mixing
+from svmosaic.model.calibration import Odds, Temperature, fit_calibration, fit_odds, odds_losses
+from svmosaic.model.heads import Classify, Regress, flattened, in_columns, signs_of
+from svmosaic.search.mixing import MOST_CLASSES, Mixing, fit_mixing
 
 # Groups of rows that are left out in turn for the standard error of a difference.
 GROUPS = 20

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from svmosaic.calibration import TIE_BREAK, TOP_ODDS
 from svmosaic.export.c.tables import array, number
+from svmosaic.model.calibration import TIE_BREAK, TOP_ODDS
 
 _PROBABILITIES = """
 void @NAME@_probabilities(const float *x, float *probabilities) {

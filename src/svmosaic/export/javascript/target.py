@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from svmosaic._version import __version__
-from svmosaic.calibration import TIE_BREAK, TOP_ODDS
 from svmosaic.export.visitor import Target, Whole
 from svmosaic.maps.ramps import Ramps
+from svmosaic.model.calibration import TIE_BREAK, TOP_ODDS
 
 # The names that the arguments of core forms have in runtime.js.
 FIELDS = {

@@ -9,7 +9,6 @@ import sys
 import numpy as np
 from sklearn.base import RegressorMixin, is_regressor
 
-from svmosaic import registry
 from svmosaic._version import __version__
 from svmosaic.atomic import write_bytes
 from svmosaic.export.onnx.graph import OPSET, Graph
@@ -17,6 +16,7 @@ from svmosaic.export.onnx.preparation import input_names
 from svmosaic.export.onnx.target import OnnxExportError, OnnxTarget, labels_of
 from svmosaic.export.preparation import PreparationError
 from svmosaic.export.visitor import take_apart, write
+from svmosaic.model import registry
 
 __all__ = ["OPSET", "OnnxExportError", "OnnxTarget", "register", "to_onnx"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from svmosaic.calibration import TIE_BREAK, TOP_ODDS
+from svmosaic.model.calibration import TIE_BREAK, TOP_ODDS
 
 
 def _entered(target, scores):

@@ -18,7 +18,7 @@ from svmosaic.export.onnx.preparation import write_affine, write_preparation, wr
 from svmosaic.export.preparation import Affine
 from svmosaic.export.visitor import Target, Whole
 from svmosaic.maps.ramps import Ramps
-from svmosaic.mosaic import FlatTiles, linked
+from svmosaic.model.mosaic import FlatTiles, linked
 
 
 class OnnxExportError(ValueError):

@@ -1,0 +1,169 @@
+"""Tables as they are: what lets `MosaicClassifier` and `MosaicRegressor` take frames and arrays of objects.
+
+The whole interface:
+
+- ``prepared, rows = prepare_training(X, y, task, **options)`` in `fit`. `prepared` is None if X is a matrix of numbers
+  (arrays, CSR, frames of complete numbers), which then goes on as it is; else a fitted `TablePreparation`, and `rows`
+  is a float64 array. Options are `categorical`, `ordered`, `drop` and `random_state`.
+- ``prepared.transform(X)`` for new rows, ``prepared.get_feature_names_out()``, and ``prepared.columns``, a dict from
+  the user's columns to the indices of their features in the rows.
+- `TableInputMixin`, in front of `BaseMosaicClassifier` or its like: `_remember_table(prepared)` in `fit`, once
+  rows are validated, and then prediction, `explain`, `regions_`, `predictor` and exports take the user's columns.
+"""
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from svmosaic._labels import require_labels
+from svmosaic.estimators._parameters import parameters
+
+
+def prepare_training(X, y, task, *, categorical=None, ordered=None, drop=None, random_state=None):
+    """The preparation of a table, fitted, and its rows; None and X itself if X is a matrix of numbers.
+
+    Parameters
+    ----------
+    X : frame, array-like or sparse matrix
+    y : array-like of shape (n_samples,)
+    task : {"classification", "regression"}
+    categorical, ordered, drop, random_state
+        As for `TablePreparation`.
+    """
+    options = {"categorical": categorical, "ordered": ordered, "drop": drop}
+    if not any(options.values()) and is_matrix(X):
+        return None, X
+    if sparse.issparse(X):
+        named = next(name for name, value in options.items() if value)
+        raise ValueError(f"{named} is for tables with named columns, and X is a sparse matrix")
+    from svmosaic.table.table_preparation import TablePreparation
+
+    if task == "classification":
+        require_labels(y)
+    check_consistent_length(X, y)
+    prepared = TablePreparation(**options, task=task, random_state=random_state)
+    return prepared, np.asarray(prepared.fit_transform(X, y))  # whatever set_config(transform_output=...) asks for
+
+
+def is_matrix(X) -> bool:
+    """Whether X is a matrix of numbers, to be validated as such, or a table to be prepared."""
+    from svmosaic.table.frames import is_complete_numbers, is_frame
+
+    if is_frame(X):
+        return is_complete_numbers(X)
+    if sparse.issparse(X) or not _holds_objects(X):
+        return True
+    try:
+        numbers = np.asarray(X, dtype=object).astype(np.float64)
+    except ValueError:
+        return np.ndim(np.asarray(X, dtype=object)) != 2
+    except TypeError:  # neither numbers nor text
+        return True
+    return numbers.ndim != 2 or not np.isnan(numbers).any()
+
+
+def _holds_objects(X) -> bool:
+    """Whether X is an array, or a list of lists, that may hold something else than numbers."""
+    if isinstance(X, np.ndarray):
+        return X.dtype.kind in "OU"
+    return isinstance(X, (list, tuple)) and any(
+        isinstance(v, str) or v is None for row in X if isinstance(row, (list, tuple)) for v in row
+    )
+
+
+@parameters
+class TableInputMixin:
+    """An estimator whose fitted mosaic may have a preparation in front of it.
+
+    Parameters
+    ----------
+    categorical : list of str, optional
+        Columns of a table to treat as categories, whatever their values.
+    ordered : dict of str to list, or list of str, optional
+        Columns of a table whose categories have an order, from lowest to highest.
+    drop : list of str, optional
+        Columns of a table to leave out.
+
+    Attributes
+    ----------
+    preparation_ : TablePreparation or None
+        Converts the columns of a table to the rows that `best_estimator_` takes; None if X was a numeric matrix.
+    """
+
+    categorical: list | None = None
+    ordered: dict | list | None = None
+    drop: list | None = None
+
+    def _remember_table(self, prepared):
+        """Keep the preparation; the columns of the estimator are then those of the table."""
+        self.preparation_ = prepared
+        if prepared is not None:
+            self.n_features_in_, self.feature_names_in_ = prepared.n_features_in_, prepared.feature_names_in_
+
+    @property
+    def _table(self):
+        return getattr(self, "preparation_", None)  # files of earlier versions have none
+
+    def _rows(self, X):
+        return super()._rows(X) if self._table is None else np.asarray(self._table.transform(X))
+
+    @property
+    def _row_names(self):
+        return super()._row_names if self._table is None else list(self._table.get_feature_names_out())
+
+    @property
+    def _groups(self):
+        return None if self._table is None else self._table.groups
+
+    @property
+    def feature_importances_(self):
+        """Mean absolute contribution of each column, of shape ``(n_features_in_,)``: weight times spread.
+
+        More precisely, the mean over training rows and outputs of the absolute difference between the contribution and
+        its mean in the region of the row. If the model was fitted to a table, the importances of all features made from
+        a column are added up.
+        """
+        if self._table is None:
+            return super().feature_importances_
+        found = dict.fromkeys(self.feature_names_in_, 0.0)
+        importances = self._feature_importances()
+        for name, places in self._table.columns.items():
+            found[name] = float(importances[places].sum())
+        return np.array(list(found.values()))
+
+    def predictor(self):
+        """Compile the fitted model for single rows and small batches, without scikit-learn's checks.
+
+        Returns
+        -------
+        Predictor, or TablePredictor
+            The latter if the model was fitted to a table: it takes a row as a dict with columns as keys, without
+            pandas.
+        """
+        packed = super().predictor()
+        if self._table is None:
+            return packed
+        from svmosaic.table.table_predictor import TablePredictor
+
+        return TablePredictor(packed, self._table)
+
+    def explain(self, X):
+        """Decompose the scores of rows exactly into tiles and columns.
+
+        Parameters
+        ----------
+        X : frame, array-like or sparse matrix of shape (n_samples, n_features)
+            A few rows: the result has one number per row, tile used, output and column.
+
+        Returns
+        -------
+        Explanation
+            `features(top)` and `tiles()` return its tables, `to_frame(top)` the former as a pandas DataFrame. If the
+            model was fitted to a table, the features are its columns, with the contributions of a column added up.
+        """
+        check_is_fitted(self)
+        account = super().explain(X)
+        if self._table is None:
+            return account
+        names, source = self._groups
+        return account.grouped(names, source, self._table.shown(X))

@@ -1,0 +1,291 @@
+"""Regions in words, those that predict alike merged."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from svmosaic.explain.contributions import Table
+from svmosaic.explain.importance import group_importances
+from svmosaic.explain.subject import Subject, sampled
+from svmosaic.explain.words import Describer, Rule, in_columns
+from svmosaic.gates import SeveralGates, TreeGate
+from svmosaic.gates.trees import Condition
+from svmosaic.model.mosaic import linked
+from svmosaic.rows import evenly
+
+# Rows on which tiles are compared, and columns that conditions are looked for in: those that matter most.
+COMPARED_ROWS, MOST_COLUMNS = 200, 60
+# Rows by which they are chosen: contributions to wide tiles take long.
+WEIGHED_ROWS = 64
+# Rows that rules are found on.
+DESCRIBED_ROWS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Regions of a model, as some rows show them.
+
+    Attributes
+    ----------
+    tiles : list of ndarray of int
+        The tiles of each region: one, unless regions that predict alike were merged. Only tiles with rows are here.
+    region_of_row : ndarray of int, shape (n_rows,)
+    rules : list of Rule
+    exact : bool
+        The rules are those of the model's only tree, rather than found from the rows.
+    n_tiles : int
+        Tiles with rows, before regions were merged.
+    n_gates : int
+        Gates or trees with several tiles that the model has. If there are more than one, these regions are those of the
+        gate that counts most.
+    """
+
+    tiles: list
+    region_of_row: np.ndarray
+    rules: list
+    exact: bool
+    n_tiles: int
+    n_gates: int
+
+    def __len__(self):
+        return len(self.tiles)
+
+    def columns(self, subject) -> dict:
+        """The rules as columns of a table."""
+        return {
+            "rule": np.array([subject.text_of(rule) for rule in self.rules], dtype=object),
+            "covers": np.array([rule.covers for rule in self.rules]),
+            "pure": np.array([rule.pure for rule in self.rules]),
+            "strongest features": np.array(
+                [strongest(line, subject.names) for line in self.importances(subject)], dtype=object
+            ),
+        }
+
+    def importances(self, subject):
+        """Of the columns within each region, of shape (n_regions, n_columns)."""
+        return group_importances(subject.contributions, self.region_of_row, len(self))
+
+
+def find_regions(subject: Subject, max_regions=None) -> Regions:
+    """The regions of a model, largest first.
+
+    Parameters
+    ----------
+    subject : Subject
+    max_regions : int or None, default=None
+        If there are more, those with the most similar tiles are merged.
+    """
+    home = subject.home
+    tiles, region = np.unique(home, return_inverse=True)
+    groups = merge_alike(subject, tiles, np.bincount(region), max_regions)
+    group_of = np.empty(len(tiles), dtype=np.intp)
+    for g, members in enumerate(groups):
+        group_of[members] = g
+    region_of_row = group_of[region]
+    order = np.argsort(-np.bincount(region_of_row), kind="stable")
+    rank = np.argsort(order)
+    region_of_row = rank[region_of_row]
+    merged = [tiles[groups[g]] for g in order]
+    rules, exact = _rules(subject, merged, region_of_row)
+    return Regions(merged, region_of_row, rules, exact, len(tiles), subject.n_gates)
+
+
+def describe_regions(model, X, max_regions=12) -> Table:
+    """Describe the regions of a model in words.
+
+    Each region is described by up to four conditions on the columns of the table that best separate its rows from all
+    others, with the share of its rows that satisfy them and their purity: among all rows that satisfy them, the share
+    that belongs to the region. The regions of a `TreeSVC` with one tree are its rules, which are exact.
+
+    Parameters
+    ----------
+    model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
+    X : table, array or sparse matrix
+        Rows in the form that the model takes, for instance the training rows. At most 20,000 evenly spaced rows are
+        used.
+    max_regions : int or None, default=12
+        If there are more regions, those with the most similar predictions are merged. None: one line per tile with
+        rows.
+
+    Returns
+    -------
+    Table
+        One line per region, largest first: tiles, rows, rule, covers, pure, and the columns whose contributions vary
+        most within the region.
+
+    See Also
+    --------
+    effects : The effect of each column.
+    importances : Ranks the columns.
+    svmosaic.explain.displays.write_report : Writes an HTML report.
+
+    Examples
+    --------
+    >>> from svmosaic import ClusteredSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> from svmosaic.explain import describe_regions
+    >>> X, y = make_xor(random_state=0)
+    >>> table = describe_regions(ClusteredSVC(n_clusters=4, random_state=0).fit(X, y), X)
+    >>> bool((table["pure"] > 0.9).all())
+    True
+    """
+    subject = sampled(model, X)
+    regions = find_regions(subject, max_regions)
+    return Table(
+        {
+            "region": np.arange(1, len(regions) + 1),
+            "tiles": np.array([", ".join(map(str, tiles)) for tiles in regions.tiles], dtype=object),
+            "rows": np.bincount(regions.region_of_row, minlength=len(regions)),
+            **regions.columns(subject),
+        }
+    )
+
+
+def words_of_tiles(model, X, n_tiles) -> dict:
+    """Columns for a table of all tiles: the rule of each that has rows, how much it covers, and how pure it is.
+
+    Parameters
+    ----------
+    model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
+    X : rows as they enter the model
+    n_tiles : int
+    """
+    subject = sampled(model, X)
+    regions = find_regions(subject)
+    rules = {int(tile): rule for (tile,), rule in zip(regions.tiles, regions.rules, strict=True)}
+    return _table_of_tiles(rules, subject.text_of, n_tiles)
+
+
+def words_of_homes(values, names, homes, n_tiles) -> dict:
+    """The same from rows whose tiles are known.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_columns)
+    names : list of str
+        Of the columns.
+    homes : list of ndarray of int, shape (n_rows,)
+        The tile that each row belongs to, for each gate.
+    n_tiles : int
+    """
+    describer = Describer(list(values.T))
+    rules = {int(tile): describer.rule(home == tile) for home in homes for tile in np.unique(home)}
+    return _table_of_tiles(rules, lambda rule: rule.text(names), n_tiles)
+
+
+def _table_of_tiles(rules, text_of, n_tiles) -> dict:
+    """Columns of a table of all tiles from the rules of some."""
+    text, covers, pure = [""] * n_tiles, np.full(n_tiles, np.nan), np.full(n_tiles, np.nan)
+    for tile, rule in rules.items():
+        text[tile], covers[tile], pure[tile] = text_of(rule), rule.covers, rule.pure
+    return {"rule": np.array(text), "covers": covers, "pure": pure}
+
+
+def strongest(importance, names, top=3) -> str:
+    """The most important columns, with their importance."""
+    order = np.argsort(-importance, kind="stable")[:top]
+    return ", ".join(f"{names[j]} ({importance[j]:.3g})" for j in order if importance[j] > 0)
+
+
+def merge_alike(subject, tiles, n_rows, max_regions) -> list:
+    """Groups of tiles, at most so many, whose tiles give the most similar scores.
+
+    Merging goes by Ward's rule: each step joins the two groups that raise the sum of squared differences between the
+    scores of tiles and of their groups least. Scores are those of some of the rows, which all tiles are asked about.
+
+    Parameters
+    ----------
+    subject : Subject
+    tiles : ndarray of int
+    n_rows : ndarray of int
+        Rows of each, its weight.
+    max_regions : int or None
+
+    Returns
+    -------
+    list of lists of indices into `tiles`
+    """
+    groups = [[k] for k in range(len(tiles))]
+    if max_regions is None or len(tiles) <= max_regions:
+        return groups
+    answers, weight = _answers_of_tiles(subject, tiles), n_rows.astype(np.float64)
+    there = np.ones(len(groups), dtype=bool)
+
+    def cost_of(a):
+        """Of merging a group with each of the others."""
+        apart = ((answers - answers[a]) ** 2).sum(axis=1) * weight * weight[a] / (weight + weight[a])
+        return np.where(there & (np.arange(len(apart)) != a), apart, np.inf)
+
+    cost = np.stack([cost_of(a) for a in range(len(groups))])
+    for _ in range(len(groups) - max_regions):
+        a, b = sorted(np.unravel_index(cost.argmin(), cost.shape))
+        answers[a] = (weight[a] * answers[a] + weight[b] * answers[b]) / (weight[a] + weight[b])
+        weight[a] += weight[b]
+        groups[a] += groups[b]
+        there[b] = False
+        cost[b] = cost[:, b] = np.inf
+        cost[a] = cost[:, a] = cost_of(a)
+    return [group for group, alive in zip(groups, there, strict=True) if alive]
+
+
+def _answers_of_tiles(subject, tiles):
+    """The scores of each tile on the same rows, of shape (n_tiles, n_rows * n_outputs)."""
+    rows = evenly(subject.n_rows, COMPARED_ROWS)
+    _, seen = subject.mosaic.features.scored_rows(subject.X[rows])
+    weight = np.ones((len(rows), 1))
+    margins = [
+        subject.mosaic.score_codes(seen, np.full((len(rows), 1), tile, dtype=np.int32), weight).ravel()
+        for tile in tiles
+    ]
+    return linked(np.stack(margins), subject.mosaic.link)
+
+
+def _rules(subject, groups, region_of_row) -> tuple[list, bool]:
+    exact = _rules_of_the_tree(subject)
+    if exact is not None and all(len(tiles) == 1 for tiles in groups):
+        rules = [tuple(_in_whole_numbers(condition, subject) for condition in exact[int(t)]) for (t,) in groups]
+        return [Rule(conditions, 1.0, 1.0) for conditions in rules], True
+    some = evenly(subject.n_rows, DESCRIBED_ROWS)
+    chosen = _important_columns(subject)
+    describer = Describer([subject.values(j)[some] for j in chosen])
+    found = []
+    for g in range(len(groups)):
+        rule = describer.rule(region_of_row[some] == g)
+        conditions = tuple(_about(condition, int(chosen[condition.feature])) for condition in rule.conditions)
+        found.append(Rule(conditions, rule.covers, rule.pure))
+    return found, False
+
+
+def _important_columns(subject):
+    """Those that rules may be about: all, or the most important ones, by some rows, if there are many."""
+    if len(subject.columns) <= MOST_COLUMNS:
+        return np.arange(len(subject.columns))
+    few = evenly(subject.n_rows, WEIGHED_ROWS)
+    importance = np.abs(subject.contributions_of(few)).mean(axis=(0, 1))
+    return np.sort(np.argsort(-importance, kind="stable")[:MOST_COLUMNS])
+
+
+def _in_whole_numbers(condition, subject):
+    """x <= 12.5 as x <= 12, for a column of whole numbers."""
+    if not isinstance(condition, Condition):
+        return condition
+    values = subject.values(condition.feature)
+    if (np.isnan(values) | (values == np.floor(values))).all():
+        return replace(condition, lower=float(np.floor(condition.lower)), upper=float(np.floor(condition.upper)))
+    return condition
+
+
+def _about(condition, j):
+    return replace(condition, feature=j)
+
+
+def _rules_of_the_tree(subject):
+    """Conditions of each tile, if regions are the leaves of one tree; else None."""
+    gate = subject.mosaic.gate
+    parts = gate.gates if isinstance(gate, SeveralGates) else (gate,)
+    first = 0
+    for part in parts:
+        if isinstance(part, TreeGate) and part.n_trees == 1 and subject.n_gates == 1:
+            return {first + k: in_columns(rule, subject) for k, rule in enumerate(part.rules())}
+        first += part.n_tiles
+    return None

@@ -1,0 +1,322 @@
+"""The report of a model: one HTML file for any browser, with the model in it."""
+
+import html
+import json
+import re
+from importlib import resources
+
+import numpy as np
+
+from svmosaic.atomic import write_text
+from svmosaic.explain.displays._fitted import PALETTE
+from svmosaic.explain.importance import column_importances
+from svmosaic.explain.quality import measure
+from svmosaic.explain.regions import find_regions
+from svmosaic.explain.report._report_data import (
+    MANY_COLUMNS,
+    column_facts,
+    effect_facts,
+    kept_columns,
+    region_facts,
+    row_facts,
+    shortened,
+    shown_rows,
+)
+from svmosaic.explain.subject import Subject, some_rows, take
+from svmosaic.export.javascript import JavaScriptExportError, to_javascript
+from svmosaic.model.heads import Classify
+
+# Rows that regions, importances and effects are computed from.
+USED_ROWS = 5000
+# Characters of the exported model: beyond the first, weights have six digits; beyond the second, it is left out.
+LONG_MODEL, LONGEST_MODEL = 1_000_000, 4_000_000
+MORE_COLORS = ("#6A3D9A", "#8C510A", "#66C2A5", "#B2182B")  # so that twelve regions differ
+NOTES = {
+    None: "Measured on the {} rows of this page. It is not known whether the model was trained on them.",
+    False: "Measured on {} rows that the model was not trained on.",
+    True: "Measured on {} rows that the model was trained on: expect lower quality on new rows.",
+}
+HELD_OUT = (
+    "Measured on {} rows that were held out, by models fitted to the others. The model of this page was then fitted to "
+    "all rows."
+)
+
+
+def region_report(
+    model,
+    X,
+    y=None,
+    *,
+    baseline=None,
+    seen=None,
+    held_out=None,
+    feature_names=None,
+    class_names=None,
+    max_regions=12,
+    title=None,
+) -> str:
+    """Return one HTML page about a fitted model, which works offline.
+
+    It shows the quality of the model, the importance and the effect of each column (exact curves, region by region),
+    the regions in words, and the explanation of single rows. Values of a row can be changed, and the page recomputes
+    the prediction with the model that `to_javascript` writes. Columns are those of the table, in its units, if the
+    steps before the estimator are imputers, scalers and one-hot encoders. Rows are numbered from 1, as in
+    `svmosaic inspect --row`.
+
+    Parameters
+    ----------
+    model : fitted estimator with `mosaic_`, pipeline that ends in one, or TrainedModel
+    X : table, array or sparse matrix
+        Rows to show and to evaluate on, in the form that the model takes; preferably rows that it was not trained on.
+    y : array-like of shape (n_samples,), optional
+        Their classes or values; for a regressor, the name of a Series is shown.
+    baseline : fitted model, optional
+        A linear model for the same task, to be evaluated on the same rows.
+    seen : bool, optional
+        Whether the model was trained on these rows; the page states it.
+    held_out : dict, optional
+        Results on other rows, to be shown instead: "rows", "model" and optionally "baseline", the last two as
+        returned by `svmosaic.explain.quality.measure`.
+    feature_names : list of str, optional
+        Names of the columns of X, if it has none.
+    class_names : list of str, optional
+        In the order of `classes_`.
+    max_regions : int, default=12
+        If there are more regions, those with the most similar predictions are merged, and the page states it.
+    title : str, optional
+        Title of the page.
+
+    Returns
+    -------
+    str
+        The page. All names in it are escaped.
+
+    See Also
+    --------
+    write_report : Writes the page to a file.
+    svmosaic.explain.describe_regions : The regions as a table.
+
+    Examples
+    --------
+    >>> from svmosaic import ClusteredSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> from svmosaic.explain import region_report
+    >>> X, y = make_xor(random_state=0)
+    >>> page = region_report(ClusteredSVC(n_clusters=4, random_state=0).fit(X, y), X, y, title="xor")
+    >>> "<title>xor</title>" in page
+    True
+    """
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    n_rows = X.shape[0]
+    if n_rows == 0:
+        raise ValueError("X has no rows to show")
+    used = some_rows(model, X, USED_ROWS)
+    subject = Subject(model, take(X, used), feature_names)
+    truth = None if y is None else _truth(subject, y, n_rows)
+    data = _data(subject, used, n_rows, None if truth is None else truth[used], max_regions, class_names)
+    data |= _quality(model, X, y, baseline, seen, held_out)
+    data["n_training"] = getattr(model, "facts", {}).get("rows")
+    data["label"] = str(getattr(model, "label", None) or getattr(y, "name", None) or "y")
+    if hasattr(model, "predict_interval"):
+        shown = take(X, used[shown_rows(subject)])
+        data["rows"]["intervals"] = shortened(model.predict_interval(shown), 6)
+    script, data["no_model"] = inline_model(subject)
+    if script is None:
+        data["rows"]["accounts"] = _accounts(subject, used, data)
+    title = f"Report of {data['model']}" if title is None else str(title)
+    return _page(title, data, script or "const model = null;")
+
+
+def write_report(model, X, y=None, path="report.html", **options):
+    """Write the report on a model to a file.
+
+    Parameters
+    ----------
+    model, X, y
+        As for `region_report`.
+    path : str or path, default="report.html"
+    **options
+        Further arguments of `region_report`.
+
+    See Also
+    --------
+    region_report : Returns the page as text.
+    """
+    write_text(path, region_report(model, X, y, **options))
+
+
+def _data(subject, used, n_rows, truth, max_regions, class_names):
+    """All that the page draws, but for quality."""
+    head, mosaic = subject.head, subject.mosaic
+    is_classifier = isinstance(head, Classify)
+    regions = find_regions(subject, max_regions)
+    importance = column_importances(subject)
+    kept = kept_columns(importance)
+    classes = [str(c) for c in (head.classes if class_names is None else class_names)] if is_classifier else []
+    if is_classifier and len(classes) != len(head.classes):
+        raise ValueError(f"class_names must have {len(head.classes)} names, got {len(classes)}")
+    found, quantiles = head.found(subject.scores), _quantiles(subject)
+    outputs = Classify(np.array(classes)).output_names if is_classifier else head.output_names
+    outputs = outputs if quantiles is None else [f"quantile {q:g}" for q in quantiles]
+    return {
+        "model": type(subject.estimator).__name__,
+        "task": "classes" if is_classifier else "numbers",
+        "n_rows": n_rows,
+        "n_used": subject.n_rows,
+        "n_tiles": mosaic.n_tiles,
+        "classes": classes,
+        "js_classes": np.asarray(head.classes).tolist() if is_classifier else [],
+        "outputs": outputs,
+        "palette": PALETTE,
+        "region_colors": [*PALETTE, *MORE_COLORS],
+        "truth": truth is not None,
+        "votes": mosaic.link != "identity",
+        "bends": mosaic.features.pieces is not None,
+        "soft": subject.is_soft,
+        "quantiles": quantiles,
+        "exact": regions.exact,
+        "n_columns": len(importance),
+        "columns": column_facts(subject, kept),
+        "importance": shortened(importance[kept]),
+        "effects": effect_facts(subject, regions, importance, kept),
+        "regions": region_facts(subject, regions, truth, found, kept),
+        "regions_note": _regions_note(regions, subject),
+        "region_of_tile": {int(tile): r for r, tiles in enumerate(regions.tiles) for tile in tiles},
+        "rows": row_facts(subject, regions, used, truth, found, kept),
+        "projection": _projection(subject),
+    }
+
+
+def _quantiles(subject):
+    """The quantiles that a regressor predicts side by side, or None."""
+    quantile = getattr(subject.estimator, "quantile", None)
+    several = np.ndim(quantile) == 1 and len(quantile) == subject.head.n_outputs > 1
+    return [float(q) for q in quantile] if several else None
+
+
+def _truth(subject, y, n_rows):
+    """Indices of the classes in y, or its values."""
+    y = np.asarray(y)
+    if len(y) != n_rows:
+        raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
+    if not isinstance(subject.head, Classify):
+        return y.astype(np.float64)
+    unknown = np.setdiff1d(y, subject.head.classes)
+    if len(unknown):
+        raise ValueError(f"y has classes that the model does not know: {unknown!r}")
+    return np.searchsorted(subject.head.classes, y)
+
+
+def _quality(model, X, y, baseline, seen, held_out):
+    if held_out is not None:
+        return {"quality": held_out, "quality_note": HELD_OUT.format(f"{held_out['rows']:,}")}
+    if y is None:
+        return {"quality": None, "quality_note": "Not measured, because no labels were given."}
+    y = np.asarray(y)
+    found = {"rows": len(y), "model": measure(model, X, y)}
+    if baseline is not None:
+        found["baseline"] = measure(baseline, X, y)
+    return {"quality": found, "quality_note": NOTES[seen].format(f"{len(y):,}")}
+
+
+def _regions_note(regions, subject):
+    several = len(regions) > 1
+    says = [
+        f"Computed on {subject.n_rows:,} rows. Each row belongs to the region with the largest weight."
+        if several
+        else "The model has one region: all rows."
+    ]
+    if regions.n_gates > 1:
+        says.append(
+            f"The model has {regions.n_gates} gates or trees; the regions shown are those of the most important one."
+        )
+    if len(regions) < regions.n_tiles:
+        says.append(f"Of {regions.n_tiles} regions, the most similar ones are merged, which leaves {len(regions)}.")
+    if several and not regions.exact:
+        says.append(
+            "The conditions describe each region as well as possible. They cover a share of its rows; of all rows that "
+            "satisfy them, the pure share belongs to the region."
+        )
+    return " ".join(says)
+
+
+def _projection(subject):
+    """Places of the rows on the page in the projection that a gate learned, if there is one."""
+    projection = getattr(subject.mosaic.gate, "projection", None)
+    if projection is None or len(projection) < 2 or projection.shape[1] != subject.X.shape[1]:
+        return None
+    gate_rows, _ = subject.mosaic.features.rows(subject.X)
+    values = np.asarray(gate_rows[shown_rows(subject)] @ projection[:2].T)
+    return {"names": ["learned projection 1", "learned projection 2"], "values": shortened(values.T)}
+
+
+def inline_model(subject):
+    """The exported model as a script that defines `model`, and why there is none if there is none.
+
+    Parameters
+    ----------
+    subject : Subject
+    """
+    n_columns = len(subject.columns)
+    if n_columns > MANY_COLUMNS:
+        return None, f"Values cannot be changed on this page: the model has too many columns ({n_columns:,})."
+    exported = subject.model if subject.whole else subject.estimator
+    try:
+        text = to_javascript(exported)
+        if len(text) > LONG_MODEL:
+            text = to_javascript(exported, weight_digits=6)
+    except JavaScriptExportError as error:
+        return None, f"Values cannot be changed on this page: {error}."
+    if len(text) > LONGEST_MODEL:
+        return None, "Values cannot be changed on this page: the model is too large."
+    body = re.sub(r"^export ", "", text, flags=re.MULTILINE)
+    return f"const model = (() => {{\n{body}\nreturn {{ explain, columns }};\n}})();", None
+
+
+def _accounts(subject, used, data):
+    """For a page without a model: what it would compute of its rows, the ten strongest columns of each."""
+    at = np.searchsorted(used + 1, data["rows"]["numbers"])
+    scale, center = subject.scale, np.atleast_1d(getattr(subject.head, "center", 0.0))
+    probabilities = None
+    if getattr(subject.head, "calibration", None) is not None:
+        probabilities = subject.head.probabilities(subject.scores)
+    values = center + scale * subject.scores
+    answers = np.asarray(subject.head.answers(subject.scores))
+    accounts = []
+    for i, row in zip(at, data["rows"]["numbers"], strict=True):
+        parts = subject.contributions[i]
+        lines = []
+        for c in range(len(parts)):
+            order = np.argsort(-np.abs(parts[c]), kind="stable")
+            rest = float(parts[c][order[9:]].sum())
+            lines.append([[subject.names[j], shortened(parts[c][j], 6)] for j in order[:9]] + [["(others)", rest]])
+        accounts.append(
+            {
+                "row": row,
+                "label": answers[i].tolist(),
+                "scores": shortened(values[i], 6),
+                "probabilities": None if probabilities is None else shortened(probabilities[i], 6),
+                "contributions": lines if subject.mosaic.link == "identity" else None,
+                "intercept": shortened(values[i] - parts.sum(axis=1), 6),
+                "reason": "The tiles of this model vote, so its scores are not sums over columns.",
+                "tiles": [],
+                "region": data["region_of_tile"][int(subject.home[i])],
+            }
+        )
+    return accounts
+
+
+def _page(title, data, script):
+    parts = {name: resources.files("svmosaic.explain.report").joinpath(name) for name in ("report.html", "report.js")}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in parts.items()}
+    filled = {"TITLE": html.escape(title), "DATA": _script(data), "MODEL": script, "CODE": texts["report.js"]}
+    # In one pass: what is filled in may look like a mark.
+    return re.sub(r"<!--(TITLE|DATA|MODEL|CODE)-->", lambda mark: filled[mark[1]], texts["report.html"])
+
+
+def _script(data):
+    """JSON that is safe inside a script element, whatever its strings are."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

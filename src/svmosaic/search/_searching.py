@@ -1,0 +1,193 @@
+"""What `MosaicClassifier` and `MosaicRegressor` share: the search, and what it leaves behind."""
+
+from functools import partial
+from time import perf_counter
+from typing import Annotated, Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from svmosaic._validation import check_real
+from svmosaic.estimators._parameters import Count, Positive, check_parameters, parameters, positional
+from svmosaic.estimators._progress import Progress
+from svmosaic.estimators._region_words import DESCRIBED_ROWS, MOST_DESCRIBED, packed
+from svmosaic.explain.regions import words_of_tiles
+from svmosaic.explain.subject import take
+from svmosaic.rows import evenly
+from svmosaic.search._families import NAMES
+from svmosaic.search.candidates import FAMILIES
+from svmosaic.search.choice import Found, choose, finish, finish_linear
+from svmosaic.search.climb import Search
+from svmosaic.search.leaderboard import Leaderboard
+from svmosaic.search.rungs import folds_of
+from svmosaic.search.trials import COUNTED_ROWS
+
+# Share of the budget that is left to the search even if the preparation of the table took more.
+SHORTEST = 0.1
+
+
+@parameters
+class SearchMixin:
+    """An estimator whose `fit` searches for a model.
+
+    Parameters
+    ----------
+    time_budget : float or None, default=30
+        Seconds for the preparation, the search and the final fit together; None for no limit. Use more for many rows.
+        If the budget runs out, the result depends on the speed of the machine; `budget_bound_` reports whether it did.
+        Otherwise, the same `random_state` gives the same model.
+    max_tiles : int, default=100000
+        Maximum number of tiles of the model, including those of all gates and the leaves of all trees. A lower number
+        makes prediction cheaper.
+    blend : bool, default=True
+        Whether a weighted sum of several models may be chosen. False: a single model, which is easier to explain.
+    families : sequence of str or None, default=None
+        Model families to choose among: "linear", "clustered", "local", "kernel", "learned", "trees". None: all
+        (for `MosaicRegressor`, all but "kernel").
+    validation_fraction : float, default=0.2
+        Fraction of the rows that is held out, at most 20,000 rows.
+    n_jobs : int or None, default=None
+        Number of threads. The result does not depend on it, unless the budget runs out.
+    random_state : int, RandomState or None, default=None
+        For the held-out rows, the subsamples and all models.
+    verbose : int, default=0
+        1 prints every candidate and its score.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The single model, or the one with the largest weight in the blend; like this estimator, it takes unscaled rows.
+    scaling_ : Scaling, Ranks or None
+        How `best_estimator_` scales the columns: by an affine map, or by quantiles.
+    parts_ : list of tuple
+        (weight, estimator) of each model of the blend, the largest weight first.
+    best_score_ : float
+        Held-out score of the model; nan if there were too few rows to hold any out, and the model is linear. As the
+        best of many scores, it is slightly optimistic.
+    leaderboard_ : Leaderboard
+        A list of dicts that prints as a table: all trials, the last round first, then the best first. Keys: model,
+        tiles (of all gates), gates, pieces, C, scaling, details, rows (of the training part), parts (number of folds
+        that were held out), score, std (over the folds, nan for a single one), loss (held-out: the log-loss of
+        calibrated scores; for regressors, the mean squared or absolute error of the standardized y), seconds (of all
+        fits), failure (why it could not be fitted, or ""), chosen, weight (share in the model). Compare scores only
+        within a round, that is, for equal rows and parts. `pandas.DataFrame(leaderboard_)` gives a DataFrame.
+    budget_bound_ : bool
+        Whether anything was left out for lack of time.
+    stop_reason_ : str
+        Why the search ended: "time budget", "no better model in ... trials", "nothing left to try", or "stopped by a
+        callback".
+    held_out_ : tuple of ndarray, or None
+        Indices of the training rows (not counting rows of weight zero) that were held out, and their scores, of shape
+        (n_held_out, n_outputs), by models that had not seen them; for regressors, ``head_.answers(scores)`` is in units
+        of y.
+    """
+
+    time_budget: Positive | None = positional(30.0)
+    max_tiles: Count = 100_000
+    metric: Any
+    blend: bool = True
+    families: Any = None
+    validation_fraction: Annotated[float, partial(check_real, above=0, at_most=0.5)] = 0.2
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    def _check_parameters(self):
+        check_parameters(self)
+        families = FAMILIES if self.families is None else self.families
+        if isinstance(families, str) or not len(families) or not set(families) <= set(FAMILIES):
+            raise ValueError(f"families must be a sequence of {', '.join(map(repr, FAMILIES))}, got {self.families!r}")
+
+    def _search(self, X, y, judge, build, rng, given, began) -> Found:
+        """Search, fit what was chosen to all rows, and report what was tried.
+
+        Parameters
+        ----------
+        X, y : validated rows, and what estimators are fitted to
+        judge : Judge
+        build : callable
+        rng : RandomState
+        given : tuple
+            What was given to `fit`, for the callbacks.
+        began : float
+            When `fit` did, on the clock of `perf_counter`: the preparation of a table is part of the budget.
+        """
+        budget = self.time_budget
+        if budget is not None:
+            budget = max(SHORTEST * budget, budget - (perf_counter() - began))
+        progress = Progress(self, None, *given)
+        search = Search(
+            X, y, judge, build, folds_of(judge.target, self.validation_fraction, rng), most_tiles=self.max_tiles,
+            budget=budget, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs, say=self._say,
+            watch=lambda search: progress.step("trial", None, best_score=search.best_score),
+            families=self.families,
+        )  # fmt: skip
+        if search.folds:
+            judge.check_metric()
+        with progress.called_back(None), threadpool_limits(search.n_threads):
+            search.run()
+            found = finish(search, choose(search, blends=self.blend)) if search.trials else finish_linear(search)
+        self.leaderboard_ = Leaderboard(_line(type(self).__name__, trial) for trial in search.ranked())
+        self.best_score_, self.budget_bound_ = found.score, search.out_of_time
+        self.stop_reason_ = search.stop_reason
+        self._say(
+            f"stopped: {search.stop_reason}, after {search.clock.elapsed:.1f} s; held-out score {found.score:.4f}"
+        )
+        return found
+
+    def _keep(self, found):
+        """Take over the model that was found."""
+        self.mosaic_ = found.mosaic
+        for part in found.parts:
+            if hasattr(self, "head_"):  # parts were fitted to values that the head has standardized
+                part.estimator.head_ = self.head_
+        self.parts_ = [(part.weight, part.estimator) for part in found.parts]
+        self.best_estimator_, self.scaling_ = found.parts[0].estimator, found.parts[0].scaling
+        self.held_out_ = None if found.rows is None else (found.rows, found.scores)
+        for _, estimator in self.parts_:
+            estimator._keep_region_sample(None)  # regions are those of the whole, in the columns of the table
+            if hasattr(self, "feature_names_in_"):
+                estimator.feature_names_in_ = np.array(self._row_names, dtype=object)
+        if len(self.parts_) == 1 and hasattr(self, "calibration_"):
+            self.best_estimator_.calibration_ = self.calibration_
+
+    def _regions_of(self, X, truth):
+        """Counts for `regions_`, of an even sample if there are many rows."""
+        if X.shape[0] > COUNTED_ROWS:
+            sample = evenly(X.shape[0], COUNTED_ROWS)
+            X, truth = X[sample], truth[sample]
+        gate_rows, tile_rows = self.mosaic_.features.rows(X)
+        return self._count_regions(tile_rows, truth, self.mosaic_.gate.code(gate_rows, self.n_jobs))
+
+    def _words_of_regions(self, given) -> dict:
+        """Columns of `regions_` that describe up to 256 regions in words, by some of the rows as they were given."""
+        if not 1 < self.mosaic_.n_tiles <= MOST_DESCRIBED:
+            return {}
+        if not hasattr(given, "shape"):
+            given = np.asarray(given, dtype=None if getattr(self, "_table", None) is None else object)
+        few = take(given, evenly(given.shape[0], DESCRIBED_ROWS))
+        return packed(words_of_tiles(self, few, self.mosaic_.n_tiles))
+
+    def _say(self, line):
+        if self.verbose:
+            print(f"[{type(self).__name__}] {line}", flush=True)
+
+
+def _line(task, trial) -> dict:
+    """A trial as a line of the leaderboard."""
+    done = not trial.failure
+    return (
+        {"model": NAMES[task][trial.candidate.family]}
+        | trial.candidate.describe()
+        | {
+            "rows": trial.n_rows,
+            "parts": trial.n_parts,
+            "score": trial.score if done else np.nan,
+            "std": trial.std,
+            "loss": trial.loss if done else np.nan,
+            "seconds": trial.seconds,
+            "failure": trial.failure,
+            "chosen": trial.weight > 0,
+            "weight": trial.weight,
+        }
+    )

@@ -1,0 +1,216 @@
+"""Tables from files: CSV and TSV (also compressed), Parquet, Arrow/Feather, LIBSVM, NPY and NPZ, whole or in chunks.
+
+Whatever is wrong with a file is a `TableError` of one sentence that names the file and, if possible, the line.
+"""
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from svmosaic.table.formats._dialect import Dialect
+from svmosaic.table.formats._npy import is_npy, npy_frames
+from svmosaic.table.formats._size import size_in_memory
+from svmosaic.table.formats._table import (
+    COMPRESSED,
+    STDIN,
+    Table,
+    TableError,
+    find_column,
+    is_number,
+    name_of,
+    to_csr,
+    zip_member,
+)
+
+__all__ = [
+    "COMPRESSED",
+    "FORMATS",
+    "STDIN",
+    "SUFFIXES",
+    "Dialect",
+    "Table",
+    "TableError",
+    "find_column",
+    "format_of",
+    "is_npy",
+    "is_number",
+    "name_of",
+    "read_chunks",
+    "read_table",
+    "size_in_memory",
+    "to_csr",
+]
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".libsvm": "libsvm",
+    ".svmlight": "libsvm",
+    ".svm": "libsvm",
+    ".npz": "npz",
+    ".npy": "npy",
+}
+FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
+STREAMS = ("csv", "tsv", "libsvm")  # what can be read from a pipe, and compressed
+
+
+def read_table(path, *, label=None, format=None, header=True, text=(), kept=(), n_features=None, dialect=None) -> Table:
+    """All rows of a file.
+
+    Parameters
+    ----------
+    path : str or path
+        The format follows from the ending of the name: csv, tsv, tab, libsvm, svm, svmlight (these also with .gz,
+        .bz2, .xz or .zip), parquet, pq, arrow, feather, ipc, npz, npy. A folder is read as Parquet. "-" is the standard
+        input.
+    label : str or int, optional
+        Name of the label column, or its place if there is no such name (-1 is the last). In an NPZ file, the name of
+        the array of labels, by default y. LIBSVM files have their labels in front. Columns of an NPY file are called
+        x0, x1, ...; its labels may be in another one, whose path this then is.
+    format : {"csv", "tsv", "parquet", "arrow", "libsvm", "npz", "npy"}, optional
+        Whatever the name says. The standard input is CSV if nothing else is asked for.
+    header : bool, default=True
+        Whether the first line of a CSV file names the columns; otherwise they are called x0, x1, ...
+    text : collection of str
+        Columns of a CSV file to read as text even if they look like numbers.
+    kept : collection of str
+        Columns of a CSV file, by name or place, to read as labels that are text: "NA" in them is not missing.
+    n_features : int, optional
+        Columns of a LIBSVM file, of which some may have no entry in this one.
+    dialect : Dialect, optional
+        Which texts are missing, and how numbers are written.
+
+    Returns
+    -------
+    Table
+    """
+    tables = list(_chunks(path, None, label, format, header, text, kept, n_features, dialect))
+    if not tables:
+        raise TableError(f"{name_of(path)} has no rows")
+    return tables[0]
+
+
+def read_chunks(
+    path,
+    rows=50_000,
+    *,
+    label=None,
+    format=None,
+    header=True,
+    text=(),
+    kept=(),
+    n_features=None,
+    dialect=None,
+    zero_based=None,
+    progress=None,
+) -> Iterator[Table]:
+    """The rows of a file, some at a time: no more of it is in memory, NPZ excepted.
+
+    What a column holds is decided chunk by chunk, so `text` should name the columns that are text.
+
+    Parameters
+    ----------
+    path, label, format, header, text, kept, n_features, dialect
+        As for `read_table`.
+    rows : int, default=50_000
+        At most so many rows in a chunk.
+    zero_based : bool, optional
+        Whether the features of a LIBSVM file count from 0; if not given, its first chunk decides.
+    progress : callable (done, total), optional
+        Called after a chunk, with the bytes of text or the rows of Arrow read so far, and their number.
+
+    Yields
+    ------
+    Table
+    """
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1, got {rows!r}")
+    empty = True
+    for table in _chunks(path, rows, label, format, header, text, kept, n_features, dialect, zero_based, progress):
+        empty = False
+        yield table
+    if empty:
+        raise TableError(f"{name_of(path)} has no rows")
+
+
+def format_of(path, format=None) -> str:
+    """The format of a file by its name, unless given."""
+    if format is not None:
+        if format not in FORMATS:
+            raise TableError(f"the format must be one of {', '.join(FORMATS)}, got {format!r}")
+        return format
+    if str(path) == STDIN:
+        return "csv"
+    path = Path(path)
+    if path.is_dir():
+        return "parquet"
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".zip"] and len(suffixes) < 2 and path.is_file():
+        suffixes = [_suffix_in_zip(path), ".zip"]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        found = SUFFIXES.get(suffixes[-2]) if len(suffixes) > 1 else None
+        if found in STREAMS:
+            return found
+    elif suffixes and suffixes[-1] in SUFFIXES:
+        return SUFFIXES[suffixes[-1]]
+    raise TableError(
+        f"the format of {path} cannot be inferred from its name, which should end in {', '.join(SUFFIXES)} "
+        f"(compressed text files: also in {', '.join(COMPRESSED)}): name it with --format"
+    )
+
+
+def _suffix_in_zip(path):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return Path(zip_member(archive, path)).suffix.lower()
+    except zipfile.BadZipFile as error:
+        raise TableError(f"{path} is damaged: it could not be unzipped ({error})") from error
+
+
+def _chunks(path, rows, label, format, header, text, kept, n_features, dialect=None, zero_based=None, progress=None):
+    if str(path) != STDIN and not Path(path).exists():
+        raise TableError(f"there is no file {path}")
+    format, dialect = format_of(path, format), dialect or Dialect()
+    if str(path) == STDIN and format not in STREAMS:
+        raise TableError(f"{format} cannot be read from the standard input: only {', '.join(STREAMS)}")
+    # Readers are imported when needed: a command that only prints its help does not wait for pandas.
+    if format in ("csv", "tsv"):
+        from svmosaic.table.formats._csv import csv_frames
+
+        delimiter = "\t" if format == "tsv" else None
+        for frame, missing in csv_frames(path, rows, header, delimiter, dialect, text, kept, label, progress):
+            yield _split(frame, label, name_of(path), missing)
+    elif format == "libsvm":
+        from svmosaic.table.formats._libsvm import libsvm_tables
+
+        yield from libsvm_tables(path, rows, n_features, zero_based, progress)
+    elif format == "npz":
+        from svmosaic.table.formats._npz import npz_tables
+
+        yield from npz_tables(path, rows, label)
+    elif format == "npy":
+        labels = label if is_npy(label) else None
+        for frame, y in npy_frames(path, rows, labels, progress):
+            yield _split(frame, label, name_of(path)) if y is None else Table(frame, y, list(frame), Path(label).stem)
+    else:
+        from svmosaic.table.formats._arrow import arrow_frames
+
+        for frame in arrow_frames(path, rows, format, dialect, progress):
+            yield _split(frame, label, name_of(path))
+
+
+def _split(frame, label, name, missing=None):
+    """A frame as a table, with the label column taken out."""
+    if label is None:
+        return Table(frame, None, list(frame.columns))
+    column = find_column(frame.columns, label, name)
+    X = frame.drop(columns=column)
+    if X.shape[1] == 0:
+        raise TableError(f"{name} has no column besides the label {column!r}")
+    return Table(X, frame[column].to_numpy(), list(X.columns), column, missing or {})

@@ -1,0 +1,429 @@
+"""From the columns of a table to rows of numbers: the one preparation, of Python and of the command line."""
+
+import warnings
+from collections import Counter
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import LabelEncoder, TargetEncoder
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from svmosaic.export.calendar import PARTS, part_of_date
+from svmosaic.export.preparation import Affine, Preparation
+from svmosaic.table.columns import CATEGORY, GONE, MISSING, TABLE, VALUE, Column
+from svmosaic.table.formats import TableError
+from svmosaic.table.frames import (
+    DATE,
+    NUMBER,
+    TEXT,
+    Values,
+    are_decimals,
+    is_frame,
+    list_columns,
+    looks_like_dates,
+    looks_like_numbers,
+    read_frame,
+    text_of,
+)
+
+# Text is an identifier if it has at least so many values, for more than such a share of the rows.
+FEWEST_IDENTIFIERS, IDENTIFIER_SHARE = 10, 0.9
+FOLDS = 5
+
+
+class TablePreparation(TransformerMixin, BaseEstimator):
+    """Converts columns of numbers, booleans, text, categories and dates to features, with missing values.
+
+    - Numbers and booleans stay as they are. Missing values become the median, and if there were any in training, an
+      extra feature marks them.
+    - Text and categories: one feature of zeros and ones per category; missing text is a category of its own. With more
+      than `max_categories`, the mean of the target for the category instead (for several classes, the share of each),
+      computed out of fold for the training rows.
+    - Dates, also text such as 2026-01-31 or 2026-01-31 12:00: days elapsed since 1970-01-01, month, day, weekday, hour.
+    - Ordered categories: their rank.
+    - Features that are constant in training are left out, and so are, with a warning, identifiers: text with nearly as
+      many values as rows.
+
+    A category that did not occur in training has zeros for all categories, the mean of the target, or the median rank.
+
+    Parameters
+    ----------
+    categorical : list of str, optional
+        Columns to treat as categories, whatever their values, for example codes that are numbers.
+    ordered : dict of str to list, or list of str, optional
+        Columns whose categories have an order, from the lowest to the highest. A list of columns takes the order that
+        the column has (of numbers and ordered categories of pandas, which need not be named) or else that of the text.
+    drop : list of str, optional
+        Columns to leave out.
+    max_categories : int, default=64
+        Maximum number of categories with a feature each.
+    scale : bool, default=False
+        Whether to standardize all features that are not zeros and ones.
+    task : {"classification", "regression"}, optional
+        The task; inferred from the target if not given.
+    random_state : int, RandomState or None, default=None
+        For the folds of the means of the target.
+
+    Attributes
+    ----------
+    columns_ : list of Column
+        The columns that features are computed from.
+    dropped_ : dict of str to str
+        Columns that are left out, and why.
+    takes_arrays_ : bool
+        Whether all columns of the training table were numbers.
+    feature_names_in_ : ndarray of str
+        All columns of the training table.
+    n_features_in_ : int
+
+    See Also
+    --------
+    svmosaic.MosaicClassifier : Contains one if it is fitted to a table.
+    """
+
+    def __init__(
+        self,
+        categorical=None,
+        ordered=None,
+        drop=None,
+        *,
+        max_categories=64,
+        scale=False,
+        task=None,
+        random_state=None,
+    ):
+        self.categorical = categorical
+        self.ordered = ordered
+        self.drop = drop
+        self.max_categories = max_categories
+        self.scale = scale
+        self.task = task
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Learn how to prepare a table.
+
+        Parameters
+        ----------
+        X : frame of pandas, Polars or PyArrow, or array of objects
+        y : array-like of shape (n_samples,), optional
+            Needed where a text column has more than `max_categories` categories.
+        """
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Fit to a table, and return its features; means of the target are computed out of fold."""
+        table = read_frame(X)
+        names = [values.name for values in table]
+        if not table or not len(table[0].data):
+            raise TableError(f"X has no {'rows' if table else 'columns'}")
+        self._check_names(names)
+        self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
+        self.takes_arrays_ = all(values.kind == NUMBER for values in table)
+        self.dropped_: dict = {}
+        self.columns_, parts = [], []
+        for values in table:
+            column, features = self._learn(values, y)
+            # A feature that never changes has nothing to say.
+            kept = [
+                f for f in range(len(column.features)) if len(features) and (features[:, f] != features[0, f]).any()
+            ]
+            if kept:
+                self.columns_.append(_only(column, kept))
+                parts.append(features[:, kept])
+            else:
+                self.dropped_.setdefault(values.name, "constant")
+        if not parts:
+            reasons = ", ".join(f"{name!r} ({reason})" for name, reason in self.dropped_.items())
+            raise TableError(f"X has no column to learn from: {reasons}")
+        rows = np.concatenate(parts, axis=1)
+        self.center_, self.factor_ = None, None
+        if self.scale:
+            self.center_, self.factor_ = self.scaling_of(rows.mean(axis=0), rows.std(axis=0))
+        return rows if self.center_ is None else (rows - self.center_) * self.factor_
+
+    def transform(self, X):
+        """Features of a table. Columns are matched by name: additional ones are ignored, and a missing one is an error.
+
+        Parameters
+        ----------
+        X : frame, or array of objects with the columns of training in their order
+
+        Returns
+        -------
+        ndarray of float64
+        """
+        check_is_fitted(self)
+        names = None if is_frame(X) else list(self.feature_names_in_)
+        return transform_columns(X, self.columns_, self.center_, self.factor_, names)
+
+    def shown(self, X) -> np.ndarray:
+        """The values of the columns of `groups` as they stand in a table, as objects."""
+        by_name, (names, _) = {column.name: column for column in self.columns_}, self.groups
+        found = {v.name: v for v in read_frame(X, list(by_name) if is_frame(X) else list(self.feature_names_in_))}
+        shown = np.full((len(next(iter(found.values())).data), len(names)), np.nan, dtype=object)
+        for c, name in enumerate(names):
+            if name in by_name:
+                column, values = by_name[name], found[name]
+                shown[:, c] = values.as_text() if column.kind != NUMBER else column.read(values)
+        return shown
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the features."""
+        check_is_fitted(self)
+        return np.array([name for column in self.columns_ for name in column.feature_names], dtype=object)
+
+    @property
+    def source(self) -> np.ndarray:
+        """The index in `columns_` of the column that each feature is made of."""
+        return np.repeat(np.arange(len(self.columns_)), [len(column.features) for column in self.columns_])
+
+    @property
+    def groups(self) -> tuple[list, np.ndarray]:
+        """Names of the columns that explanations and exports have, and which of them each feature is made of.
+
+        These are the columns that features are made of or, if the whole table is numbers, all of its columns: then a
+        row can be an array of them.
+        """
+        names = [column.name for column in self.columns_]
+        if not self.takes_arrays_:
+            return names, self.source
+        every = [str(name) for name in self.feature_names_in_]
+        return every, np.array([every.index(name) for name in names])[self.source]
+
+    @property
+    def columns(self) -> dict:
+        """The indices of the features of each column, by its name."""
+        return {c.name: np.flatnonzero(self.source == k).tolist() for k, c in enumerate(self.columns_)}
+
+    def plain(self) -> Preparation:
+        """What exporters write."""
+        features = [(c, *feature) for c, column in enumerate(self.columns_) for feature in column.features]
+        tables = {}
+        for f, (c, form, detail) in enumerate(features):
+            if form == TABLE:
+                column = self.columns_[c]
+                tables[f] = ({text: line[detail] for text, line in column.table.items()}, column.otherwise[detail])
+        fill = np.array([value for column in self.columns_ for value in column.fill])
+        steps = [Affine.of(len(fill), fill=fill)] if not np.isnan(fill).all() else []
+        if self.center_ is not None:
+            steps = [Affine(fill, self.center_, self.factor_)]
+        names, source = self.groups
+        kinds = {column.name: column.kind for column in self.columns_}
+        return Preparation(
+            names=names,
+            kinds=[kinds.get(name, NUMBER) for name in names],
+            source=source,
+            category=[detail if form == CATEGORY else None for _, form, detail in features],
+            missing={c: MISSING for c, column in enumerate(self.columns_) if column.kind == TEXT},
+            steps=steps,
+            part=[None if form in (VALUE, CATEGORY, TABLE) else form for _, form, _ in features],
+            tables=tables,
+        )
+
+    def _check_names(self, names):
+        for option in ("categorical", "ordered", "drop"):
+            if isinstance(getattr(self, option), str):
+                raise TypeError(f"{option} must be a list of columns, got {getattr(self, option)!r}")
+            for name in getattr(self, option) or ():
+                if str(name) not in names:
+                    raise TableError(f"{option} names the column {name!r}, but X has {list_columns(names)}")
+
+    def _learn(self, values, y):
+        """A column with all features that it may have, and these for its values."""
+        name = values.name
+        ordered = self._order(values)
+        empty = Column(name, values.kind, [], [])
+        if name in [str(n) for n in self.drop or ()]:
+            self.dropped_[name] = "dropped"
+            return empty, np.empty((len(values.data), 0))
+        if ordered is not None:
+            return self._learn_order(values, ordered)
+        if name in [str(n) for n in self.categorical or ()]:
+            return self._learn_text(Values(name, TEXT, values.as_text()), y, named=True)
+        if values.kind == TEXT and looks_like_dates(values.data):
+            values = Values(name, DATE, values.as_dates())
+        elif values.kind == TEXT and looks_like_numbers(values.data):
+            values = Values(name, NUMBER, values.as_numbers())
+        if values.kind == TEXT:
+            return self._learn_text(values, y)
+        return _learn_values(values)
+
+    def _order(self, values):
+        """The categories of a column in their order, or None."""
+        given = self.ordered or {}
+        if values.name not in [str(n) for n in given]:
+            return values.levels if values.name not in [str(n) for n in self.categorical or ()] else None
+        if isinstance(given, dict):
+            return [text_of(level) for level in next(v for k, v in given.items() if str(k) == values.name)]
+        if values.kind != TEXT:
+            return None
+        return values.levels or sorted({text for text in values.data if text is not None})
+
+    def _learn_order(self, values, levels):
+        texts = values.as_text()
+        rank = {level: [float(k)] for k, level in enumerate(levels)}
+        unknown = sorted({text for text in texts if text is not None and text not in rank})
+        if unknown:
+            raise TableError(
+                f"ordered does not list {unknown[0]!r}, a value of the column {values.name!r}: add it to the list"
+            )
+        ranks = np.array([rank[text][0] for text in texts if text is not None])
+        middle = [float(np.median(ranks))] if len(ranks) else [0.0]
+        # A missing value has the median, and a feature that says so.
+        column = Column(values.name, TEXT, [(TABLE, 0), (GONE, None)], [np.nan, np.nan], rank, middle)
+        return column, _features(column, texts)
+
+    def _learn_text(self, values, y, named=False):
+        counts = Counter(MISSING if text is None else text for text in values.data)
+        known, distinct = len(values.data) - counts[MISSING], len(counts) - (MISSING in counts)
+        if not named and is_identifier(distinct, known):
+            self.dropped_[values.name] = "identifier"
+            numbers = "convert it if it is a number written as text, " if are_decimals(values.data) else ""
+            warnings.warn(
+                f"column {values.name!r} is left out: it has {distinct} distinct values in {known} rows, so it looks "
+                f"like an identifier; {numbers}pass categorical=[{values.name!r}] to use it anyway, or "
+                f"drop=[{values.name!r}] to silence this warning",
+                UserWarning,
+                stacklevel=2,
+            )
+            return Column(values.name, TEXT, [], []), np.empty((len(values.data), 0))
+        if len(counts) > self.max_categories and y is not None:
+            return self._learn_means(values, y)
+        column = column_of_categories(values.name, counts, self.max_categories)
+        return column, _features(column, values.data)
+
+    def _learn_means(self, values, y):
+        """The mean of the target for each category, out of fold for these rows."""
+        task = self.task or ("regression" if type_of_target(y).startswith("continuous") else "classification")
+        classes, target, kind = [], np.asarray(y), "continuous"
+        if task == "classification":
+            encoder = LabelEncoder().fit(target)
+            target, classes = encoder.transform(target), list(encoder.classes_)
+            kind = "binary" if len(classes) == 2 else "multiclass"
+        texts = np.array([[MISSING if t is None else t] for t in values.data], dtype=object)
+        most = int(np.bincount(target).max()) if classes else len(target)
+        folds = (StratifiedKFold if classes else KFold)(
+            max(2, min(FOLDS, most)), shuffle=True, random_state=self.random_state
+        )
+        encoder = TargetEncoder(target_type=kind, cv=folds).set_output(transform="default")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
+            features = encoder.fit_transform(texts, target)
+        lines = np.stack(encoder.encodings_, axis=1)
+        table = {str(t): list(map(float, line)) for t, line in zip(encoder.categories_[0], lines, strict=True)}
+        column = Column(
+            values.name,
+            TEXT,
+            [(TABLE, k) for k in range(features.shape[1])],
+            [np.nan] * features.shape[1],
+            table,
+            [float(mean) for mean in np.atleast_1d(encoder.target_mean_)],
+            [] if features.shape[1] == 1 else [str(name) for name in classes],
+        )
+        return column, features
+
+    def scaling_of(self, mean, spread):
+        """Center and factor of the features, from their means and standard deviations; zeros and ones stay so."""
+        scaled = np.array([form != CATEGORY for column in self.columns_ for form, _ in column.features])
+        return np.where(scaled, mean, 0.0), np.where(scaled, 1.0 / np.maximum(spread, np.finfo(float).tiny), 1.0)
+
+
+def transform_columns(X, columns, center=None, factor=None, names=None):
+    """The features of a table.
+
+    Parameters
+    ----------
+    X : frame or array of objects
+    columns : list of Column
+    center, factor : ndarray, optional
+        A scaling of the features.
+    names : list of str, optional
+        Of all columns of an array.
+    """
+    found = {values.name: values for values in read_frame(X, names or [column.name for column in columns])}
+    ends = np.cumsum([0] + [len(column.features) for column in columns])
+    rows = np.empty((len(found[columns[0].name].data), ends[-1]))
+    if len(rows) == 0:
+        raise TableError("X has no rows")
+    for column, start, end in zip(columns, ends[:-1], ends[1:], strict=True):
+        column.transform(column.read(found[column.name]), rows[:, start:end])
+    return rows if center is None else (rows - center) * factor
+
+
+def is_identifier(distinct, known) -> bool:
+    """Whether so many different texts in so many rows only name the rows."""
+    return distinct >= FEWEST_IDENTIFIERS and distinct > IDENTIFIER_SHARE * known
+
+
+def column_of_categories(name, counts, most) -> Column:
+    """A text column with a feature for each of its categories; of more than `most`, for the frequent ones.
+
+    Parameters
+    ----------
+    name : str
+    counts : mapping of str to int
+        How often each text occurs.
+    most : int
+    """
+    if len(counts) > most:
+        # Of equally frequent ones the choice should not depend on the order of the rows.
+        ranked = sorted(counts, key=lambda text: (-counts[text], text))
+        counts = [text for text in ranked[:most] if counts[text] > 1]
+    categories = [(CATEGORY, str(text)) for text in sorted(counts)]
+    return Column(name, TEXT, categories, [np.nan] * len(categories))
+
+
+def _features(column, data):
+    out = np.empty((len(data), len(column.features)))
+    column.transform(data, out)
+    return out
+
+
+def _learn_values(values):
+    """A column of numbers or dates, and its features."""
+    data = Column(values.name, values.kind, [], []).read(values)
+    known = data[~np.isnan(data)]
+    if values.kind == DATE:
+        days, counts = np.unique(known, return_counts=True)
+        column = column_of_dates(values.name, days, counts, len(known) < len(data))
+    else:
+        median = float(np.median(known)) if len(known) else 0.0
+        column = Column(values.name, NUMBER, [(VALUE, None), (GONE, None)], [median, np.nan])
+    return column, _features(column, data)
+
+
+def column_of_dates(name, days, counts, some_missing) -> Column:
+    """A column of dates with its parts, those that never change excepted.
+
+    Parameters
+    ----------
+    name : str
+    days : ndarray
+        The dates that occur.
+    counts : ndarray of int
+        How often each does.
+    some_missing : bool
+    """
+    forms = ["days", *PARTS]
+    parts = [part_of_date(form, days, np.floor) for form in forms]
+    kept = [f for f, part in enumerate(parts) if len(part) and (part != part[0]).any()]
+    features = [(forms[f], None) for f in kept] + [(GONE, None)] * some_missing
+    fill = [_weighted_median(parts[f], counts) for f in kept] + [np.nan] * some_missing
+    return Column(name, DATE, features, fill)
+
+
+def _weighted_median(values, counts) -> float:
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(counts[order])
+    ranks = np.array([(total[-1] - 1) // 2, total[-1] // 2])
+    return float(np.mean(values[order][np.searchsorted(total, ranks, side="right")]))
+
+
+def _only(column, kept):
+    """A column with some of its features."""
+    features, fill = ([values[f] for f in kept] for values in (column.features, column.fill))
+    return Column(column.name, column.kind, features, fill, column.table, column.otherwise, column.levels)
