@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from setting import load
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import train_test_split
-
-from svmosaic.datasets import load
 
 PAPERS = (
     "heart", "vehicle", "diabetes", "german", "svmguide1", "satimage", "pendigits", "usps", "letter", "ijcnn1", "skin",

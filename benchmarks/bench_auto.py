@@ -58,6 +58,7 @@ from auto_data import (
 )
 from common import print_table, read_results, write_results
 from scipy.stats import rankdata
+from setting import machine
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, average_precision_score, log_loss, roc_auc_score
@@ -67,7 +68,6 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from svmosaic import MosaicClassifier
-from svmosaic.bench.trials import machine
 
 MOST_SVC_ROWS, MOST_GRID_ROWS = 50_000, 5000
 N_SPLITS = dict.fromkeys(SMALL, 10) | dict.fromkeys(("german_credit", "breast_cancer", "horse_colic", "oil_spill"), 10)

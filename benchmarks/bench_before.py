@@ -36,7 +36,7 @@ import numpy as np
 import svmosaic
 from sklearn.datasets import make_classification
 from sklearn.utils import Bunch
-from svmosaic.datasets import load
+from setting import load
 assert svmosaic.__file__.startswith(folder), svmosaic.__file__
 if name == "quick":
     X, y = make_classification(400, random_state=0)

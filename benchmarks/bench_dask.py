@@ -22,11 +22,11 @@ from time import perf_counter
 
 import common
 import numpy as np
+from setting import Dataset, data_folder, load
 from sklearn.datasets import make_classification
 from sklearn.preprocessing import StandardScaler
 
 import svmosaic
-from svmosaic.datasets import Dataset, data_folder, load
 from svmosaic.scale.part import Raw
 
 N_FEATURES, N_REGIONS, ROW_GROUP, FILE_ROWS = 50, 20, 200_000, 1_000_000

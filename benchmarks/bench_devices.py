@@ -17,13 +17,12 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
+from setting import load, machine
 from sklearn.datasets import make_classification
 from sklearn.preprocessing import StandardScaler
 
 from svmosaic import LearnedGateSVC
 from svmosaic.atomic import write_text
-from svmosaic.bench.trials import machine
-from svmosaic.datasets import load
 from svmosaic.estimators import _learning
 
 HERE = Path(__file__).parent

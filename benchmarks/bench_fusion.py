@@ -15,6 +15,7 @@ from time import process_time
 
 import numpy as np
 from fusion_page import PAGE
+from setting import load, one_hot_heart
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -24,8 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from svmosaic import FusedSVC, GaussianMixtureClassifier, svm_to_mixture
 from svmosaic.atomic import write_text
-from svmosaic.datasets import load, make_xor
-from svmosaic.experiments.tasks import one_hot_heart
+from svmosaic.datasets import make_xor
 
 RESULTS = Path(__file__).parent / "results" / "fusion.json"
 SETS = ("diabetes", "german", "heart", "vehicle")

@@ -21,12 +21,12 @@ from common import print_table, read_results, write_results  # isort: skip; firs
 import auto_data
 import numpy as np
 from joblib import Parallel, delayed
+from setting import load
 from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from svmosaic import LearnedGateSVC
-from svmosaic.datasets import load
 
 SETS = ("letter", "satimage", "ijcnn1", "pendigits", "svmguide1", "adult")
 CHOOSING_ROWS, FOLDS, SEEDS = 20_000, 3, 5

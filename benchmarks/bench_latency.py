@@ -22,6 +22,7 @@ from common import gradient_boosting, print_table, write_results  # isort: skip
 
 import numpy as np
 import pandas as pd
+from setting import data_folder
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -29,7 +30,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from svmosaic import MosaicClassifier
-from svmosaic.datasets import data_folder
 
 NODE_DRIVER = """
 import { predict } from "./model.mjs";

@@ -22,13 +22,13 @@ from time import process_time
 
 import numpy as np
 from common import gradient_boosting, print_table, read_results, run_child, write_results  # first: sets the threads
+from setting import Dataset, load
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
 from svmosaic import LearnedGateSVC, LocallyLinearSVC
-from svmosaic.datasets import Dataset, load
 
 # Rows that an RBF SVC is trained on, and tuned on, at most: it would not finish in ten minutes on more.
 SVC_ROWS, TUNING_ROWS = 20_000, 3000

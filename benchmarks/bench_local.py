@@ -16,13 +16,13 @@ from time import perf_counter
 
 import numpy as np
 from common import print_table, write_results  # first: it sets the number of threads
+from setting import Dataset, load
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
 from svmosaic import LinearSVC, LocallyLinearSVC
-from svmosaic.datasets import Dataset, load
 
 # set, settings beside the defaults, published error of LL-SVM, error asked for
 COSTS = (1.0, 10.0, 100.0)

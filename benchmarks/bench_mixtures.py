@@ -15,6 +15,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
+from setting import load, machine
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
@@ -22,8 +23,7 @@ from sklearn.svm import SVC
 
 from svmosaic import KMeansSVC, MixtureSVC
 from svmosaic.atomic import write_text
-from svmosaic.bench.trials import machine
-from svmosaic.datasets import load, make_two_spirals
+from svmosaic.datasets import make_two_spirals
 
 RESULTS = Path(__file__).parent / "results" / "mixtures.json"
 C = 100.0

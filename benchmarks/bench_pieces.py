@@ -27,6 +27,7 @@ from common import print_table, read_results, run_child, write_results  # isort:
 import numpy as np
 from auto_data import paper_split
 from scipy import sparse
+from setting import load
 from sklearn.base import clone
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold
@@ -45,7 +46,6 @@ from svmosaic import (
     MultiTaskMixtureSVC,
     TreeSVC,
 )
-from svmosaic.datasets import load
 
 KNOTS = 16
 # By which settings are chosen, if there are more: rows, and numbers in them.

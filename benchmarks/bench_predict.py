@@ -30,6 +30,7 @@ from time import process_time
 
 import numpy as np
 import sklearn.svm
+from setting import Dataset, data_folder, load, machine
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -54,8 +55,6 @@ from svmosaic import (
     svm_to_mixture,
 )
 from svmosaic.atomic import write_text
-from svmosaic.bench.trials import machine
-from svmosaic.datasets import Dataset, data_folder, load
 from svmosaic.gates import GaussianGate, ProjectedGate
 from svmosaic.gates.softmax_tree import SoftmaxTree
 

@@ -20,10 +20,10 @@ from itertools import pairwise
 import numpy as np
 import sklearn.svm
 from rehline import ReHLine_solver
+from setting import data_folder, load
 from sklearn.datasets import make_classification
 
 from svmosaic import ClusteredSVC, LinearSVC
-from svmosaic.datasets import data_folder, load
 
 NEAR = 1e-3
 LOSSES = ("hinge", "squared_hinge")

@@ -16,11 +16,11 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from setting import machine
 from sklearn.linear_model import SGDClassifier
 
 from svmosaic import LocallyLinearSVC
 from svmosaic.atomic import write_text
-from svmosaic.bench.trials import machine
 
 N_FEATURES, N_REGIONS, BATCH = 50, 20, 20_000
 RESULTS = Path(__file__).parent / "results" / "stream.json"

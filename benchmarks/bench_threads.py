@@ -23,10 +23,10 @@ from common import print_table, run_child, write_results  # before NumPy: it giv
 
 # isort: split
 import numpy as np
+from setting import load
 from sklearn.datasets import make_classification
 
 from svmosaic import ClusteredSVC, KMeansSVC, LearnedGateSVC, LinearSVC, LocallyLinearSVC
-from svmosaic.datasets import load
 
 BATCHES = (500, 10_000, 100_000)
 HELD_OUT = 20_000

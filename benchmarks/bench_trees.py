@@ -23,6 +23,7 @@ from common import gradient_boosting, print_table, run_child, write_results  # i
 
 import numpy as np
 from bench_pieces import skewed_rows
+from setting import load
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
@@ -31,7 +32,6 @@ from sklearn.tree import DecisionTreeClassifier
 from table_data import adult, table
 
 from svmosaic import TreeSVC
-from svmosaic.datasets import load
 
 TABLES = ("german_credit", "breast_cancer", "horse_colic", "wine_white")
 SETS = ("satimage", "letter", "pendigits", "covertype")

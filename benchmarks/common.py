@@ -21,8 +21,9 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from setting import machine
+
 from svmosaic.atomic import write_text
-from svmosaic.bench.trials import machine
 
 RESULTS = Path(__file__).parent / "results"
 

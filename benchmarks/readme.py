@@ -159,13 +159,61 @@ def panels() -> dict:
 
 
 def draw():
+    """Draw accuracy against cost: a point per model, and the staircase of those that no other beats in both."""
     import matplotlib as mpl
-
-    from svmosaic.explain.displays.tradeoff import draw_panels
+    import numpy as np
+    from adjustText import adjust_text
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, PercentFormatter
 
     mpl.rcParams.update({"svg.hashsalt": "tradeoff", "svg.fonttype": "none"})  # the same bytes again; text as text
-    cost = "microseconds per row, in a batch, one thread"
-    figure = draw_panels(panels(), cost="batch_us", cost_name=cost, panel_size=(5.2, 4.3))
+    shown = panels()
+    figure = Figure(figsize=(5.2 * len(shown), 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    # Okabe and Ito's blue and vermilion, which readers of all kinds of color vision can tell apart; shapes differ too.
+    styles = {True: ("svmosaic", "#0072B2", "o"), False: ("others", "#D55E00", "s")}
+    to_adjust = []
+    for ax, (name, records) in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown.items(), strict=True):
+        records = sorted(records, key=lambda record: (record["batch_us"], -record["accuracy"]))
+        x, y, ours = (np.array([r.get(key, False) for r in records]) for key in ("batch_us", "accuracy", "ours"))
+        front = [k for k in range(len(y)) if y[k] > max(y[:k], default=-1)]
+        low, high = np.log10(x.min()), np.log10(x.max())
+        right = 10 ** (high + 0.25 * (high - low))
+        ax.set(xscale="log", title=name, xlabel="microseconds per row, in a batch, one thread", ylabel="accuracy")
+        ax.set_xlim(10 ** (low - 0.15 * (high - low)), right)
+        ax.margins(y=0.14)
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(color="#dddddd", linewidth=0.6)
+        ax.set_axisbelow(True)
+        # Up to each model of the front, then right to the cost of the next.
+        stairs = np.repeat(x[front], 2)[1:], np.repeat(y[front], 2)[:-1]
+        stairs = np.append(stairs[0], right), np.append(stairs[1], y[front[-1]])
+        ax.plot(*stairs, color="#444444", linewidth=1.2, linestyle="--", zorder=1, label="Pareto front")
+        for group, (label, color, marker) in styles.items():
+            dots = x[ours == group], y[ours == group]
+            ax.scatter(*dots, s=42, color=color, marker=marker, edgecolor="white", linewidth=0.8, zorder=3, label=label)
+        names = [
+            ax.text(
+                x[k], y[k], record["model"], fontsize=8.5, zorder=4, fontweight="bold" if k in front else "normal",
+                color=styles[True][1] if ours[k] else "black",
+            )
+            for k, record in enumerate(records)
+        ]  # fmt: skip
+        # Names keep off the stairs too, which stand as points.
+        steps = np.arange(0, len(stairs[0]) - 1, 0.04)
+        along = [np.interp(steps, np.arange(len(stairs[0])), values) for values in (np.log10(stairs[0]), stairs[1])]
+        to_adjust.append((names, [*x, *10 ** along[0]], [*y, *along[1]], x, y, ax))
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
+    figure.draw_without_rendering()  # settles the layout, on which the places of the names depend
+    for names, x, y, target_x, target_y, ax in to_adjust:
+        adjust_text(
+            names, x, y, target_x=list(target_x), target_y=list(target_y), ax=ax, iter_lim=1000,
+            expand=(1.1, 1.4), force_static=(0.15, 0.3), force_text=(0.2, 0.4),
+            arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.5, "shrinkB": 3},
+        )  # fmt: skip
     figure.savefig(PICTURE, metadata={"Date": None})
 
 

@@ -25,13 +25,13 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from setting import load
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from sklearn.preprocessing import StandardScaler, normalize
 
 from svmosaic import MixtureSVC, MultiTaskMixtureSVC
 from svmosaic.atomic import write_text
-from svmosaic.datasets import load
 
 RESULTS = Path(__file__).parent / "results" / "mixtures_accuracy.json"
 SEARCH_ROWS, SEARCH_NUMBERS, SEARCH_ITER = 8_000, 3_000_000, 10

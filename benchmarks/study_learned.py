@@ -18,12 +18,12 @@ from common import print_table, write_results  # isort: skip; first: it sets the
 import auto_data
 import numpy as np
 from joblib import Parallel, delayed
+from setting import load
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from svmosaic import LearnedGateSVC
-from svmosaic.datasets import load
 
 SETS = ("letter", "satimage", "ijcnn1", "pendigits", "svmguide1", "adult")
 LARGEST, SEEDS = 4000, 2

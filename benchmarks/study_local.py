@@ -11,11 +11,11 @@ from itertools import product
 
 import numpy as np
 from common import print_table, write_results  # first: it sets the number of threads
+from setting import load
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
 from svmosaic import LocallyLinearSVC
-from svmosaic.datasets import load
 
 SETS = ("usps", "letter", "ijcnn1", "pendigits", "satimage", "svmguide1", "mnist")
 LARGEST = 12_000

@@ -16,12 +16,13 @@ from common import print_table, run_child, write_results  # before NumPy: it giv
 
 # isort: split
 import numpy as np
+from setting import load
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
-from svmosaic.datasets import load, make_xor
+from svmosaic.datasets import make_xor
 
 SETS = (
     "covtype", "mnist", "usps", "letter", "ijcnn1", "skin", "pendigits", "satimage", "svmguide1", "vehicle", "german",

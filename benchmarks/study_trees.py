@@ -19,12 +19,12 @@ from common import print_table, write_results  # isort: skip; first: it sets the
 import numpy as np
 import table_data
 from joblib import Parallel, delayed
+from setting import load
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from svmosaic import TreeSVC
-from svmosaic.datasets import load
 
 TABLES = ("german_credit", "breast_cancer", "horse_colic", "wine_white")
 SETS = (*TABLES, "adult", "satimage", "letter", "pendigits", "covtype", "svmguide1")

@@ -18,7 +18,6 @@ from sphinx.transforms import SphinxTransform
 
 import svmosaic
 from svmosaic.cli import COMMANDS, main
-from svmosaic.explain.displays import playground_page
 
 HERE = Path(__file__).parent
 
@@ -46,11 +45,7 @@ exclude_patterns = ["auto_examples/*.ipynb", "auto_examples/*.py", "auto_example
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-# A page of its own, next to the others.
-_pages = HERE / "_pages"
-_pages.mkdir(exist_ok=True)
-(_pages / "playground.html").write_text(playground_page(), encoding="utf-8")
-html_extra_path = ["_pages"]
+html_extra_path = ["playground"]  # a page of its own, playground.html, next to the others
 
 
 def help_of(command):

@@ -1,7 +1,7 @@
 """Displays of fitted models
 =========================
 
-Cells of two models on two bananas, the convergence of EM on two spirals, and a map of the pixels of a small image.
+Cells of two models on two bananas, and the convergence of EM on two spirals.
 
     python examples/displays.py [--out FOLDER]
 
@@ -11,12 +11,10 @@ Needs matplotlib (`pip install matplotlib`). Some figures in docs/images are mad
 import argparse
 from pathlib import Path
 
-import numpy as np
-
-from svmosaic import ClusteredSVC, LocallyLinearSVC, MixtureSVC, MosaicClassifier
+from svmosaic import ClusteredSVC, LocallyLinearSVC, MixtureSVC
 from svmosaic.datasets import make_banana, make_two_spirals
 from svmosaic.explain import region_report
-from svmosaic.explain.displays import ConvergenceDisplay, PixelMapDisplay, RegionDisplay
+from svmosaic.explain.displays import ConvergenceDisplay, RegionDisplay
 
 
 # %%
@@ -49,30 +47,6 @@ def convergence(out):
 
 
 # %%
-# A map of pixels: fields on a hillside, seen in six bands whose brightness falls with the shade.
-def image(random_state=0):
-    """Bands of shape (60 * 90, 6), classes (0: unlabeled) and the shape of a small image made up for this."""
-    rng = np.random.RandomState(random_state)
-    row, column = np.mgrid[:60, :90]
-    truth = 1 + (row // 20) % 3 + 3 * ((column + row // 3) // 45 % 2)
-    truth[(row % 20 < 2) | ((column + row // 3) % 45 < 2)] = 0
-    spectra = rng.uniform(0.3, 1.0, (7, 6))
-    shade = 0.45 + 0.55 * np.sin(column / 14.0 + row / 25.0) ** 2
-    bands = shade[:, :, None] * spectra[truth] + 0.05 * rng.standard_normal((60, 90, 6))
-    return bands.reshape(-1, 6), truth.ravel(), truth.shape
-
-
-def pixels(out):
-    X, truth, shape = image()
-    labeled = np.flatnonzero(truth)
-    train = np.random.RandomState(0).choice(labeled, 600, replace=False)
-    model = MosaicClassifier(20, max_tiles=64, random_state=0).fit(X[train], truth[train])
-    names = ["wheat", "maize", "grass", "clover", "soil", "water"]
-    display = PixelMapDisplay.from_estimator(model, X, truth, shape=shape, class_names=names)
-    display.figure_.savefig(out / "pixel_map.png", dpi=180)
-
-
-# %%
 # The region report: one page, which a browser opens from the file.
 def report(out):
     X, y = make_banana(500, noise=0.18, random_state=0)
@@ -89,7 +63,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("."), help="folder for the pictures")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    for draw in (regions, convergence, pixels, report):
+    for draw in (regions, convergence, report):
         draw(out)
     print(f"wrote {', '.join(sorted(p.name for p in out.glob('*.*')))} in {out}")
 

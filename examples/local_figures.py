@@ -11,6 +11,7 @@ Needs matplotlib (`pip install matplotlib`).
 """
 
 import argparse
+import os
 from pathlib import Path
 from time import perf_counter
 
@@ -20,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
 from svmosaic import LinearSVC, LocallyLinearSVC
-from svmosaic.datasets import data_folder, load, make_banana
+from svmosaic.datasets import make_banana
 
 
 # %%
@@ -58,16 +59,18 @@ def figure_banana(path):
 def figure_anchors(path, n_rows):
     import matplotlib.pyplot as plt
 
-    folder = data_folder()
-    if folder is not None and (folder / "mnist.npz").exists():
-        name, data = "MNIST", load("mnist")
-        rows = np.random.RandomState(0).permutation(len(data.y_train))[:n_rows]
-        X, y, Z, z = data.X_train[rows], data.y_train[rows], data.X_test, data.y_test
+    file = Path(os.environ.get("SVMOSAIC_DATA", "")) / "mnist.npz"
+    if file.exists():
+        name = "MNIST"
+        with np.load(file) as data:
+            X, y, Z, z = (data[key] for key in ("X_train", "y_train", "X_test", "y_test"))
+        rows = np.random.RandomState(0).permutation(len(y))[:n_rows]
+        X, y = X[rows], y[rows]
     else:
         name = "digits"
         digits = load_digits()
         X, Z, y, z = train_test_split(digits.data, digits.target, test_size=0.4, stratify=digits.target, random_state=0)
-    X, Z = normalize(X), normalize(Z)
+    X, Z = normalize(np.float32(X)), normalize(np.float32(Z))
     numbers = [m for m in (1, 2, 5, 10, 20, 50, 100, 200) if m <= len(y) // 10]
     errors = []
     for m in numbers:

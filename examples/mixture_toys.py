@@ -17,7 +17,6 @@ import numpy as np
 
 from svmosaic import MixtureSVC, MultiTaskMixtureSVC
 from svmosaic.datasets import make_circle_in_square, make_two_sines, make_two_spirals
-from svmosaic.experiments.pictures import Album
 
 SINES = {"groups": "hard", "n_groups": 5, "covariance_floor": 1e-3, "max_iter": 30, "random_state": 0}
 TOYS = {
@@ -26,6 +25,26 @@ TOYS = {
     "two_sines_5": (make_two_sines, MultiTaskMixtureSVC(5, **SINES)),
     "two_sines_10": (make_two_sines, MultiTaskMixtureSVC(10, **SINES)),
 }
+
+
+class Album:
+    """A callback that keeps every iterate of a mixture, ready to predict."""
+
+    def __init__(self):
+        self.iterates = []
+
+    def setup(self, estimator, context):
+        self.iterates.clear()
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        if context.parent is not None:
+            self.iterates.append(fitted_estimator)
+
+    def teardown(self, estimator, context):
+        pass
 
 
 def draw(axis, model, X, y, title):

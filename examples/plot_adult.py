@@ -7,19 +7,19 @@ set, the breast cancer data that comes with scikit-learn is used instead.
 """
 
 # %%
+import os
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from svmosaic import MosaicClassifier
-from svmosaic.datasets import data_folder
 from svmosaic.explain import importances
-from svmosaic.explain.displays import TradeoffDisplay
 
-folder = data_folder()
-path = folder / "tables" / "adult_train.csv" if folder else None
-if path is not None and path.exists():
+path = Path(os.environ.get("SVMOSAIC_DATA", "")) / "tables" / "adult_train.csv"
+if path.exists():
     table = pd.read_csv(path).sample(2000, random_state=0)
     y = table.pop("income")
 else:
@@ -30,11 +30,10 @@ train, test, y_train, y_test = train_test_split(table, y, stratify=y, random_sta
 # Columns are prepared and the model is chosen in one call.
 model = MosaicClassifier(time_budget=6, random_state=0).fit(train, y_train)
 print(f"accuracy on {len(test)} new rows: {model.score(test, y_test):.3f}")
-TradeoffDisplay.from_leaderboard(model)
+print(model.leaderboard_)
 
 # %%
 # The most important columns, over all rows.
-# sphinx_gallery_thumbnail_number = 2
 found = importances(model, test)
 shown = slice(0, 8)
 figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")

@@ -20,12 +20,14 @@ def running_browser():
 
 @pytest.fixture
 def opened(running_browser, tmp_path):
-    """Opens a page from its file; any fault of its code, and any request of the network, fails the test."""
+    """Opens a page, given as text or as its file; any fault of its code, and any request, fails the test."""
     faults, contexts = [], []
 
-    def show(page_source, width=1280, **options):
-        path = tmp_path / "page.html"
-        path.write_text(page_source, encoding="utf-8")
+    def show(source, width=1280, **options):
+        path = source
+        if isinstance(source, str):
+            path = tmp_path / "page.html"
+            path.write_text(source, encoding="utf-8")
         context = running_browser.new_context(offline=True, viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()

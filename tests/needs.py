@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from svmosaic.datasets import data_folder
+from papers.data import data_folder
 
 data = pytest.mark.skipif(data_folder() is None, reason="SVMOSAIC_DATA names no folder with the data sets")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX: its signals, fork, locks, timers or limits")

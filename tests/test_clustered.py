@@ -10,8 +10,9 @@ from rehline import ReHLine_solver
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_iris
 
+from papers.data import load
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC
-from svmosaic.datasets import load, make_xor
+from svmosaic.datasets import make_xor
 
 LOSSES = ["hinge", "squared_hinge"]
 EXACT = {"tol": 1e-10, "max_iter": 100_000, "random_state": 0}

@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
+from papers.data import load
 from svmosaic import GaussianMixtureClassifier, mixture_to_svm, svm_to_mixture
-from svmosaic.datasets import load
 from svmosaic.densities import kernel_sums as _densities
 from svmosaic.densities.reduction import fit_coefficients, misfit, reduce_expansion
 

@@ -23,7 +23,7 @@ from svmosaic import (
     MultiTaskMixtureSVC,
 )
 from svmosaic.datasets import make_xor
-from svmosaic.explain.displays import ConvergenceDisplay, PixelMapDisplay, RegionDisplay, pixel_map
+from svmosaic.explain.displays import ConvergenceDisplay, RegionDisplay
 from svmosaic.explain.displays._pyplot import class_colors
 
 matplotlib.use("Agg")
@@ -189,38 +189,6 @@ def test_convergence_without_history_is_refused(xor):
         ConvergenceDisplay.from_estimator(xor[0])
 
 
-def test_pixel_map_beside_the_truth():
-    rng = np.random.RandomState(0)
-    truth = np.repeat(np.repeat([[1, 2], [3, 0]], 5, axis=0), 6, axis=1)
-    bands = rng.standard_normal((truth.size, 3)) * 0.2 + np.eye(4)[truth.ravel()][:, 1:]
-    labelled = truth.ravel() > 0
-    model = LinearSVC(random_state=0).fit(bands[labelled], truth.ravel()[labelled])
-    assert pixel_map(model, bands, truth.shape).shape == (10, 12)
-    display = PixelMapDisplay.from_estimator(model, bands, truth.ravel(), shape=truth.shape, class_names=list("abc"))
-    predicted, true = display.images_
-    assert_array_equal(predicted.get_array() + 1, pixel_map(model, bands, truth.shape))
-    assert_array_equal(true.get_array().mask, truth == 0)
-    assert_array_equal(true.get_array().compressed() + 1, truth[truth > 0])
-    share = model.score(bands[labelled], truth.ravel()[labelled])
-    assert display.ax_[0].get_title() == f"predicted, accuracy {100 * share:.1f} %"
-    assert display.ax_[1].get_title() == "truth"
-    assert [t.get_text() for t in display.legend_.get_texts()] == ["a", "b", "c", "unlabeled"]
-    display.plot(hide_unlabelled=True)
-    assert_array_equal(display.images_[0].get_array().mask, truth == 0)
-
-
-def test_pixel_map_alone_and_wrong_shapes(xor):
-    model, X, _ = xor
-    display = PixelMapDisplay.from_predictions(pixel_map(model, X, (20, 20)))
-    assert len(display.ax_) == 1
-    with pytest.raises(ValueError, match=r"X has 400 pixels, which do not fill an image of shape \(20, 21\)"):
-        pixel_map(model, X, (20, 21))
-    with pytest.raises(ValueError, match="images of the same shape"):
-        PixelMapDisplay.from_predictions(np.zeros((2, 2)), np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="ax must hold 1 axes"):
-        PixelMapDisplay.from_predictions(np.zeros((2, 2)), ax=plt.subplots(1, 2)[1])
-
-
 def test_colors_are_many_and_all_different():
     assert len(set(class_colors(24))) == 24
 
@@ -229,8 +197,10 @@ def test_missing_matplotlib_names_the_extra():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from svmosaic.explain import region_report\n"
-        "from svmosaic.explain.displays import PixelMapDisplay\n"
-        "try: PixelMapDisplay.from_predictions([[0, 1]])\n"
+        "from svmosaic import LinearSVC\n"
+        "from svmosaic.explain.displays import RegionDisplay\n"
+        "X, y = [[0.0, 1.0], [1.0, 0.0]], [0, 1]\n"
+        "try: RegionDisplay.from_estimator(LinearSVC().fit(X, y), X, y)\n"
         "except ImportError as error: print(error)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

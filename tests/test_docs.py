@@ -8,7 +8,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-import needs
 import pytest
 from pages import DOCS, ROOT, blocks_of, examples_of, run_blocks
 
@@ -16,9 +15,8 @@ PAGES = sorted(page.name for page in DOCS.glob("*.md"))
 # Run by a test of their own, with what they need.
 ELSEWHERE = {
     "tutorial.md": "test_tutorial.py",
-    "bench.md": "test_bench.py",
     "dask.md": "test_outofcore.py",
-    "reproduce.md": "test_experiments.py",
+    "reproduce.md": "../papers/tests/test_experiments.py",
 }
 
 
@@ -34,14 +32,7 @@ def test_examples_print_what_the_page_says(name, tmp_path, monkeypatch):
     assert result.attempted == len(examples_of(name))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=needs.data if "load_scene" in "".join(blocks_of(name)) else ())
-        for name in HERE
-        if blocks_of(name)
-    ],
-)
+@pytest.mark.parametrize("name", [name for name in HERE if blocks_of(name)])
 def test_blocks_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
@@ -91,9 +82,7 @@ def documented():
     return found
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".dask", ".datasets", ".densities", ".explain", ".explain.displays", ".experiments"]
-)
+@pytest.mark.parametrize("name", ["", ".dask", ".datasets", ".densities", ".explain", ".explain.displays"])
 def test_every_public_name_is_in_the_reference(name):
     module = import_module(f"svmosaic{name}")
     listed = list(documented().values())

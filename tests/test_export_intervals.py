@@ -24,9 +24,9 @@ from test_export_tables import feed_of, hard_rows
 from test_table_input import mixed_table
 
 import svmosaic
+from papers.data import data_folder
 from svmosaic import MosaicRegressor
 from svmosaic.cli import main
-from svmosaic.datasets import data_folder
 from svmosaic.export.c import to_c
 from svmosaic.export.javascript import to_javascript
 from svmosaic.export.onnx import to_onnx

@@ -11,8 +11,8 @@ from exported import run_c
 from numpy.testing import assert_allclose, assert_array_equal
 from test_export_javascript import run_javascript, table
 
+from papers.data import data_folder
 from svmosaic.cli import main
-from svmosaic.datasets import data_folder
 from svmosaic.export.c import to_c
 from svmosaic.export.javascript import to_javascript
 from svmosaic.export.onnx import to_onnx

@@ -14,8 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from papers.data import load
 from svmosaic import FusedSVC, GaussianMixtureClassifier, mixture_to_svm, svm_to_mixture
-from svmosaic.datasets import load, make_xor
+from svmosaic.datasets import make_xor
 
 # A gamma and a tolerance of its own: "scale" looks at the rows without their weights.
 FIXED = FusedSVC(SVC(gamma=0.1, tol=1e-12), GaussianMixtureClassifier(2, max_iter=1000), weight=0.5)

@@ -12,8 +12,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
+from papers.data import load
 from svmosaic import KMeansSVC, LinearSVC, MixtureSVC
-from svmosaic.datasets import load, make_circle_in_square, make_two_spirals, make_xor
+from svmosaic.datasets import make_circle_in_square, make_two_spirals, make_xor
 
 TIGHT = {"inner_tol": 1e-10, "inner_max_iter": 100_000}
 

@@ -12,8 +12,9 @@ from sklearn.datasets import load_iris
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler, normalize
 
+from papers.data import load
 from svmosaic import LinearSVC, MixtureSVC, MultiTaskMixtureSVC
-from svmosaic.datasets import load, make_two_sines, make_xor
+from svmosaic.datasets import make_two_sines, make_xor
 from svmosaic.gates import GaussianGate, Responsibilities
 from svmosaic.solvers import Rows
 

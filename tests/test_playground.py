@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 from browser import opened, running_browser  # noqa: F401
 from numpy.testing import assert_allclose, assert_array_equal
+from pages import DOCS
 from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-import svmosaic.explain.displays
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
-from svmosaic.cli import main
 from svmosaic.datasets import make_xor
-from svmosaic.explain.displays import playground_page
 from svmosaic.learner.gate_learner import GateLearner
 from svmosaic.learner.schedule import one_cycle
 from svmosaic.rows import Rows
 
-FOLDER = svmosaic.explain.displays.__path__[0]
+FOLDER = DOCS / "playground"
+PAGE = FOLDER / "playground.html"
 EXACT = dict(tol=1e-8, max_iter=20_000, random_state=0)
 DRIVER = """
 const { train, scoreOf, homeOf, featuresOf } = require(process.argv[1]);
@@ -63,7 +62,7 @@ def trained(points, labels, driver=DRIVER, **settings):
     """The frames of the trainer, and what the last one says of the points; run by Node."""
     given = {"points": points.tolist(), "labels": labels.tolist(), "settings": {"seed": 1, "tol": 1e-6, **settings}}
     done = subprocess.run(
-        [shutil.which("node"), "-e", driver, "--", f"{FOLDER}/playground.js"], input=json.dumps(given),
+        [shutil.which("node"), "-e", driver, "--", FOLDER / "trainer.js"], input=json.dumps(given),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -271,17 +270,8 @@ def test_one_expert_is_a_linear_svm():
     assert_allclose(found["scores"], vote(line.decision_function(X)), atol=5e-3)
 
 
-def test_the_command_writes_the_page(tmp_path, capsys):
-    assert main(["playground", "--html", tmp_path / "p.html", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"html": str(tmp_path / "p.html")}
-    page = (tmp_path / "p.html").read_text()
-    assert page == playground_page()
-    assert "://" not in page
-    assert main(["playground", "--html", tmp_path / "none" / "p.html"]) == 1
-
-
 def test_the_page_draws_and_learns(opened):  # noqa: F811
-    page = opened(playground_page(), reduced_motion="reduce")
+    page = opened(PAGE, reduced_motion="reduce")
     said = page.locator("#status").inner_text
     assert re.search(r"Epoch \d+: objective [\d.]+, duality gap [\d.e-]+, 100.0 % of 240 points", said())
     page.locator("#model").select_option("linear")
@@ -311,17 +301,9 @@ def test_the_page_draws_and_learns(opened):  # noqa: F811
     assert "of 3 points" in said()
     page.locator("#undo").click()
     assert "of 2 points" in said()
+    page.locator("#model").select_option("mixture")
+    assert page.evaluate("state.frames.length > 5 && state.at === state.frames.length - 1"), "motion is unwelcome"
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
-
-
-def test_the_training_is_shown_frame_by_frame(opened):  # noqa: F811
-    page = opened(playground_page(), width=390, color_scheme="dark")
-    page.locator("#frame").fill("0")
-    assert page.locator("#status").inner_text() == "Placing the tiles: k-means, step 1."
-    last = page.locator("#frame").get_attribute("max")
-    page.locator("#frame").fill(last)
-    assert page.locator("#status").inner_text().startswith("Epoch")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 BOUNDARY = """(at) => Array.from({ length: 400 }, (_, k) => [k % 20 / 10 - .95, Math.floor(k / 20) / 10 - .95])
@@ -345,7 +327,9 @@ def test_gates_move_before_the_eyes(kind, moving, says, opened):  # noqa: F811
             page.wait_for_timeout(50)
         pytest.fail(f"never came true: {condition}")
 
-    page = opened(playground_page(), width=390)
+    page = opened(PAGE, width=390, color_scheme="dark")
+    page.locator("#frame").fill("0")
+    assert page.locator("#status").inner_text() == "Placing the tiles: k-means, step 1."
     page.locator("#set").select_option("two moons")
     page.locator("#model").select_option(kind)
     wait_until(f"state.frames[state.at].stage === '{moving}'")
@@ -365,15 +349,3 @@ def test_gates_move_before_the_eyes(kind, moving, says, opened):  # noqa: F811
     page.locator("#plane").click(position={"x": 20, "y": 20})
     wait_until("state.at > 0")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-@pytest.mark.parametrize("kind", ["learned", "mixture"])
-def test_frames_are_skipped_where_motion_is_unwelcome(kind, opened):  # noqa: F811
-    page = opened(playground_page(), reduced_motion="reduce", color_scheme="dark")
-    page.locator("#model").select_option(kind)
-    assert page.evaluate("state.frames.length > 5 && state.at === state.frames.length - 1")
-    page.locator("#set").select_option("nothing")
-    for x, value in ((100, "1"), (300, "-1")):
-        page.locator(f"input[name=class][value='{value}']").check()
-        page.locator("#plane").click(position={"x": x, "y": 100})
-    assert "100.0 % of 2 points" in page.locator("#status").inner_text()

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 from pages import ROOT, script
 
-from svmosaic.datasets import data_folder
+from papers.data import data_folder
 
 
 def test_tables_are_those_of_the_stored_results():

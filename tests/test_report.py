@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from test_interpretation import people, pipeline
 
+from papers.data import data_folder
 from svmosaic import (
     ClusteredSVC,
     KMeansSVC,
@@ -37,7 +38,7 @@ from svmosaic import (
     load,
 )
 from svmosaic.cli import main
-from svmosaic.datasets import data_folder, make_xor
+from svmosaic.datasets import make_xor
 from svmosaic.explain import importances, region_report, write_report
 from svmosaic.explain.subject import Subject
 from svmosaic.explain.words import Rule

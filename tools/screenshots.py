@@ -20,7 +20,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from svmosaic import ClusteredSVR, LinearSVC, LinearSVR, TreeSVC
 from svmosaic.explain import region_report
-from svmosaic.explain.displays import playground_page
 
 TABLES = Path(os.environ.get("SVMOSAIC_DATA", ".")) / "tables"
 COLORS = 256  # of a picture, so that it stays small
@@ -58,7 +57,8 @@ def beijing():
     return region_report(model, test, y_test, baseline=linear, seen=False, title="Fine dust in Beijing (pm25)")
 
 
-PAGES = {"report_adult": adult, "report_beijing": beijing, "playground": playground_page}
+REPORTS = {"report_adult": adult, "report_beijing": beijing}
+PLAYGROUND = Path(__file__).parent.parent / "docs" / "playground" / "playground.html"
 
 
 def small(png):
@@ -79,9 +79,11 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as engine:
         browser = engine.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for name, make in PAGES.items():
-            path = (options.pages or Path(folder)) / f"{name}.html"
-            path.write_text(make(), encoding="utf-8")
+        pages = {"playground": PLAYGROUND}
+        for name, make in REPORTS.items():
+            pages[name] = (options.pages or Path(folder)) / f"{name}.html"
+            pages[name].write_text(make(), encoding="utf-8")
+        for name, path in pages.items():
             page = browser.new_page(viewport={"width": 1200, "height": 780}, reduced_motion="reduce")
             page.goto(path.as_uri())
             picture = small(page.screenshot(full_page=name != "playground"))

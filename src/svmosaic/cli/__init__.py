@@ -19,10 +19,6 @@ COMMANDS = {
     "score": "report the quality of a model on the labeled rows of a table",
     "inspect": "show the regions of a model, or explain one prediction",
     "export": "write a model as ONNX, C or JavaScript",
-    "bench": "compare the models with those of other libraries, on data sets or on a table",
-    "reproduce": "run the experiments of the papers and compare the results with the printed numbers",
-    "datasets": "list the data sets and their locations or sources",
-    "playground": "write an interactive page on which you draw points and watch mosaics learn them",
 }
 EPILOGUE = (
     "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted, "

@@ -7,10 +7,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "convergence": ["ConvergenceDisplay"],
         "curves": ["CurveDisplay"],
-        "pixels": ["PixelMapDisplay", "pixel_map"],
-        "playground": ["playground_page"],
         "predictions": ["PredictionDisplay"],
         "regions": ["RegionDisplay"],
-        "tradeoff": ["TradeoffDisplay"],
     },
 )

@@ -1,1 +1,0 @@
-"""`svmosaic bench`: our models and their peers, timed in one run."""
