@@ -278,6 +278,9 @@ def test_the_page_draws_and_learns(opened):  # noqa: F811
     share = float(re.search(r"([\d.]+) % of", said())[1])
     assert share < 80  # four clouds are too much for one line
     assert page.locator("#tiles").is_disabled()
+    for kind in ("learned", "mixture"):
+        page.locator("#model").select_option(kind)
+        assert page.evaluate("state.frames.length > 5 && state.at === state.frames.length - 1"), "motion is unwelcome"
     page.locator("#model").select_option("local")
     page.locator("#pieces").fill("6")
     page.locator("#C").fill("1")
@@ -301,8 +304,6 @@ def test_the_page_draws_and_learns(opened):  # noqa: F811
     assert "of 3 points" in said()
     page.locator("#undo").click()
     assert "of 2 points" in said()
-    page.locator("#model").select_option("mixture")
-    assert page.evaluate("state.frames.length > 5 && state.at === state.frames.length - 1"), "motion is unwelcome"
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
