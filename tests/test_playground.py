@@ -14,7 +14,7 @@ from pages import DOCS
 from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
 from svmosaic.datasets import make_xor
 from svmosaic.learner.gate_learner import GateLearner
 from svmosaic.learner.schedule import one_cycle
@@ -243,23 +243,6 @@ def test_the_objective_of_em_is_what_it_says_and_never_falls(pieces):
         assert_allclose(frame["objective"], likelihood - 5 / (2 * 2.0) * (weights**2).sum(), rtol=1e-9)
     said = (softmax(logs, axis=1) * vote(features @ weights.T)).sum(axis=1)
     assert_allclose(found["scores"], said, atol=1e-9)
-
-
-@needs.node
-@pytest.mark.parametrize("pieces", [1, 5])
-def test_em_goes_the_way_of_the_library(pieces, monkeypatch):
-    X, y = stripes()
-    found = trained(X, y, kind="mixture", tiles=6, pieces=pieces, C=0.1)
-    centers = np.array(stage(found, "k-means")[-1]["model"]["centers"])
-    start = {"n_centers": 6, "source": centers, "rows_per_center": None, "max_iter": 10, "name": "centers"}
-    monkeypatch.setattr(MultiTaskMixtureSVC, "_placement", lambda self, n_experts: start)
-    model = MultiTaskMixtureSVC(
-        6, groups=None, beta=5 / (2 * 0.1), covariance_floor=1e-3, label_weight=5.0, intercept_scaling=1.0,
-        inner_tol=1e-8, inner_max_iter=20_000, pieces=found["knots"], random_state=0,
-    ).fit(X, y)  # fmt: skip
-    objective = [frame["objective"] for frame in stage(found, "EM")]
-    assert_allclose(objective, model.objective_, rtol=1e-3)
-    assert_allclose(found["scores"], model.decision_function(X), atol=0.05)
 
 
 @needs.node
