@@ -240,7 +240,6 @@ def test_an_output_that_is_an_input_is_refused(model, table, tmp_path, capsys):
         ["export", header, "--format", "c", "-o", tmp_path / "m.c"],
         ["inspect", model, "--html", model],
         ["inspect", model, "--row", "1", "--data", table, "--html", table],
-        ["bench", table, "--label", "y", "--json", table],
     ]
     for command in commands:
         assert main(command) == 1, command
@@ -258,7 +257,6 @@ def test_a_dash_is_the_standard_output_or_refused(model, table, tmp_path, monkey
         ["tune", table, "--label", "y", "-o", "-"],
         ["export", model, "--format", "onnx", "-o", "-"],
         ["inspect", model, "--html", "-"],
-        ["bench", "--chart", "-"],
     ):
         assert main(command) == 1
         assert "written to a file only" in capsys.readouterr().err
