@@ -9,7 +9,7 @@ from svmosaic._lazy import lazy
 __all__, __getattr__, __dir__ = lazy(
     globals(),
     {
-        "effect_curves": ["effects"],
+        "curves": ["effects"],
         "importance": ["importances"],
         "regions": ["describe_regions"],
         "report.report": ["region_report", "write_report"],

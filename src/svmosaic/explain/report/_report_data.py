@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from svmosaic.explain.effect_curves import effect_curves
+from svmosaic.explain.curves import effect_curves
 from svmosaic.model.heads import Classify
 from svmosaic.rows import evenly
 
