@@ -10,8 +10,8 @@ __all__, __getattr__, __dir__ = lazy(
     globals(),
     {
         "curves": ["effects"],
-        "importance": ["importances"],
         "regions": ["describe_regions"],
         "report.report": ["region_report", "write_report"],
+        "subject": ["importances"],
     },
 )

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from svmosaic.explain.contributions import Table
-from svmosaic.explain.importance import group_importances
 from svmosaic.explain.subject import Subject, sampled
 from svmosaic.explain.words import Describer, Rule, in_columns
 from svmosaic.gates import SeveralGates, TreeGate
@@ -63,7 +62,7 @@ class Regions:
 
     def importances(self, subject):
         """Of the columns within each region, of shape (n_regions, n_columns)."""
-        return group_importances(subject.contributions, self.region_of_row, len(self))
+        return subject.importances_in(self.region_of_row, len(self))
 
 
 def find_regions(subject: Subject, max_regions=None) -> Regions:

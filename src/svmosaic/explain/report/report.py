@@ -8,8 +8,7 @@ from importlib import resources
 import numpy as np
 
 from svmosaic.atomic import write_text
-from svmosaic.explain.displays._fitted import PALETTE
-from svmosaic.explain.importance import column_importances
+from svmosaic.explain.displays._pyplot import PALETTE
 from svmosaic.explain.quality import measure
 from svmosaic.explain.regions import find_regions
 from svmosaic.explain.report._report_data import (
@@ -150,7 +149,7 @@ def _data(subject, used, n_rows, truth, max_regions, class_names):
     head, mosaic = subject.head, subject.mosaic
     is_classifier = isinstance(head, Classify)
     regions = find_regions(subject, max_regions)
-    importance = column_importances(subject)
+    importance = subject.importance
     kept = kept_columns(importance)
     classes = [str(c) for c in (head.classes if class_names is None else class_names)] if is_classifier else []
     if is_classifier and len(classes) != len(head.classes):
