@@ -1,9 +1,7 @@
-"""Rules in words: those of the package against the best node of a scikit-learn tree, by coverage and purity.
+"""Rules in words: those of the package, the best nodes of trees, against rules grown greedily, by coverage and purity.
 
 Models with several kinds of gates are fitted to training rows of each table. The rule of each region is found on one
-half of the rows, and measured on both. A tree is grown for each region, to tell its rows from all others; its rule is
-the path to the node with the best F-score. Trees see numbers as they are ("tree"), or in the bins of the package, whose
-edges are round numbers ("binned tree"); both see texts one-hot.
+half of the rows, and measured on both ("new": on the half that it was not found on).
 
     python benchmarks/study_words.py [--sets adult housing] [--quick]
 """
@@ -21,13 +19,12 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.tree import DecisionTreeClassifier
 from table_data import folder
 
 from svmosaic import KMeansSVC, LearnedGateSVC, LocallyLinearSVC, TreeSVC
 from svmosaic.explain.regions import find_regions
 from svmosaic.explain.subject import Subject
-from svmosaic.explain.words import MOST_NAMED, MOST_TEXTS, Describer, OneOf, holds
+from svmosaic.explain.words import MOST_CONDITIONS, MOST_NAMED, MOST_TEXTS, OneOf, find_rules, holds
 from svmosaic.gates.trees import Condition
 
 LABELS = {
@@ -41,7 +38,9 @@ MODELS = {
     "local": LocallyLinearSVC(24, tol=1e-1, random_state=0),
     "forest": TreeSVC(6, max_leaves=8, tol=1e-1, random_state=0),
 }
-MOST_ROWS, MAX_REGIONS, MOST_CONDITIONS = 4000, 12, 4
+MOST_ROWS, MAX_REGIONS = 4000, 12
+# Of the greedy search: bins of a column of numbers, and what a third condition must add to the score.
+N_BINS, LEAST_GAIN = 16, 0.02
 
 
 def rows_of(name):
@@ -66,64 +65,71 @@ def regions_of(frame, y, model):
     return [subject.values(j) for j in range(len(subject.columns))], region
 
 
-def by_package(columns, member):
-    return Describer(columns).rule(member, MOST_CONDITIONS).conditions
+class Greedy:
+    """The rule that grows by the condition that raises its F-score most: an interval of bins, or a few texts."""
 
+    def __init__(self, columns):
+        self.columns = columns
+        self.bins = [self.binned(values) for values in columns]
 
-def by_tree(columns, member, edges=None):
-    """The path to the best node of a tree, merged into at most one condition per column of numbers and one of text."""
-    features, meaning = [], []
-    for j, values in enumerate(columns):
+    @staticmethod
+    def binned(values):
+        """The bin of each row (the last one holds what no condition names), and what the bins are."""
         if values.dtype == object:
             texts, counts = np.unique(values.astype(str), return_counts=True)
-            for text in texts[np.argsort(-counts, kind="stable")[:MOST_TEXTS]]:
-                features.append(values == text)
-                meaning.append((j, str(text)))
-        else:
-            features.append(values if edges is None else np.searchsorted(edges[j], values).astype(float))
-            if edges is not None:
-                features[-1][np.isnan(values)] = np.nan
-            meaning.append((j, None))
-    X = np.column_stack(features).astype(np.float64)
-    tree = DecisionTreeClassifier(max_depth=6, min_samples_leaf=5, random_state=0).fit(X, member).tree_
-    conditions, score = {0: {}}, {}
-    for node in range(tree.node_count):  # children come after their parent
-        rows = tree.n_node_samples[node]
-        score[node] = 2 * rows * tree.value[node, 0, -1] / (rows + member.sum())
-        if tree.children_left[node] < 0:
-            continue
-        (j, text), cut = meaning[tree.feature[node]], tree.threshold[node]
-        if edges is not None and text is None and np.isfinite(cut):  # an infinite one tells missing numbers
-            cut = edges[j][min(int(cut), len(edges[j]) - 1)]
-        for child, is_right in ((tree.children_left[node], False), (tree.children_right[node], True)):
-            path = dict(conditions[node])
-            if text is None:
-                low, high = path.get(j, (-np.inf, np.inf))
-                path[j] = (max(low, cut), high) if is_right else (low, min(high, cut))
-            else:
-                kept, out = path.get(j, (None, ()))
-                path[j] = (text, ()) if is_right else (kept, out if kept else (*out, text))
-            conditions[child] = path
-    allowed = [node for node, path in conditions.items() if len(path) <= MOST_CONDITIONS and _is_short(path)]
-    best = max(allowed, key=score.get)
-    return tuple(
-        Condition(j, *found)
-        if columns[j].dtype != object
-        else OneOf(j, (found[0],) if found[0] else found[1], not found[0])
-        for j, found in conditions[best].items()
-    )
+            texts = texts[np.sort(np.argsort(-counts, kind="stable")[:MOST_TEXTS])]
+            at = np.minimum(np.searchsorted(texts, values.astype(str)), len(texts) - 1)
+            return np.where(texts[at] == values, at, len(texts)), texts
+        edges = np.unique(np.quantile(values[~np.isnan(values)], np.arange(1, N_BINS) / N_BINS, method="lower"))
+        return np.where(np.isnan(values), len(edges) + 1, np.searchsorted(edges, values)), edges
+
+    def conditions(self, member):
+        """Conditions of the group of rows, each added if it raises the score enough."""
+        total, inside, chosen = member.sum(), np.ones(len(member), dtype=bool), {}
+        score = 2 * total / (len(member) + total)
+        while True:
+            found = [(*self.best(j, inside, member, total), j) for j in range(len(self.columns)) if j not in chosen]
+            best, condition, j = max(found, key=lambda one: one[0], default=(0.0, None, None))
+            if best <= score + (1e-9 if len(chosen) < 2 else LEAST_GAIN) or len(chosen) == MOST_CONDITIONS:
+                return tuple(chosen.values())
+            score, chosen[j] = best, condition
+            inside &= holds(condition, self.columns[j])
+
+    def best(self, j, inside, member, total):
+        """The best score of one more condition on a column, and the condition."""
+        codes, named = self.bins[j]
+        is_text = self.columns[j].dtype == object
+        n = len(named) + (1 if is_text else 2)
+        everyone = np.bincount(codes[inside], minlength=n)
+        hits = np.bincount(codes[inside & member], minlength=n)
+        if is_text:  # the texts with the largest shares of the group, or all but those with the smallest
+            order = np.argsort(-hits[:-1] / np.maximum(everyone[:-1], 1), kind="stable")
+            sets = [(order[:k], False) for k in range(1, MOST_NAMED + 1)]
+            sets += [(order[len(order) - k :], True) for k in range(1, MOST_NAMED + 1)]
+            scores = []
+            for some, negated in sets:
+                sums = [part.sum() - part[some].sum() if negated else part[some].sum() for part in (hits, everyone)]
+                scores.append(2 * sums[0] / (sums[1] + total))
+            some, negated = sets[int(np.argmax(scores))]
+            return max(scores), OneOf(j, tuple(map(str, named[some])), negated)
+        sums = [np.concatenate([[0], np.cumsum(part[:-1])]) for part in (hits, everyone)]
+        within = [np.subtract.outer(part, part) for part in sums]  # of the bins from one index to before another
+        score = np.where(np.tri(n, k=-1, dtype=bool), 2 * within[0] / (within[1] + total), -1.0)
+        high, low = divmod(int(score.argmax()), n)
+        ends = np.concatenate([[-np.inf], named, [np.inf]])
+        return float(score.max()), Condition(j, float(ends[low]), float(ends[high]))
 
 
-def _is_short(path):
-    return all(not isinstance(out, tuple) or len(out) <= MOST_NAMED for _, out in path.values())
+def by_greedy(columns, members):
+    greedy = Greedy(columns)
+    return [greedy.conditions(member) for member in members]
 
 
-def by_binned_tree(columns, member):
-    edges = {j: b.edges for j, b in enumerate(Describer(columns)._binned) if hasattr(b, "edges")}
-    return by_tree(columns, member, edges)
+def by_tree(columns, members):
+    return [rule.conditions for rule in find_rules(columns, members)]
 
 
-FINDERS = {"package": by_package, "tree": by_tree, "binned tree": by_binned_tree}
+FINDERS = {"tree": by_tree, "greedy": by_greedy}
 
 
 def shares(conditions, columns, member):
@@ -142,13 +148,15 @@ def study(name, model):
     half = np.random.RandomState(0).permutation(len(y)) < len(y) // 2
     first, second = ([values[part] for values in columns] for part in (half, ~half))
     for finder, find in FINDERS.items():
-        found, weight, start = [], [], process_time()
-        for k in np.unique(region[half]):
+        known = np.unique(region[half])
+        start = process_time()
+        rules = find(first, [region[half] == k for k in known])
+        seconds = process_time() - start
+        found, weight = [], []
+        for rule, k in zip(rules, known, strict=True):
             member = region == k
-            rule = find(first, member[half])
             found.append([*shares(rule, first, member[half]), *shares(rule, second, member[~half]), len(rule)])
             weight.append(member[half].sum())
-        seconds = process_time() - start
         means = np.average(found, axis=0, weights=weight)
         names = ("covers", "pure", "f_score", "covers_new", "pure_new", "f_score_new", "conditions")
         yield {

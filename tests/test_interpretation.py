@@ -25,7 +25,7 @@ from svmosaic import (
 from svmosaic.explain import describe_regions, effects, importances
 from svmosaic.explain.regions import find_regions
 from svmosaic.explain.subject import Subject
-from svmosaic.explain.words import Describer, OneOf, holds
+from svmosaic.explain.words import OneOf, find_rules, holds
 from svmosaic.gates.trees import Condition
 
 
@@ -65,7 +65,7 @@ def test_a_box_is_found():
     rng = np.random.default_rng(0)
     a, b, c = rng.uniform(0, 100, 4000), rng.uniform(-1, 1, 4000), rng.choice(np.array(["x", "y", "z"], object), 4000)
     member = (a > 30) & (a <= 60) & np.isin(c, ["x", "z"])
-    rule = Describer([a, b, c]).rule(member)
+    (rule,) = find_rules([a, b, c], [member])
     interval, texts = rule.conditions
     assert (interval.feature, texts) in ((0, OneOf(2, ("x", "z"))), (0, OneOf(2, ("y",), True)))
     assert interval.lower == pytest.approx(30, abs=7)
@@ -83,12 +83,12 @@ def test_shares_are_those_of_the_rows(seed):
         rng.choice(np.array(["a", "b", "(missing)"], object), 300), numbers,
     ]  # fmt: skip
     member = rng.random(300) < 0.3
-    rule = Describer(columns).rule(member)
+    rule, whole = find_rules(columns, [member, np.ones(300, dtype=bool)])
     inside = np.logical_and.reduce([holds(one, columns[one.feature]) for one in rule.conditions])
     assert 1 <= len(rule.conditions) <= 4
     assert rule.covers == pytest.approx((inside & member).sum() / member.sum())
     assert rule.pure == pytest.approx((inside & member).sum() / inside.sum())
-    assert Describer(columns).rule(np.ones(300, dtype=bool)).text(list("abcd")) == "all rows"
+    assert whole.text(list("abcd")) == "all rows"
 
 
 def test_conditions_in_words():
