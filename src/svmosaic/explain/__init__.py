@@ -11,7 +11,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "curves": ["effects"],
         "regions": ["describe_regions"],
-        "report.report": ["region_report", "write_report"],
+        "report.page": ["region_report", "write_report"],
         "subject": ["importances"],
     },
 )

@@ -371,7 +371,7 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=
     strongest = [""] * mosaic.n_tiles  # of a tile that is only a number, none
     for k, line, values in zip(mosaic.sloped_tiles, importance, shown, strict=True):
         order = np.argsort(-line, kind="stable")[:top]
-        strongest[k] = ", ".join(f"{names[f]} ({values[f]:{'+' if signed else ''}.3g})" for f in order)
+        strongest[k] = ", ".join(f"{names[f]} ({values[f]:{'+' if signed else ''}.3g})" for f in order if line[f] > 0)
     return Table(
         {
             "tile": np.arange(mosaic.n_tiles),

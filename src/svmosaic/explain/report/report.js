@@ -34,7 +34,6 @@ function options(select, entries, chosen) {
 /** Days since 1970-01-01 as a date. */
 const dateOf = (days) => new Date(days * 86400000).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
 const shownValue = (value, column) => (value === null ? "(missing)" : typeof value !== "number" ? value : column.date ? dateOf(value) : show(value));
-for (const place of document.querySelectorAll(".unit")) place.textContent = unit;
 
 // ---- charts --------------------------------------------------------------------------------------------------------
 function ticks(low, high, wanted = 5) {
@@ -153,7 +152,7 @@ function residuals({ predicted, residual }) {
 const ranked = data.importance.map((value, j) => [value, j]).sort((a, b) => b[0] - a[0] || a[1] - b[1]).map(([, j]) => j);
 const everywhere = [["", "all rows"], ...data.regions.map((region, k) => [String(k), `region ${k + 1}: ${cut(region.rule, 60)}`])];
 function drawImportance() {
-  const region = $("importance-region").value;
+  const region = data.contributes ? $("importance-region").value : "";
   const lines = region === "" ? ranked.slice(0, 15).map((j) => [j, data.importance[j]]) : data.regions[Number(region)].importance;
   const shown = lines.map(([j, value]) => ({ name: data.columns[j].name, value, text: show(value) }));
   $("importance").replaceChildren(bars(shown, "Importance"));
@@ -179,8 +178,9 @@ function drawEffect() {
   }
   $("effect-note").textContent = `${what[0].toUpperCase() + what.slice(1)}, relative to its mean over the rows. ` +
     (data.columns[effect.column].text ? "" : "Ticks at the bottom are deciles. ") +
-    (data.bends ? "The curves are the model's own: piecewise linear and exact." : "The model is linear in each region: the lines are exact.") +
-    (data.soft ? " Rows share several regions; the curves use their mean shares." : "");
+    (!data.contributes ? "Partial dependence: the mean over up to 200 rows with the column set to each value." :
+      (data.bends ? "The curves are the model's own: piecewise linear and exact." : "The model is linear in each region: the lines are exact.") +
+      (data.soft ? " Rows share several regions; the curves use their mean shares." : ""));
 }
 function legendOfRegions() {
   const legend = make("ul", { class: "legend" });
@@ -189,6 +189,9 @@ function legendOfRegions() {
   return legend;
 }
 options($("importance-region"), everywhere, "");
+$("importance-choice").hidden = !data.contributes;  // where the gate decides, columns are shuffled among all rows
+$("importance-note").textContent = data.contributes ? `Mean absolute deviation of each column's contribution to ${unit} from its mean.` :
+  `Mean absolute change of ${unit} if the values of the column are shuffled.`;
 options($("effect-region"), everywhere, "");
 options($("effect-output"), data.outputs.map((name, c) => [String(c), name]), "0");
 $("effect-output-label").hidden = data.outputs.length === 1;
@@ -215,7 +218,7 @@ function drawRegions() {
       make("td", { class: "number" }, region.rows.toLocaleString("en"), make("br"), make("span", { class: "soft" }, percent(region.rows / data.n_used))),
       make("td", {}, ...(numbers ? [show(region.mean)] : balance(region))));
     if (data.truth) row.append(make("td", { class: "number" }, numbers ? show(region.error) : percent(region.accuracy)));
-    row.append(make("td", {}, region.importance.slice(0, 3).map(([j, value]) => `${cut(data.columns[j].name, 24)} (${show(value)})`).join(", ")));
+    row.append(make("td", {}, region.importance.slice(0, 3).map(([j, value]) => `${cut(data.columns[j].name, 24)} (${show(value)})`).join(", ") || "–"));
     row.addEventListener("click", () => chooseRegion(state.region === k ? null : k));
     $("regions").tBodies[0].append(row);
   });
