@@ -107,7 +107,7 @@ def describe_regions(model, X, max_regions=12) -> Table:
     -------
     Table
         One line per region, largest first: tiles, rows, rule, covers, pure, and the columns whose contributions vary
-        most within the region.
+        most within the region; or those that matter most if shuffled, for models whose gates decide.
 
     See Also
     --------

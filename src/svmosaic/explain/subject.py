@@ -294,31 +294,42 @@ class Subject:
 
     @cached_property
     def importance(self):
-        """Importance of each column over all rows: by contributions, or, if there are none, by shuffling."""
-        if self.has_contributions:
-            return self.importances_in(np.zeros(self.n_rows, dtype=np.intp), 1)[0]
-        n_rows = int(np.clip(MOST_SHUFFLED // max(len(self.columns), 1), FEWEST_ROWS, MOST_ROWS))
-        X = self.X[evenly(self.n_rows, n_rows)]
-        before = self.scale * self.mosaic.decision_function(X)
-        order = np.random.RandomState(0).permutation(X.shape[0])
-        found = np.zeros(len(self.columns))
-        for j, column in enumerate(self.columns):
-            if len(column.features):
-                after = self.scores_with(X, j, dense(X[:, column.features])[order])
-                found[j] = np.abs(after - before).mean()
-        return found
+        """Importance of each column over all rows."""
+        return self.importances_in(np.zeros(self.n_rows, dtype=np.intp), 1)[0]
 
     def importances_in(self, group, n_groups):
-        """Importance of each column within each group of rows, by contributions, of shape (n_groups, n_columns).
+        """Importance of each column within each group of rows, of shape (n_groups, n_columns).
+
+        By contributions, or, if there are hardly any, by shuffling the columns of some rows.
 
         Parameters
         ----------
         group : ndarray of int, shape (n_rows,)
         n_groups : int
         """
-        n_outputs = self.head.n_outputs
-        total = sum(deviations(self.contributions[:, c], group, n_groups) for c in range(n_outputs))
-        return total / (n_outputs * np.maximum(np.bincount(group, minlength=n_groups), 1)[:, None])
+        if self.has_contributions:
+            n_outputs = self.head.n_outputs
+            total = sum(deviations(self.contributions[:, c], group, n_groups) for c in range(n_outputs)) / n_outputs
+        else:
+            rows, changes = self._changes_by_shuffling
+            group = group[rows]
+            total = np.stack([np.bincount(group, change, n_groups) for change in changes], axis=1)
+        return total / np.maximum(np.bincount(group, minlength=n_groups), 1)[:, None]
+
+    @cached_property
+    def _changes_by_shuffling(self):
+        """Some rows, and the mean absolute change of their scores if they exchange their values of each column."""
+        n_rows = int(np.clip(MOST_SHUFFLED // max(len(self.columns), 1), FEWEST_ROWS, MOST_ROWS))
+        rows = evenly(self.n_rows, n_rows)
+        X = self.X[rows]
+        before = self.scale * self.mosaic.decision_function(X)
+        order = np.random.RandomState(0).permutation(len(rows))
+        changes = np.zeros((len(self.columns), len(rows)))
+        for j, column in enumerate(self.columns):
+            if len(column.features):
+                after = self.scores_with(X, j, dense(X[:, column.features])[order])
+                changes[j] = np.abs(after - before).mean(axis=1)
+        return rows, changes
 
 
 def importances(model, X) -> Table:

@@ -74,7 +74,7 @@ function line({ svg, x, y }, xs, ys, stroke, width = 2, more = {}) {
 }
 /** Horizontal bars from zero; a waterfall if each line says where it starts. */
 function bars(lines, label, left = 210) {
-  const high = 23, right = 78, width = 590, span = width - left - right;
+  const high = 23, right = 92, width = 590, span = width - left - right;
   const ends = lines.flatMap((one) => [one.from ?? 0, (one.from ?? 0) + one.value]);
   let [low, top] = [Math.min(0, ...ends), Math.max(0, ...ends)];
   if (low === top) top = low + 1;
@@ -152,7 +152,7 @@ function residuals({ predicted, residual }) {
 const ranked = data.importance.map((value, j) => [value, j]).sort((a, b) => b[0] - a[0] || a[1] - b[1]).map(([, j]) => j);
 const everywhere = [["", "all rows"], ...data.regions.map((region, k) => [String(k), `region ${k + 1}: ${cut(region.rule, 60)}`])];
 function drawImportance() {
-  const region = data.contributes ? $("importance-region").value : "";
+  const region = $("importance-region").value;
   const lines = region === "" ? ranked.slice(0, 15).map((j) => [j, data.importance[j]]) : data.regions[Number(region)].importance;
   const shown = lines.map(([j, value]) => ({ name: data.columns[j].name, value, text: show(value) }));
   $("importance").replaceChildren(bars(shown, "Importance"));
@@ -189,7 +189,6 @@ function legendOfRegions() {
   return legend;
 }
 options($("importance-region"), everywhere, "");
-$("importance-choice").hidden = !data.contributes;  // where the gate decides, columns are shuffled among all rows
 $("importance-note").textContent = data.contributes ? `Mean absolute deviation of each column's contribution to ${unit} from its mean.` :
   `Mean absolute change of ${unit} if the values of the column are shuffled.`;
 options($("effect-region"), everywhere, "");
