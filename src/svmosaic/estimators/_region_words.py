@@ -63,7 +63,7 @@ class RegionWordsMixin:
             self._region_sample = sample
 
     def _region_words(self):
-        """Columns of `regions_`: rule, covers and pure; none of models with very many tiles, and of old files."""
+        """Columns of `regions_`: rule, covers and pure; none of models with very many tiles."""
         if self.mosaic_.n_tiles == 1:
             return {"rule": np.array(["all rows"]), "covers": np.ones(1), "pure": np.ones(1)}
         if "region_words_" not in vars(self) and "_region_sample" in vars(self):
@@ -73,7 +73,7 @@ class RegionWordsMixin:
             chosen = [names[f] for f in sample.column]
             self.region_words_ = packed(words_of_homes(sample.values, chosen, sample.homes, self.mosaic_.n_tiles))
         words = vars(self).get("region_words_", {})
-        return words and {**words, "rule": _unpacked(words["rule"])}
+        return words and {**words, "rule": np.char.decode(words["rule"], "utf-8")}
 
     def __getstate__(self):
         """The words in place of the rows that they are found by: model files and pickles stay small."""
@@ -87,8 +87,3 @@ class RegionWordsMixin:
 def packed(words) -> dict:
     """Words as they are kept: a byte per letter."""
     return words and {**words, "rule": np.char.encode(words["rule"], "utf-8")}
-
-
-def _unpacked(rules):
-    """The rules as text; those in files of earlier versions are."""
-    return np.char.decode(rules, "utf-8") if rules.dtype.kind == "S" else rules
