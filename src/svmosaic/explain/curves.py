@@ -93,7 +93,7 @@ class Curve:
             part = (x - self.knots[0]) / (self.knots[1] - self.knots[0])
             return values[..., :1] + part * (values[..., 1:] - values[..., :1])
         lines = [np.interp(x, self.knots, line) for line in values.reshape(-1, len(self.knots))]
-        return np.array(lines).reshape(*values.shape[:-1], len(x))
+        return np.array(lines).reshape(*values.shape[:-1], *x.shape)
 
     @property
     def spread(self) -> np.ndarray:
