@@ -325,8 +325,8 @@ def effect_curves(subject, chosen, region_of_row, n_regions) -> list:
     for j in chosen:
         column, values = subject.columns[j], subject.values(j)
         bends = [np.zeros(0)]
-        for f in column.features if curves is not None else ():
-            knots = np.zeros(0) if curves[f].straight else curves[f].knots
+        for f in column.features:
+            knots = np.zeros(0) if curves is None or curves[f].straight else curves[f].knots
             for step in reversed(prepared.steps):
                 knots = knots / step.factor[f] + step.center[f]
             bends.append(knots)

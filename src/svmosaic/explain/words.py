@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -151,7 +152,8 @@ def find_rules(columns, members) -> list[Rule]:
     members : iterable of ndarray of bool, shape (n_rows,)
         The rows of each group.
     """
-    features, meaning = [], []  # ranks of numbers, and texts one-hot
+    features: list = []  # ranks of numbers, and texts one-hot
+    meaning: list[tuple] = []  # the column of each, and its distinct numbers or the text
     for j, values in enumerate(columns):
         if values.dtype.kind == "O":
             texts, counts = np.unique(values.astype(str), return_counts=True)
@@ -162,13 +164,13 @@ def find_rules(columns, members) -> list[Rule]:
             distinct = np.unique(values[~np.isnan(values)])
             features.append(np.where(np.isnan(values), np.nan, np.searchsorted(distinct, values)))
             meaning.append((j, distinct))
-    X = np.stack(features, axis=1).astype(np.float32)
+    X = np.array(features, dtype=np.float32).T
     return [_rule(X, meaning, columns, member) for member in members]
 
 
 def _rule(X, meaning, columns, member) -> Rule:
     total = int(member.sum())
-    if total in (0, len(member)):
+    if total in (0, len(member)) or not meaning:
         return Rule((), 1.0, total / len(member))
     # Few rows tell a small group from the others.
     others = np.flatnonzero(~member)
@@ -181,7 +183,8 @@ def _rule(X, meaning, columns, member) -> Rule:
     def score(inside):
         return 2.0 * (inside & member).sum() / (inside.sum() + total)
 
-    best, chosen = 0.0, {}
+    best: float = 0.0
+    chosen: dict = {}
     nodes: list[tuple[int, dict, np.ndarray]] = [(0, {}, everyone)]
     while nodes:
         node, conditions, inside = nodes.pop()
@@ -192,11 +195,12 @@ def _rule(X, meaning, columns, member) -> Rule:
         (j, known), cut = meaning[tree.feature[node]], tree.threshold[node]
         for is_right, child in enumerate((tree.children_left[node], tree.children_right[node])):
             before = conditions.get((j, "value"))
+            condition: Any
             if np.isinf(cut):  # between the numbers and what is missing
                 key, condition = (j, "missing"), Missing(j, negated=not is_right)
             elif isinstance(known, str):
-                others = before.texts if before is not None and before.negated else ()
-                condition = OneOf(j, (known,)) if is_right else OneOf(j, (*others, known), True)
+                named = before.texts if before is not None and before.negated else ()
+                condition = OneOf(j, (known,)) if is_right else OneOf(j, (*named, known), True)
                 key, condition = (j, "value"), before if before is not None and not before.negated else condition
             else:
                 edge = _round_between(*known[int(cut) : int(cut) + 2])

@@ -4,6 +4,7 @@ import html
 import json
 import re
 from importlib import resources
+from typing import Any
 
 import numpy as np
 
@@ -115,7 +116,7 @@ def region_report(
     if len(classes) != len(known):
         raise ValueError(f"class_names must have {len(known)} names, got {len(classes)}")
     # The quantiles that a regressor predicts side by side.
-    quantile = getattr(subject.estimator, "quantile", None)
+    quantile: Any = getattr(subject.estimator, "quantile", None)
     several = np.ndim(quantile) == 1 and len(quantile) == head.n_outputs > 1
     outputs = Classify(np.array(classes)).output_names if is_classifier else head.output_names
     regions, importance = find_regions(subject, max_regions), subject.importance
@@ -325,7 +326,7 @@ def _rows(subject, regions, used, truth, found, kept, shown) -> dict:
         values = values[shown] if values.ndim == 1 else values[shown, values.shape[1] // 2]
         return values.tolist() if isinstance(subject.head, Classify) else shortened(values, 6)
 
-    values = []
+    values: list[list] = []
     for j in kept:
         part, missing = subject.values(j)[shown], subject.missing_text(j)
         if subject.columns[j].is_text:
