@@ -94,8 +94,15 @@ def test_shares_are_those_of_the_rows(seed):
 def test_conditions_in_words():
     names = ["age", "town"]
     assert Condition(0, 35, 55).text(names) == "35 < age <= 55"
-    assert OneOf(1, ("Bern",)).text(names) == "town is Bern"
     assert OneOf(1, ("Bern", "Oslo", "Rome"), True).text(names) == "town is not Bern, Oslo or Rome"
+    age = np.where(np.arange(50) < 20, np.nan, np.arange(50.0))
+    town = np.array(["Bern", "Oslo", "Rome", "Lima", "Kiel"] * 10, dtype=object)
+    groups = [np.isnan(age), ~np.isnan(age), age > 33, town == "Bern", ~np.isin(town, ["Bern", "Oslo"])]
+    assert [rule.text(names) for rule in find_rules([age, town], groups)] == [
+        "age is missing", "age is not missing", "age > 33", "town is Bern", "town is not Bern or Oslo"
+    ]  # fmt: skip
+    (rule,) = find_rules([np.full(50, np.nan)], [town == "Bern"])  # nothing to tell it by
+    assert (rule.text(names), rule.covers, rule.pure) == ("all rows", 1.0, 0.2)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -243,6 +250,8 @@ def test_columns_matter_through_the_gate_if_tiles_are_only_numbers():
         table = importances(model, rows)
         assert table["feature"][0] == "x0"
         assert table["importance"][0] > 2 * table["importance"][1]
+        regions = describe_regions(model, rows, 2)["strongest features"]
+        assert all("x0" in strongest and "(0)" not in strongest for strongest in regions)
         effect, *_ = effects(model, rows[:200])
         middle, ends = effect.mean[0, np.abs(effect.points).argmin()], effect.mean[0, [0, -1]]
         assert (ends > middle + 1).all()

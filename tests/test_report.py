@@ -22,6 +22,7 @@ from test_interpretation import people, pipeline
 
 from svmosaic import (
     ClusteredSVC,
+    KernelSVC,
     KMeansSVC,
     KMeansSVR,
     LearnedGateSVC,
@@ -119,10 +120,7 @@ def test_names_of_all_kinds_are_harmless(xor):
     assert data_of(page)["classes"] == [EVIL, "<b>"]
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")  # a name, not an address
     assert "https://" not in page
-
-
-def test_marks_in_names_are_not_filled_in(xor):
-    model, X, y = xor
+    # Marks of the page are not filled in.
     page = region_report(model, X, y, title="<!--DATA-->", class_names=["<!--TITLE-->", "b"])
     assert "<title>&lt;!--DATA--&gt;</title>" in page
     assert data_of(page)["classes"][0] == "<!--TITLE-->"
@@ -437,11 +435,24 @@ def test_many_classes_and_a_vote(opened):  # noqa: F811
     assert page.locator("#predicted").inner_text() == str(model.predict(X)[0])
 
 
+def test_columns_that_only_decide_which_tiles_answer(opened):  # noqa: F811
+    X, y = make_xor(random_state=0)
+    model = KernelSVC(n_anchors=16, random_state=0).fit(X, y)
+    page = opened(region_report(model, X, y))
+    assert "are shuffled" in page.locator("#importance-note").inner_text()
+    assert "Partial dependence" in page.locator("#effect-note").inner_text()
+    page.locator('#regions tr[data-region="0"]').click()
+    shown = [number(t) for t in page.locator("#importance svg text.value").all_text_contents()]
+    assert min(shown) > 0
+
+
 def test_a_model_that_has_no_javascript_is_shown_without_what_if(opened):  # noqa: F811
     X, y = make_xor(random_state=0)
     mapped = LocallyLinearSVC(5, feature_map=RBFSampler(n_components=9, random_state=0), tol=1e-2, random_state=0)
     page = opened(region_report(mapped.fit(X, y), X, y))
     assert "feature map RBFSampler cannot be written as JavaScript" in page.locator("#what-if-note").inner_text()
+    assert "contribution to the score" in page.locator("#importance-note").inner_text()
+    assert "the lines are exact" in page.locator("#effect-note").inner_text()
     assert waterfall(page)[-1][1] == pytest.approx(mapped.decision_function(X)[0], rel=1e-3)
     assert not page.locator("#reset").is_visible()
 

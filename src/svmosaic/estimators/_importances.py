@@ -51,7 +51,7 @@ class ImportanceMixin:
 
 
 def moved_by_splits(mosaic, rows, n_features):
-    """How far the splits of trees move the mean scores of rows, for trees whose leaves are only numbers.
+    """Moves of the mean scores of rows by the splits of trees whose leaves are only numbers.
 
     A row that goes down such a tree starts with the mean of all rows, and each split moves it to the mean of its side:
     what the moves by a feature add to the score is its contribution.

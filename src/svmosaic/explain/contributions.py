@@ -100,7 +100,7 @@ class Explanation:
 
     @property
     def votes(self):
-        """What each tile adds to the score, weight included, of shape (n_rows, width, n_outputs)."""
+        """Parts of the score that the tiles add, weight included, of shape (n_rows, width, n_outputs)."""
         return self.weight[:, :, None] * linked(self.margins, self.link)
 
     @property
@@ -274,7 +274,7 @@ def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
 
 
 def count_homes(mosaic, head: Head, homes, target, found, rows=None) -> dict:
-    """The same from the tiles that rows belong to, as `homes_of` returns them."""
+    """Sums over the rows of each tile, from the tiles that they belong to, as `homes_of` returns them."""
     sums: dict = {}
     for home in homes:
         counts = head.region_counts((home[:, None], None), mosaic.n_tiles, target, found)

@@ -50,18 +50,20 @@ class Regions:
         return len(self.tiles)
 
     def columns(self, subject) -> dict:
-        """The rules as columns of a table."""
+        """The rules, and the three columns that matter most in each region, as columns of a table."""
+        strongest = []
+        for line in self.importances(subject):
+            order = np.argsort(-line, kind="stable")[:3]
+            strongest.append(", ".join(f"{subject.names[j]} ({line[j]:.3g})" for j in order if line[j] > 0))
         return {
             "rule": np.array([subject.text_of(rule) for rule in self.rules], dtype=object),
             "covers": np.array([rule.covers for rule in self.rules]),
             "pure": np.array([rule.pure for rule in self.rules]),
-            "strongest features": np.array(
-                [strongest(line, subject.names) for line in self.importances(subject)], dtype=object
-            ),
+            "strongest features": np.array(strongest, dtype=object),
         }
 
     def importances(self, subject):
-        """Of the columns within each region, of shape (n_regions, n_columns)."""
+        """Importances of the columns within each region, of shape (n_regions, n_columns)."""
         return subject.importances_in(self.region_of_row, len(self))
 
 
@@ -153,7 +155,7 @@ def words_of_tiles(model, X, n_tiles) -> dict:
 
 
 def words_of_homes(values, names, homes, n_tiles) -> dict:
-    """The same from rows whose tiles are known.
+    """Columns for a table of all tiles, from rows whose tiles are known.
 
     Parameters
     ----------
@@ -175,12 +177,6 @@ def _table_of_tiles(rules, text_of, n_tiles) -> dict:
     for tile, rule in rules.items():
         text[tile], covers[tile], pure[tile] = text_of(rule), rule.covers, rule.pure
     return {"rule": np.array(text), "covers": covers, "pure": pure}
-
-
-def strongest(importance, names, top=3) -> str:
-    """The most important columns, with their importance."""
-    order = np.argsort(-importance, kind="stable")[:top]
-    return ", ".join(f"{names[j]} ({importance[j]:.3g})" for j in order if importance[j] > 0)
 
 
 def merge_alike(subject, tiles, n_rows, max_regions) -> list:
@@ -213,7 +209,7 @@ def merge_alike(subject, tiles, n_rows, max_regions) -> list:
     there = np.ones(len(groups), dtype=bool)
 
     def cost_of(a):
-        """Of merging a group with each of the others."""
+        """Cost of merging a group with each of the others."""
         apart = ((answers - answers[a]) ** 2).sum(axis=1) * weight * weight[a] / (weight + weight[a])
         return np.where(there & (np.arange(len(apart)) != a), apart, np.inf)
 

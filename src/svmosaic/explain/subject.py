@@ -129,8 +129,6 @@ class Subject:
 
     def values(self, j):
         """A column of the table: float64 with NaN for missing numbers, texts, or dates as days."""
-        if not self.whole:
-            return self._features_as_columns[:, j]
         X, column = self._shown, self.columns[j]
         if hasattr(X, "iloc"):
             found = X.iloc[:, j].to_numpy()
@@ -153,21 +151,15 @@ class Subject:
 
     @cached_property
     def _shown(self):
-        """The rows as they enter the model, with its columns in their order."""
+        """The rows as they enter the model, with its columns in their order; or features, if they are the columns."""
+        if not self.whole:
+            return self.mosaic.features.values(self.X)
         table = self._table or getattr(self.model, "table_preparation", None)
         return self.entered if table is None else table.shown(self.entered)
-
-    @cached_property
-    def _features_as_columns(self):
-        return self.mosaic.features.values(self.X)
 
     def missing_text(self, j) -> str:
         """The value that marks missing text in a column."""
         return self.preparation.missing.get(j, MISSING)
-
-    def categories(self, j) -> list[str]:
-        """Texts of a column that have features of their own."""
-        return [c for f in self.columns[j].features if (c := self.preparation.category[f]) is not None]
 
     def features_at(self, j, values):
         """The estimator's features of a column at some of its values, of shape (n_values, n_features of the column)."""
@@ -260,14 +252,14 @@ class Subject:
 
     @cached_property
     def contributions(self):
-        """What each column adds to the scores, of shape (n_rows, n_outputs, n_columns).
+        """Contributions of the columns to the scores, of shape (n_rows, n_outputs, n_columns).
 
         In the units of the answer for regression. Where scores are votes of tiles, to the margin of the row's region.
         """
         return self.contributions_of(np.arange(self.n_rows))
 
     def contributions_of(self, rows):
-        """The same for some of the rows, given by their indices."""
+        """Contributions in some of the rows, given by their indices."""
         found = np.empty((len(rows), self.head.n_outputs, len(self.columns)))
         _, n_outputs, n_features = self.mosaic.coef.shape
         step = max(1, BLOCK // (getattr(self.mosaic.gate, "width", self.mosaic.n_tiles) * n_outputs * n_features))

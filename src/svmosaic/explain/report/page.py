@@ -229,13 +229,14 @@ def _quality(model, X, y, baseline, seen, held_out):
 
 
 def _column(subject, j) -> dict:
-    """Its name, and what controls need: the ends and the step of numbers, the texts of text."""
+    """Name of a column, and what its controls need: ends and step of numbers, texts of text."""
     column, values = subject.columns[j], subject.values(j)
     if column.is_text:
         missing = subject.missing_text(j)
         there, counts = np.unique(values.astype(str), return_counts=True)
         texts = [str(text) for text in there[np.argsort(-counts, kind="stable")[:MOST_TEXTS]]]
-        texts += sorted(set(map(str, subject.categories(j))) - set(texts))
+        own = (subject.preparation.category[f] for f in column.features)
+        texts += sorted({str(text) for text in own if text is not None} - set(texts))
         return {"name": column.name, "text": True, "texts": [None if text == missing else text for text in texts]}
     there = values[~np.isnan(values)]
     low, high = (float(there.min()), float(there.max())) if len(there) else (0.0, 1.0)
