@@ -115,7 +115,7 @@ def describe_regions(model, X, max_regions=12) -> Table:
     --------
     effects : The effect of each column.
     importances : Ranks the columns.
-    svmosaic.explain.displays.write_report : Writes an HTML report.
+    svmosaic.explain.write_report : Writes an HTML report.
 
     Examples
     --------

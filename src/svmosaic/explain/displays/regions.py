@@ -48,7 +48,7 @@ class RegionDisplay:
     See Also
     --------
     CurveDisplay : Plots the curves of the features.
-    write_report : Writes an HTML report.
+    svmosaic.explain.write_report : Writes an HTML report.
 
     Examples
     --------
