@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import needs
 import numpy as np
@@ -242,12 +240,6 @@ def test_what_cannot_be_shown_is_refused_with_a_reason(xor):
         region_report(model, X, y, class_names=["a"])
     with pytest.raises(ValueError, match="X has no rows"):
         region_report(model, X[:0])
-
-
-def test_no_matplotlib_is_needed():
-    code = "import sys; from svmosaic.explain import region_report; print('matplotlib' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
 
 
 # ---- in a browser ----------------------------------------------------------------------------------------------------
