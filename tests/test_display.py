@@ -12,19 +12,30 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from test_pieces_models import data
 
 from svmosaic import (
     ClusteredSVC,
+    ClusteredSVR,
+    KMeansSVC,
     LearnedGateSVC,
     LinearSVC,
+    LinearSVR,
     LocallyLinearSVC,
+    LocallyLinearSVR,
     MixtureSVC,
     MosaicClassifier,
     MultiTaskMixtureSVC,
 )
 from svmosaic.datasets import make_xor
-from svmosaic.explain.displays import ConvergenceDisplay, RegionDisplay
+from svmosaic.explain.displays import (
+    ConvergenceDisplay,
+    CurveDisplay,
+    PredictionDisplay,
+    RegionDisplay,
+)
 from svmosaic.explain.displays._pyplot import class_colors
+from svmosaic.search.intervals import fit_intervals
 
 matplotlib.use("Agg")
 
@@ -136,8 +147,8 @@ def test_regions_of_other_gates(model):
     assert label == ("means of the regions' rows" if isinstance(model, LearnedGateSVC) else "anchors")
 
 
-def test_parts_can_be_left_out_and_axes_given(xor):
-    model, X, _ = xor
+def test_parts_can_be_left_out_and_axes_and_names_given(xor):
+    model, X, y = xor
     _, ax = plt.subplots()
     display = RegionDisplay.from_estimator(model, X, resolution=20, ax=ax, show_points=False, show_anchors=False)
     assert display.ax_ is ax
@@ -147,13 +158,10 @@ def test_parts_can_be_left_out_and_axes_given(xor):
     again = display.plot(show_cells=False)
     assert again.ax_ is not ax
     assert again.cells_ == []
-
-
-def test_frames_keep_their_names():
-    X, y = make_xor(random_state=0)
     frame = pandas.DataFrame(X, columns=["east", "north"])
-    model = ClusteredSVC(n_clusters=4, random_state=0).fit(frame, y)
-    display = RegionDisplay.from_estimator(model, frame, y, resolution=20)
+    display = RegionDisplay.from_estimator(
+        ClusteredSVC(n_clusters=4, random_state=0).fit(frame, y), frame, resolution=20
+    )
     assert display.ax_.get_xlabel() == "east"
 
 
@@ -182,11 +190,8 @@ def test_convergence_of_learning():
     alone = ConvergenceDisplay.from_estimator(plain, ax=display.ax_)
     assert alone.right_ax_ is None
     assert alone.ax_ is display.ax_
-
-
-def test_convergence_without_history_is_refused(xor):
-    with pytest.raises(TypeError, match="ClusteredSVC has no history of its fit"):
-        ConvergenceDisplay.from_estimator(xor[0])
+    with pytest.raises(TypeError, match="LinearSVC has no history of its fit"):
+        ConvergenceDisplay.from_estimator(LinearSVC().fit(X, y))
 
 
 def test_colors_are_many_and_all_different():
@@ -205,3 +210,128 @@ def test_missing_matplotlib_names_the_extra():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install matplotlib" in run.stdout
+
+
+def test_curves_and_distributions():
+    X, y = data(0)
+    model = LinearSVC(pieces=6, random_state=0).fit(X, y)
+    display = CurveDisplay.from_estimator(model, X, features=3)
+    effects = model.explain(X).contributions[:, 0]
+    order = np.argsort(-effects.std(axis=0), kind="stable")
+    assert display.names == [f"x{f}" for f in order[:3]]
+    assert_allclose(display.all_spread, effects.std(axis=0)[order])
+    assert len(display.axes_) == len(display.histograms_) == len(display.lines_) == 3
+    for f, line, below in zip(order, display.lines_, display.histograms_, strict=False):
+        x, effect = line.get_data()
+        assert_allclose([x[0], x[-1]], [X[:, f].min(), X[:, f].max()])
+        curve = model.curves_[int(f)]
+        inside = curve.knots[(curve.knots > x[0]) & (curve.knots < x[-1])]
+        assert set(inside) <= set(x)  # bends are drawn where they are
+        assert_allclose(effect, curve(x)[0] - effects[:, f].mean(), atol=1e-12)
+        assert sum(bar.get_height() for bar in below.patches) == len(X)
+    widths = [bar.get_width() for bar in display.ranking_][::-1]
+    assert_array_equal(widths, display.all_spread)
+    assert display.axes_[0].get_ylabel() == "effect on the score of 1"
+
+
+def test_regions_in_one_panel():
+    X, y = data(1, 3)
+    model = KMeansSVC(4, pieces=6, random_state=0).fit(X, y)
+    share = model.curves_.share
+    display = CurveDisplay.from_estimator(model, X, features=["x0", 6], regions=2, output=2, show_ranking=False)
+    assert display.ranking_ is None
+    assert display.names == ["x0", "x6"]
+    assert display.output_name == "2"
+    largest = np.argsort(-share, kind="stable")[:2]
+    lines = display.axes_[0].get_lines()
+    for k, line in zip(largest, lines, strict=False):
+        x, effect = line.get_data()
+        curve = model.curves_[0]
+        assert_allclose(effect, curve(x, tile=k)[2] - curve(X[:, 0], tile=k)[2].mean(), atol=1e-12)
+        assert line.get_label().startswith(f"region {k} (")
+    given = CurveDisplay.from_estimator(model, X, features=1, regions=[3])
+    assert len(given.regions[0]) == 1
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(pieces=6), LinearSVR(pieces=6)])
+def test_pipelines_are_drawn_in_what_the_model_sees(estimator):
+    X, y = data(2)
+    pipeline = make_pipeline(StandardScaler(), estimator).fit(X, y)
+    display = CurveDisplay.from_estimator(pipeline, X, features=[0], feature_names=list("abcdefg"))
+    assert_allclose(display.values[0], StandardScaler().fit_transform(X)[:, 0])
+    assert display.names == ["a"]
+    with pytest.raises(ValueError, match="one name for each of the 7 features"):
+        CurveDisplay.from_estimator(pipeline, X, feature_names=["a"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"features": 0}, "features must be at least 1"),
+        ({"features": ["nobody"]}, "names or indices"),
+        ({"features": [7]}, "names or indices"),
+        ({"regions": [1]}, "regions must be below 1"),
+        ({"output": 1}, "output must be below 1"),
+    ],
+)
+def test_what_is_not_there_is_refused(options, words):
+    X, y = data(3)
+    with pytest.raises(ValueError, match=words):
+        CurveDisplay.from_estimator(LinearSVC(pieces=4).fit(X, y), X, **options)
+    with pytest.raises(AttributeError, match="pieces=16"):
+        CurveDisplay.from_estimator(LinearSVC().fit(X, y), X)
+
+
+def test_models_of_tables_are_drawn_in_the_features_of_their_columns():
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"age": rng.normal(size=200), "job": rng.choice(["cook", "clerk"], 200)})
+    y = np.abs(frame["age"]) > 0.7
+    search = {"time_budget": None, "families": ("linear",), "random_state": 0}
+    model = MosaicClassifier(**search).fit(frame, y)
+    display = CurveDisplay.from_estimator(model, frame)
+    assert display.all_names[0] == "age"
+    assert set(display.all_names) == {"age", "job_clerk", "job_cook"}
+    with pytest.raises(ValueError, match=r"RegionDisplay plots numeric features, .* was fitted to a table .* regions_"):
+        RegionDisplay.from_estimator(model, frame, y)
+
+
+def rows(n=200):
+    X = np.random.default_rng(0).uniform(-2, 2, size=(n, 2))
+    return X, 30.0 + np.sin(2 * X[:, 0]) * X[:, 1]
+
+
+def test_values_in_a_plane():
+    X, y = rows()
+    model = ClusteredSVR(4, random_state=0).fit(X, y)
+    display = RegionDisplay.from_estimator(model, X, y, resolution=40)
+    grid = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
+    assert_allclose(display.response.ravel(), model.predict(grid))
+    assert_array_equal(np.asarray(display.surface_.get_array()).ravel(), display.response.ravel())
+    assert_allclose(display.scatters_[0].get_offsets(), X)
+    assert_allclose(display.scatters_[0].get_array(), y)
+    assert display.colorbar_ is not None
+    assert display.boundaries_ == []
+    assert len(display.cells_) == 3
+    RegionDisplay.from_estimator(make_pipeline(StandardScaler(), model).fit(X, y), X, resolution=20)
+    with pytest.raises(ValueError, match="the model predicts 2: fit a model to one target"):
+        RegionDisplay.from_estimator(LinearSVR().fit(X, np.stack([y, y], axis=1)), X)
+
+
+def test_predicted_against_actual():
+    X, y = rows()
+    model = LocallyLinearSVR(12, random_state=0).fit(X, y)
+    display = PredictionDisplay.from_estimator(model, X, y, name="price")
+    assert_allclose(display.points_.get_offsets(), np.column_stack([y, model.predict(X)]))
+    assert_allclose(display.residuals_.get_offsets(), np.column_stack([model.predict(X), y - model.predict(X)]))
+    assert display.axes_[0].get_xlabel() == "actual price"
+    assert display.bars_ == []
+    intervals = fit_intervals(model, X, y, random_state=0)
+    display = PredictionDisplay.from_estimator(model, X, y, intervals=intervals.predict)
+    ends = intervals.predict(X)
+    inside = (ends[:, 0] <= y) & (y <= ends[:, 1])
+    assert [len(bar.get_segments()) for bar in display.bars_] == [inside.sum(), (~inside).sum()]
+    both = LinearSVR().fit(X, np.stack([y, -y], axis=1))
+    display = PredictionDisplay.from_estimator(both, X, np.stack([y, -y], axis=1), target=1)
+    assert_allclose(display.y, -y)
+    with pytest.raises(ValueError, match="must be of the same length"):
+        PredictionDisplay.from_predictions(y, y[:5])

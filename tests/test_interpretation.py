@@ -25,7 +25,7 @@ from svmosaic import (
 from svmosaic.explain import describe_regions, effects, importances
 from svmosaic.explain.regions import find_regions
 from svmosaic.explain.subject import Subject
-from svmosaic.explain.words import Describer, OneOf, holds
+from svmosaic.explain.words import OneOf, find_rules, holds
 from svmosaic.gates.trees import Condition
 
 
@@ -65,7 +65,7 @@ def test_a_box_is_found():
     rng = np.random.default_rng(0)
     a, b, c = rng.uniform(0, 100, 4000), rng.uniform(-1, 1, 4000), rng.choice(np.array(["x", "y", "z"], object), 4000)
     member = (a > 30) & (a <= 60) & np.isin(c, ["x", "z"])
-    rule = Describer([a, b, c]).rule(member)
+    (rule,) = find_rules([a, b, c], [member])
     interval, texts = rule.conditions
     assert (interval.feature, texts) in ((0, OneOf(2, ("x", "z"))), (0, OneOf(2, ("y",), True)))
     assert interval.lower == pytest.approx(30, abs=7)
@@ -83,19 +83,26 @@ def test_shares_are_those_of_the_rows(seed):
         rng.choice(np.array(["a", "b", "(missing)"], object), 300), numbers,
     ]  # fmt: skip
     member = rng.random(300) < 0.3
-    rule = Describer(columns).rule(member)
+    rule, whole = find_rules(columns, [member, np.ones(300, dtype=bool)])
     inside = np.logical_and.reduce([holds(one, columns[one.feature]) for one in rule.conditions])
     assert 1 <= len(rule.conditions) <= 4
     assert rule.covers == pytest.approx((inside & member).sum() / member.sum())
     assert rule.pure == pytest.approx((inside & member).sum() / inside.sum())
-    assert Describer(columns).rule(np.ones(300, dtype=bool)).text(list("abcd")) == "all rows"
+    assert whole.text(list("abcd")) == "all rows"
 
 
 def test_conditions_in_words():
     names = ["age", "town"]
     assert Condition(0, 35, 55).text(names) == "35 < age <= 55"
-    assert OneOf(1, ("Bern",)).text(names) == "town is Bern"
     assert OneOf(1, ("Bern", "Oslo", "Rome"), True).text(names) == "town is not Bern, Oslo or Rome"
+    age = np.where(np.arange(50) < 20, np.nan, np.arange(50.0))
+    town = np.array(["Bern", "Oslo", "Rome", "Lima", "Kiel"] * 10, dtype=object)
+    groups = [np.isnan(age), ~np.isnan(age), age > 33, town == "Bern", ~np.isin(town, ["Bern", "Oslo"])]
+    assert [rule.text(names) for rule in find_rules([age, town], groups)] == [
+        "age is missing", "age is not missing", "age > 33", "town is Bern", "town is not Bern or Oslo"
+    ]  # fmt: skip
+    (rule,) = find_rules([np.full(50, np.nan)], [town == "Bern"])  # nothing to tell it by
+    assert (rule.text(names), rule.covers, rule.pure) == ("all rows", 1.0, 0.2)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -243,6 +250,8 @@ def test_columns_matter_through_the_gate_if_tiles_are_only_numbers():
         table = importances(model, rows)
         assert table["feature"][0] == "x0"
         assert table["importance"][0] > 2 * table["importance"][1]
+        regions = describe_regions(model, rows, 2)["strongest features"]
+        assert all("x0" in strongest and "(0)" not in strongest for strongest in regions)
         effect, *_ = effects(model, rows[:200])
         middle, ends = effect.mean[0, np.abs(effect.points).argmin()], effect.mean[0, [0, -1]]
         assert (ends > middle + 1).all()

@@ -105,14 +105,13 @@ def test_every_gate_has_its_own_words():
     assert len(set(table["gate"][table["rows"] > 0])) == 2
 
 
-def test_words_are_about_the_last_fit():
+def test_words_are_about_the_last_fit_or_batch():
     model = KMeansSVC(3, random_state=0).fit(X, Y)
     before = model.regions_["rule"].tolist()
     assert model.fit(10 * X, Y).regions_["rule"].tolist() != before
     assert model.set_params(n_clusters=1).fit(X, Y).regions_["rule"].tolist() == ["all rows"]
-
-
-def test_words_are_about_the_last_batch():
+    assert LinearSVC(random_state=0).fit(X, Y).regions_["rule"].tolist() == ["all rows"]
+    # Or about the last batch of a stream.
     model = LearnedGateSVC(3, random_state=0)
     model.partial_fit(X, Y, classes=["ham", "spam"])
     before = model.regions_["rule"].tolist()
@@ -121,8 +120,7 @@ def test_words_are_about_the_last_batch():
     assert rules != before
 
 
-def test_words_name_the_columns_that_matter():
-    """Of many columns those are looked at whose contributions vary most."""
+def test_words_name_the_columns_whose_contributions_vary_most():
     wide = np.hstack([0.01 * np.random.RandomState(1).standard_normal((400, 120)), 5 * X[:, :1]])
     model = KMeansSVC(2, random_state=0).fit(wide, np.where(X[:, 0] > 0.3, 1, 0))
     assert all("x120" in rule for rule in model.regions_["rule"])
@@ -154,7 +152,3 @@ def test_files_hardly_grow():
     size = len(pickle.dumps(model))
     del model._region_sample, model.region_words_
     assert size - len(pickle.dumps(model)) < 4000
-
-
-def test_a_linear_model_is_about_all_rows():
-    assert LinearSVC(random_state=0).fit(X, Y).regions_["rule"].tolist() == ["all rows"]

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import needs
 import numpy as np
@@ -23,6 +21,7 @@ from test_interpretation import people, pipeline
 from papers.data import data_folder
 from svmosaic import (
     ClusteredSVC,
+    KernelSVC,
     KMeansSVC,
     KMeansSVR,
     LearnedGateSVC,
@@ -120,10 +119,7 @@ def test_names_of_all_kinds_are_harmless(xor):
     assert data_of(page)["classes"] == [EVIL, "<b>"]
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")  # a name, not an address
     assert "https://" not in page
-
-
-def test_marks_in_names_are_not_filled_in(xor):
-    model, X, y = xor
+    # Marks of the page are not filled in.
     page = region_report(model, X, y, title="<!--DATA-->", class_names=["<!--TITLE-->", "b"])
     assert "<title>&lt;!--DATA--&gt;</title>" in page
     assert data_of(page)["classes"][0] == "<!--TITLE-->"
@@ -245,12 +241,6 @@ def test_what_cannot_be_shown_is_refused_with_a_reason(xor):
         region_report(model, X, y, class_names=["a"])
     with pytest.raises(ValueError, match="X has no rows"):
         region_report(model, X[:0])
-
-
-def test_no_matplotlib_is_needed():
-    code = "import sys; from svmosaic.explain import region_report; print('matplotlib' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
 
 
 # ---- in a browser ----------------------------------------------------------------------------------------------------
@@ -438,11 +428,24 @@ def test_many_classes_and_a_vote(opened):  # noqa: F811
     assert page.locator("#predicted").inner_text() == str(model.predict(X)[0])
 
 
+def test_columns_that_only_decide_which_tiles_answer(opened):  # noqa: F811
+    X, y = make_xor(random_state=0)
+    model = KernelSVC(n_anchors=16, random_state=0).fit(X, y)
+    page = opened(region_report(model, X, y))
+    assert "are shuffled" in page.locator("#importance-note").inner_text()
+    assert "Partial dependence" in page.locator("#effect-note").inner_text()
+    page.locator('#regions tr[data-region="0"]').click()
+    shown = [number(t) for t in page.locator("#importance svg text.value").all_text_contents()]
+    assert min(shown) > 0
+
+
 def test_a_model_that_has_no_javascript_is_shown_without_what_if(opened):  # noqa: F811
     X, y = make_xor(random_state=0)
     mapped = LocallyLinearSVC(5, feature_map=RBFSampler(n_components=9, random_state=0), tol=1e-2, random_state=0)
     page = opened(region_report(mapped.fit(X, y), X, y))
     assert "feature map RBFSampler cannot be written as JavaScript" in page.locator("#what-if-note").inner_text()
+    assert "contribution to the score" in page.locator("#importance-note").inner_text()
+    assert "the lines are exact" in page.locator("#effect-note").inner_text()
     assert waterfall(page)[-1][1] == pytest.approx(mapped.decision_function(X)[0], rel=1e-3)
     assert not page.locator("#reset").is_visible()
 

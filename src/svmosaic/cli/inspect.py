@@ -97,13 +97,13 @@ def _overview(model, options):
 
 def _importance_lines(model, facts, top):
     """Columns by how much they contribute, or, if tiles are only numbers, by how much they change the scores."""
-    from svmosaic.explain import importances
+    from svmosaic.explain.subject import sampled
 
-    contributes = len(model.estimator.mosaic_.coef) > 0
-    table = importances(model, model.sample_rows()[0])
-    facts["importances"] = dict(zip(table["feature"], table["importance"], strict=True))
+    subject = sampled(model, model.sample_rows()[0])
+    order = np.argsort(-subject.importance, kind="stable")
+    facts["importances"] = {subject.names[j]: subject.importance[j] for j in order}
     shown = list(facts["importances"].items())[: top or None]
-    measure = "contribution of columns" if contributes else "change of the score if a column is shuffled"
+    measure = "contribution of columns" if subject.has_contributions else "change of the score if a column is shuffled"
     yield f"mean absolute {measure}: {', '.join(f'{name} {value:.3g}' for name, value in shown)}"
 
 

@@ -37,7 +37,7 @@ class ImportanceMixin:
         """One for each column that the tiles see."""
         mosaic, counts, head = self.mosaic_, getattr(self, "region_counts_", None), head_of(self)
         rows = np.zeros(mosaic.n_tiles) if counts is None else head.region_columns(counts)["rows"]
-        if counts is None or "spread" not in counts:  # a stream, or a file of an earlier version
+        if counts is None or "spread" not in counts:  # a stream
             return weighted_importances(mosaic.features.strengths(mosaic.coef), mosaic.sloped_tiles, rows)
         # Several outputs are compared as they are scored; one has units of its own.
         units = head.factor[0] if head.n_outputs == 1 else 1.0
@@ -51,7 +51,7 @@ class ImportanceMixin:
 
 
 def moved_by_splits(mosaic, rows, n_features):
-    """How far the splits of trees move the mean scores of rows, for trees whose leaves are only numbers.
+    """Moves of the mean scores of rows by the splits of trees whose leaves are only numbers.
 
     A row that goes down such a tree starts with the mean of all rows, and each split moves it to the mean of its side:
     what the moves by a feature add to the score is its contribution.

@@ -1,7 +1,5 @@
 """Regions in words for `regions_`: a fit keeps a few of its rows, which are described when `regions_` is first read."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from svmosaic.explain.contributions import homes_of, names_of
@@ -13,26 +11,8 @@ from svmosaic.rows import evenly
 MOST_DESCRIBED, DESCRIBED_ROWS, MOST_COLUMNS = 256, 2000, 60
 
 
-@dataclass(frozen=True, eq=False)
-class RegionSample:
-    """Some rows of a fit, and the tiles that they belong to.
-
-    Attributes
-    ----------
-    column : ndarray of int
-        Which columns of the model these are.
-    values : ndarray of shape (n_rows, n_columns)
-    homes : list of ndarray of int, shape (n_rows,)
-        The tile of each row, for each gate.
-    """
-
-    column: np.ndarray
-    values: np.ndarray
-    homes: list
-
-
 def sample_regions(mosaic, counts, n_rows, take):
-    """The rows from which the regions of a fit can be described in words; None if there are one or many regions.
+    """Some rows of a fit, from which its regions can be described in words; None if there are one or many regions.
 
     Parameters
     ----------
@@ -43,13 +23,18 @@ def sample_regions(mosaic, counts, n_rows, take):
         How many there are to choose from.
     take : callable
         From indices of rows to their codes, and to the rows as the tiles see them.
+
+    Returns
+    -------
+    (column, values, homes)
+        Indices of columns, their values of shape (n_rows, n_columns), and the tile of each row, for each gate.
     """
     if not 1 < mosaic.n_tiles <= MOST_DESCRIBED:
         return None
     codes, rows = take(evenly(n_rows, DESCRIBED_ROWS))
     importance = counts["spread"].sum(axis=0)
     column = np.sort(np.argsort(-importance, kind="stable")[:MOST_COLUMNS])
-    return RegionSample(column, dense(getattr(rows, "inputs", rows)[:, column]), homes_of(mosaic.gate, codes))
+    return column, dense(getattr(rows, "inputs", rows)[:, column]), homes_of(mosaic.gate, codes)
 
 
 class RegionWordsMixin:
@@ -63,17 +48,18 @@ class RegionWordsMixin:
             self._region_sample = sample
 
     def _region_words(self):
-        """Columns of `regions_`: rule, covers and pure; none of models with very many tiles, and of old files."""
+        """Columns of `regions_`: rule, covers and pure; none of models with very many tiles."""
         if self.mosaic_.n_tiles == 1:
             return {"rule": np.array(["all rows"]), "covers": np.ones(1), "pure": np.ones(1)}
         if "region_words_" not in vars(self) and "_region_sample" in vars(self):
             from svmosaic.explain.regions import words_of_homes  # here: it takes a while to import
 
-            sample, names = self._region_sample, names_of(self.mosaic_, self._row_names)
-            chosen = [names[f] for f in sample.column]
-            self.region_words_ = packed(words_of_homes(sample.values, chosen, sample.homes, self.mosaic_.n_tiles))
+            column, values, homes = self._region_sample
+            names = names_of(self.mosaic_, self._row_names)
+            chosen = [names[f] for f in column]
+            self.region_words_ = packed(words_of_homes(values, chosen, homes, self.mosaic_.n_tiles))
         words = vars(self).get("region_words_", {})
-        return words and {**words, "rule": _unpacked(words["rule"])}
+        return words and {**words, "rule": np.char.decode(words["rule"], "utf-8")}
 
     def __getstate__(self):
         """The words in place of the rows that they are found by: model files and pickles stay small."""
@@ -87,8 +73,3 @@ class RegionWordsMixin:
 def packed(words) -> dict:
     """Words as they are kept: a byte per letter."""
     return words and {**words, "rule": np.char.encode(words["rule"], "utf-8")}
-
-
-def _unpacked(rules):
-    """The rules as text; those in files of earlier versions are."""
-    return np.char.decode(rules, "utf-8") if rules.dtype.kind == "S" else rules

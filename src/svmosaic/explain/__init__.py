@@ -9,9 +9,9 @@ from svmosaic._lazy import lazy
 __all__, __getattr__, __dir__ = lazy(
     globals(),
     {
-        "effect_curves": ["effects"],
-        "importance": ["importances"],
+        "curves": ["effects"],
         "regions": ["describe_regions"],
-        "report.report": ["region_report", "write_report"],
+        "report.page": ["region_report", "write_report"],
+        "subject": ["importances"],
     },
 )

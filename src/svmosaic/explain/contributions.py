@@ -1,4 +1,4 @@
-"""Why a row was classified so, and what each tile is about. The model is piecewise linear, so the account is exact."""
+"""Contributions of tiles and features to the scores of rows, which are exact, and the table of the regions."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -100,7 +100,7 @@ class Explanation:
 
     @property
     def votes(self):
-        """What each tile adds to the score, weight included, of shape (n_rows, width, n_outputs)."""
+        """Parts of the score that the tiles add, weight included, of shape (n_rows, width, n_outputs)."""
         return self.weight[:, :, None] * linked(self.margins, self.link)
 
     @property
@@ -274,7 +274,7 @@ def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
 
 
 def count_homes(mosaic, head: Head, homes, target, found, rows=None) -> dict:
-    """The same from the tiles that rows belong to, as `homes_of` returns them."""
+    """Sums over the rows of each tile, from the tiles that they belong to, as `homes_of` returns them."""
     sums: dict = {}
     for home in homes:
         counts = head.region_counts((home[:, None], None), mosaic.n_tiles, target, found)
@@ -286,15 +286,10 @@ def count_homes(mosaic, head: Head, homes, target, found, rows=None) -> dict:
 
 def homes_of(gate, codes) -> list:
     """The tile of each row, for each gate."""
-    return [home_tiles(part) for part in codes_by_gate(gate, codes)]
-
-
-def codes_by_gate(gate, codes) -> list:
-    """The codes that each of several gates gives, or those of the only gate."""
     if not isinstance(gate, SeveralGates):
-        return [codes]
+        return [home_tiles(codes)]
     tile, weight = codes
-    return gate.split((tile, np.ones(tile.shape) if weight is None else weight))
+    return [home_tiles(part) for part in gate.split((tile, np.ones(tile.shape) if weight is None else weight))]
 
 
 def _spread(mosaic, home, rows):
@@ -360,8 +355,13 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=
         Names of columns, and the column that each feature was made of: columns are then named instead of features.
     """
     names = names_of(mosaic, feature_names)
+    known = head.region_columns(counts)
+    if "spread" in counts:  # mean absolute deviations of the contributions in tiles with weights
+        importance = counts["spread"] / np.maximum(known["rows"][mosaic.sloped_tiles], 1)[:, None]
+    else:
+        importance = np.linalg.norm(mosaic.features.strengths(mosaic.coef), axis=1)
     # Several outputs are compared as they are scored; one has units of its own.
-    importance = _importances(mosaic, counts, head) * (head.factor[0] if head.n_outputs == 1 else 1.0)
+    importance = importance * (head.factor[0] if head.n_outputs == 1 else 1.0)
     # With one output a weight has a sign, for or against the second class; a curve and a group of columns have none.
     signed = mosaic.coef.shape[1] == 1 and mosaic.features.pieces is None and groups is None
     shown = np.copysign(importance, mosaic.coef[:, 0]) if signed else importance
@@ -371,20 +371,12 @@ def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=
     strongest = [""] * mosaic.n_tiles  # of a tile that is only a number, none
     for k, line, values in zip(mosaic.sloped_tiles, importance, shown, strict=True):
         order = np.argsort(-line, kind="stable")[:top]
-        strongest[k] = ", ".join(f"{names[f]} ({values[f]:{'+' if signed else ''}.3g})" for f in order)
+        strongest[k] = ", ".join(f"{names[f]} ({values[f]:{'+' if signed else ''}.3g})" for f in order if line[f] > 0)
     return Table(
         {
             "tile": np.arange(mosaic.n_tiles),
             **({"gate": mosaic.gate.gate_of_tile} if isinstance(mosaic.gate, SeveralGates) else {}),
-            **head.region_columns(counts),
+            **known,
             "strongest features": np.array(strongest),
         }
     )
-
-
-def _importances(mosaic, counts, head):
-    """Mean absolute deviation of each column's contribution in tiles with weights; of old model files, its weight."""
-    if "spread" not in counts:
-        return np.linalg.norm(mosaic.features.strengths(mosaic.coef), axis=1)
-    rows = head.region_columns(counts)["rows"][mosaic.sloped_tiles]
-    return counts["spread"] / np.maximum(rows, 1)[:, None]

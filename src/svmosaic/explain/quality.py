@@ -1,4 +1,4 @@
-"""How good a model is on some rows: what the report shows first. Plain numbers and lists, ready for JSON."""
+"""Quality of a model on some rows, which the report shows first."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def measure(model, X, y) -> dict:
     Returns
     -------
     dict
-        As `classification_quality` or `regression_quality` give it.
+        As `quality_of` gives it.
     """
     pipeline = getattr(model, "pipeline", model)
     rows = X if pipeline is model else model.rows(X)
@@ -47,7 +47,11 @@ def answers_of(model, X) -> dict:
 
 
 def quality_of(classes, y, answers) -> dict:
-    """The quality of answers.
+    """The quality of answers: plain numbers and lists, ready for JSON.
+
+    Of classes: accuracy, confusion matrix, area under the ROC curve and average precision of the scores (of more than
+    two classes, the mean over each against the rest; None if only one is there), log-loss and calibration curve of the
+    probabilities. Of numbers: as `regression_quality` gives it.
 
     Parameters
     ----------
@@ -60,63 +64,37 @@ def quality_of(classes, y, answers) -> dict:
     """
     if classes is None:
         return regression_quality(np.asarray(y, dtype=np.float64), answers["predicted"], answers.get("intervals"))
-    known = np.isin(y, classes)
+    known, n = np.isin(y, classes), len(classes)
     label, found = (np.searchsorted(classes, values[known]) for values in (np.asarray(y), answers["predicted"]))
-    more = [answers[name][known] if name in answers else None for name in ("scores", "probabilities")]
-    quality = classification_quality(label, found, len(classes), *more)
-    return quality | {"accuracy": quality["accuracy"] * float(known.mean())}
-
-
-def classification_quality(label, found, n_classes, scores=None, probabilities=None) -> dict:
-    """Accuracy, area under the ROC curve, average precision, log-loss, confusion matrix and calibration curve.
-
-    Parameters
-    ----------
-    label, found : ndarray of int, shape (n_rows,)
-        Indices of the true and of the predicted classes.
-    n_classes : int
-    scores : ndarray of shape (n_rows,) or (n_rows, n_classes), optional
-        For the area and the precision: of two classes the second's, else the mean over classes against the rest.
-    probabilities : ndarray of shape (n_rows, n_classes), optional
-        For log-loss and calibration.
-    """
-    confusion = np.bincount(label * n_classes + found, minlength=n_classes**2).reshape(n_classes, n_classes)
+    confusion = np.bincount(label * n + found, minlength=n**2).reshape(n, n)
     per_class = confusion.sum(axis=1)
     recall = np.diag(confusion)[per_class > 0] / per_class[per_class > 0]
-    quality = {
-        "accuracy": float(np.mean(label == found)),
+    quality: dict = {
+        "accuracy": float(np.mean(label == found)) * float(known.mean()),
         "balanced_accuracy": float(recall.mean()),
         "confusion": confusion.tolist(),
     }
-    if scores is not None:
+    if "scores" in answers:
         from sklearn.metrics import average_precision_score, roc_auc_score
 
-        quality["auc"] = _ranked(roc_auc_score, label, scores, n_classes)
-        quality["average_precision"] = _ranked(average_precision_score, label, scores, n_classes)
-    if probabilities is not None:
-        own = probabilities[np.arange(len(label)), label]
-        quality["log_loss"] = float(-np.log(np.maximum(own, 1e-15)).mean())
-        sure, right = (
-            (probabilities[:, 1], label == 1)
-            if n_classes == 2
-            else (probabilities.max(axis=1), winners(probabilities) == label)
-        )
-        quality["calibration"] = calibration_curve(sure, right)
+        scores, there = answers["scores"][known], np.unique(label)
+        for name, metric in (("auc", roc_auc_score), ("average_precision", average_precision_score)):
+            if len(there) < 2:
+                quality[name] = None
+            elif n == 2:
+                quality[name] = float(metric(label, scores))
+            else:
+                quality[name] = float(np.mean([metric(label == k, scores[:, k]) for k in there]))
+    if "probabilities" in answers:
+        share = answers["probabilities"][known]
+        quality["log_loss"] = float(-np.log(np.maximum(share[np.arange(len(label)), label], 1e-15)).mean())
+        # Mean probability, share of rows of the class, and number of rows, in bins of equal width.
+        sure, right = (share[:, 1], label == 1) if n == 2 else (share.max(axis=1), winners(share) == label)
+        at = np.minimum((sure * N_BINS).astype(int), N_BINS - 1)
+        n_rows = np.bincount(at, minlength=N_BINS)
+        means = (np.bincount(at, part, N_BINS) / np.maximum(n_rows, 1) for part in (sure, right))
+        quality["calibration"] = [[float(p), float(q), int(m)] for p, q, m in zip(*means, n_rows, strict=True)]
     return quality
-
-
-def calibration_curve(probability, happened) -> list:
-    """Mean probability, share of rows of the class, and number of rows, in ten bins of equal width.
-
-    Parameters
-    ----------
-    probability : ndarray of shape (n_rows,)
-    happened : ndarray of bool, shape (n_rows,)
-    """
-    at = np.minimum((probability * N_BINS).astype(int), N_BINS - 1)
-    n_rows = np.bincount(at, minlength=N_BINS)
-    means = (np.bincount(at, part, N_BINS) / np.maximum(n_rows, 1) for part in (probability, happened))
-    return [[float(p), float(share), int(n)] for p, share, n in zip(*means, n_rows, strict=True)]
 
 
 def regression_quality(y, predicted, intervals=None) -> dict:
@@ -152,13 +130,3 @@ def regression_quality(y, predicted, intervals=None) -> dict:
             for name, part in zip(("residual", "predicted"), first, strict=True)
         },
     }
-
-
-def _ranked(metric, label, scores, n_classes):
-    """A metric of a ranking of the rows; None if only one class is there."""
-    there = np.unique(label)
-    if len(there) < 2:
-        return None
-    if n_classes == 2:
-        return float(metric(label, scores))
-    return float(np.mean([metric(label == k, scores[:, k]) for k in there]))

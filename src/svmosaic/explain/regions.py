@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from svmosaic.explain.contributions import Table
-from svmosaic.explain.importance import group_importances
 from svmosaic.explain.subject import Subject, sampled
-from svmosaic.explain.words import Describer, Rule, in_columns
+from svmosaic.explain.words import Rule, find_rules, in_columns
 from svmosaic.gates import SeveralGates, TreeGate
 from svmosaic.gates.trees import Condition
 from svmosaic.model.mosaic import linked
@@ -51,19 +50,21 @@ class Regions:
         return len(self.tiles)
 
     def columns(self, subject) -> dict:
-        """The rules as columns of a table."""
+        """The rules, and the three columns that matter most in each region, as columns of a table."""
+        strongest = []
+        for line in self.importances(subject):
+            order = np.argsort(-line, kind="stable")[:3]
+            strongest.append(", ".join(f"{subject.names[j]} ({line[j]:.3g})" for j in order if line[j] > 0))
         return {
             "rule": np.array([subject.text_of(rule) for rule in self.rules], dtype=object),
             "covers": np.array([rule.covers for rule in self.rules]),
             "pure": np.array([rule.pure for rule in self.rules]),
-            "strongest features": np.array(
-                [strongest(line, subject.names) for line in self.importances(subject)], dtype=object
-            ),
+            "strongest features": np.array(strongest, dtype=object),
         }
 
     def importances(self, subject):
-        """Of the columns within each region, of shape (n_regions, n_columns)."""
-        return group_importances(subject.contributions, self.region_of_row, len(self))
+        """Importances of the columns within each region, of shape (n_regions, n_columns)."""
+        return subject.importances_in(self.region_of_row, len(self))
 
 
 def find_regions(subject: Subject, max_regions=None) -> Regions:
@@ -75,16 +76,13 @@ def find_regions(subject: Subject, max_regions=None) -> Regions:
     max_regions : int or None, default=None
         If there are more, those with the most similar tiles are merged.
     """
-    home = subject.home
-    tiles, region = np.unique(home, return_inverse=True)
-    groups = merge_alike(subject, tiles, np.bincount(region), max_regions)
+    tiles, tile_of_row = np.unique(subject.home, return_inverse=True)
+    groups = merge_alike(subject, tiles, np.bincount(tile_of_row), max_regions)
     group_of = np.empty(len(tiles), dtype=np.intp)
     for g, members in enumerate(groups):
         group_of[members] = g
-    region_of_row = group_of[region]
-    order = np.argsort(-np.bincount(region_of_row), kind="stable")
-    rank = np.argsort(order)
-    region_of_row = rank[region_of_row]
+    order = np.argsort(-np.bincount(group_of[tile_of_row]), kind="stable")
+    region_of_row = np.argsort(order)[group_of[tile_of_row]]
     merged = [tiles[groups[g]] for g in order]
     rules, exact = _rules(subject, merged, region_of_row)
     return Regions(merged, region_of_row, rules, exact, len(tiles), subject.n_gates)
@@ -111,13 +109,13 @@ def describe_regions(model, X, max_regions=12) -> Table:
     -------
     Table
         One line per region, largest first: tiles, rows, rule, covers, pure, and the columns whose contributions vary
-        most within the region.
+        most within the region; or those that matter most if shuffled, for models whose gates decide.
 
     See Also
     --------
     effects : The effect of each column.
     importances : Ranks the columns.
-    svmosaic.explain.displays.write_report : Writes an HTML report.
+    svmosaic.explain.write_report : Writes an HTML report.
 
     Examples
     --------
@@ -157,7 +155,7 @@ def words_of_tiles(model, X, n_tiles) -> dict:
 
 
 def words_of_homes(values, names, homes, n_tiles) -> dict:
-    """The same from rows whose tiles are known.
+    """Columns for a table of all tiles, from rows whose tiles are known.
 
     Parameters
     ----------
@@ -168,8 +166,8 @@ def words_of_homes(values, names, homes, n_tiles) -> dict:
         The tile that each row belongs to, for each gate.
     n_tiles : int
     """
-    describer = Describer(list(values.T))
-    rules = {int(tile): describer.rule(home == tile) for home in homes for tile in np.unique(home)}
+    tiles = [(int(tile), home == tile) for home in homes for tile in np.unique(home)]
+    rules = dict(zip((k for k, _ in tiles), find_rules(list(values.T), (member for _, member in tiles)), strict=True))
     return _table_of_tiles(rules, lambda rule: rule.text(names), n_tiles)
 
 
@@ -179,12 +177,6 @@ def _table_of_tiles(rules, text_of, n_tiles) -> dict:
     for tile, rule in rules.items():
         text[tile], covers[tile], pure[tile] = text_of(rule), rule.covers, rule.pure
     return {"rule": np.array(text), "covers": covers, "pure": pure}
-
-
-def strongest(importance, names, top=3) -> str:
-    """The most important columns, with their importance."""
-    order = np.argsort(-importance, kind="stable")[:top]
-    return ", ".join(f"{names[j]} ({importance[j]:.3g})" for j in order if importance[j] > 0)
 
 
 def merge_alike(subject, tiles, n_rows, max_regions) -> list:
@@ -208,11 +200,16 @@ def merge_alike(subject, tiles, n_rows, max_regions) -> list:
     groups = [[k] for k in range(len(tiles))]
     if max_regions is None or len(tiles) <= max_regions:
         return groups
-    answers, weight = _answers_of_tiles(subject, tiles), n_rows.astype(np.float64)
+    # The scores of each tile on the same rows.
+    rows = evenly(subject.n_rows, COMPARED_ROWS)
+    _, seen = subject.mosaic.features.scored_rows(subject.X[rows])
+    codes = [np.full((len(rows), 1), tile, dtype=np.int32) for tile in tiles]
+    margins = [subject.mosaic.score_codes(seen, code, np.ones((len(rows), 1))).ravel() for code in codes]
+    answers, weight = linked(np.stack(margins), subject.mosaic.link), n_rows.astype(np.float64)
     there = np.ones(len(groups), dtype=bool)
 
     def cost_of(a):
-        """Of merging a group with each of the others."""
+        """Cost of merging a group with each of the others."""
         apart = ((answers - answers[a]) ** 2).sum(axis=1) * weight * weight[a] / (weight + weight[a])
         return np.where(there & (np.arange(len(apart)) != a), apart, np.inf)
 
@@ -228,41 +225,31 @@ def merge_alike(subject, tiles, n_rows, max_regions) -> list:
     return [group for group, alive in zip(groups, there, strict=True) if alive]
 
 
-def _answers_of_tiles(subject, tiles):
-    """The scores of each tile on the same rows, of shape (n_tiles, n_rows * n_outputs)."""
-    rows = evenly(subject.n_rows, COMPARED_ROWS)
-    _, seen = subject.mosaic.features.scored_rows(subject.X[rows])
-    weight = np.ones((len(rows), 1))
-    margins = [
-        subject.mosaic.score_codes(seen, np.full((len(rows), 1), tile, dtype=np.int32), weight).ravel()
-        for tile in tiles
-    ]
-    return linked(np.stack(margins), subject.mosaic.link)
-
-
 def _rules(subject, groups, region_of_row) -> tuple[list, bool]:
     exact = _rules_of_the_tree(subject)
     if exact is not None and all(len(tiles) == 1 for tiles in groups):
-        rules = [tuple(_in_whole_numbers(condition, subject) for condition in exact[int(t)]) for (t,) in groups]
-        return [Rule(conditions, 1.0, 1.0) for conditions in rules], True
-    some = evenly(subject.n_rows, DESCRIBED_ROWS)
-    chosen = _important_columns(subject)
-    describer = Describer([subject.values(j)[some] for j in chosen])
-    found = []
-    for g in range(len(groups)):
-        rule = describer.rule(region_of_row[some] == g)
-        conditions = tuple(_about(condition, int(chosen[condition.feature])) for condition in rule.conditions)
-        found.append(Rule(conditions, rule.covers, rule.pure))
-    return found, False
+        return [Rule(exact[int(tile)], 1.0, 1.0) for (tile,) in groups], True
+    some, chosen = evenly(subject.n_rows, DESCRIBED_ROWS), np.arange(len(subject.columns))
+    if len(chosen) > MOST_COLUMNS:  # the most important ones, by some rows
+        few = evenly(subject.n_rows, WEIGHED_ROWS)
+        importance = np.abs(subject.contributions_of(few)).mean(axis=(0, 1))
+        chosen = np.sort(np.argsort(-importance, kind="stable")[:MOST_COLUMNS])
+    members = (region_of_row[some] == g for g in range(len(groups)))
+    found = find_rules([subject.values(j)[some] for j in chosen], members)
+    own = [tuple(replace(one, feature=int(chosen[one.feature])) for one in rule.conditions) for rule in found]
+    return [replace(rule, conditions=conditions) for rule, conditions in zip(found, own, strict=True)], False
 
 
-def _important_columns(subject):
-    """Those that rules may be about: all, or the most important ones, by some rows, if there are many."""
-    if len(subject.columns) <= MOST_COLUMNS:
-        return np.arange(len(subject.columns))
-    few = evenly(subject.n_rows, WEIGHED_ROWS)
-    importance = np.abs(subject.contributions_of(few)).mean(axis=(0, 1))
-    return np.sort(np.argsort(-importance, kind="stable")[:MOST_COLUMNS])
+def _rules_of_the_tree(subject):
+    """Conditions of each tile, if regions are the leaves of one tree; else None."""
+    gate = subject.mosaic.gate
+    parts, first = (gate.gates if isinstance(gate, SeveralGates) else (gate,)), 0
+    for part in parts:
+        if isinstance(part, TreeGate) and part.n_trees == 1 and subject.n_gates == 1:
+            rules = (in_columns(rule, subject) for rule in part.rules())
+            return {first + k: tuple(_in_whole_numbers(one, subject) for one in r) for k, r in enumerate(rules)}
+        first += part.n_tiles
+    return None
 
 
 def _in_whole_numbers(condition, subject):
@@ -273,19 +260,3 @@ def _in_whole_numbers(condition, subject):
     if (np.isnan(values) | (values == np.floor(values))).all():
         return replace(condition, lower=float(np.floor(condition.lower)), upper=float(np.floor(condition.upper)))
     return condition
-
-
-def _about(condition, j):
-    return replace(condition, feature=j)
-
-
-def _rules_of_the_tree(subject):
-    """Conditions of each tile, if regions are the leaves of one tree; else None."""
-    gate = subject.mosaic.gate
-    parts = gate.gates if isinstance(gate, SeveralGates) else (gate,)
-    first = 0
-    for part in parts:
-        if isinstance(part, TreeGate) and part.n_trees == 1 and subject.n_gates == 1:
-            return {first + k: in_columns(rule, subject) for k, rule in enumerate(part.rules())}
-        first += part.n_tiles
-    return None

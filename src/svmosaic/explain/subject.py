@@ -1,6 +1,6 @@
-"""A fitted model taken apart, with rows in the columns of the user's table."""
+"""A fitted model seen in the columns and units of its table, and which of these columns matter."""
 
-from collections.abc import Iterator
+import contextlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
@@ -10,22 +10,25 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic._validation import validate
-from svmosaic.explain.contributions import explain, names_of
+from svmosaic.explain.contributions import Table, deviations, explain, names_of
 from svmosaic.export.preparation import BLANKS, Preparation, PreparationError, columns_as_features
 from svmosaic.export.visitor import take_apart
 from svmosaic.gates import SeveralGates
 from svmosaic.gates.several import n_choices
+from svmosaic.maps.protocol import dense
 from svmosaic.model import registry
 from svmosaic.model.heads import Regress, head_of, home_tiles
 from svmosaic.rows import evenly
 
 MISSING = "(missing)"
-# Numbers that an explanation may take at a time.
-BLOCK = 4_000_000
-# Numbers that the contributions of all rows may take.
-MOST_NUMBERS = 10_000_000
+# Numbers that an explanation may take at a time, and the contributions of all rows.
+BLOCK, MOST_NUMBERS = 4_000_000, 10_000_000
 # Rows by which it is decided whether scores are made of contributions, or of tiles that are only numbers.
 COMPARED_ROWS = 1000
+# Rows that are scored with shuffled columns, all columns together, and for each of them.
+MOST_SHUFFLED, FEWEST_ROWS, MOST_ROWS = 20_000, 50, 1000
+# All that `take_apart` asks of the language that it reads a model for.
+READER: Any = SimpleNamespace(language="columns", error=PreparationError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,76 +63,72 @@ class Subject:
 
     Attributes
     ----------
-    model, estimator, head, mosaic : the parts of the model
+    model, before, estimator, head, mosaic : the parts of the model
+        The steps before its estimator are None if there are none.
     entered, X : rows as the model and as its estimator take them
+    n_rows : int
     preparation : Preparation
         From columns to features. If the steps in front of the estimator cannot be read, or its tiles see the features
         of a transformer, these features are the columns.
     whole : bool
-        Whether the columns are those of the table.
+        The columns are those of the table.
     columns : list of Column
+    names : list of str
+        Of the columns.
     """
 
     def __init__(self, model, X, feature_names=None):
         self.model = model
         pipeline = getattr(model, "pipeline", model)
         self.entered = model.rows(X) if pipeline is not model else X
-        steps = getattr(pipeline, "steps", None)
-        self.estimator = pipeline if steps is None else steps[-1][1]
+        steps = getattr(pipeline, "steps", [("", pipeline)])
+        self.estimator, self.before = steps[-1][1], pipeline[:-1] if len(steps) > 1 else None
         self.mosaic = mosaic_of(self.estimator)
         self.head: Any = head_of(self.estimator)
-        prepared = self.entered if steps is None or len(steps) == 1 else pipeline[:-1].transform(self.entered)
+        prepared = self.entered if self.before is None else self.before.transform(self.entered)
         # An estimator that prepares tables itself makes matrices of them.
-        as_rows = getattr(self.estimator, "_rows", None)
-        self.X = validate(self.estimator, prepared, reset=False) if as_rows is None else as_rows(prepared)
-        self.preparation, self.whole = self._read(pipeline, feature_names)
+        self._table = getattr(self.estimator, "preparation_", None)
+        self.X = (
+            validate(self.estimator, prepared, reset=False)
+            if self._table is None
+            else np.asarray(self._table.transform(prepared))
+        )
+        self.n_rows = self.X.shape[0]
+        self.preparation, self.whole = self._read(feature_names)
+        self.names = self.preparation.names
         self.columns = [
             Column(name, kind == "text", np.flatnonzero(self.preparation.source == j), kind == "date")
-            for j, (name, kind) in enumerate(zip(self.preparation.names, self.preparation.kinds, strict=True))
+            for j, (name, kind) in enumerate(zip(self.names, self.preparation.kinds, strict=True))
         ]
 
-    def _read(self, pipeline, feature_names) -> tuple[Preparation, bool]:
-        table = getattr(self.estimator, "_table", None)
-        if table is not None:
-            return table.plain(), True
-        features = self.mosaic.features
-        before = pipeline[:-1] if hasattr(pipeline, "steps") and len(pipeline.steps) > 1 else None
-        if features.portable:
+    def _read(self, given) -> tuple[Preparation, bool]:
+        if self._table is not None:
+            return self._table.plain(), True
+        if self.mosaic.features.portable:
             try:
-                whole = take_apart(self.model, READER)
-                given = whole.preparation.names if feature_names is None else [str(name) for name in feature_names]
-                _check_names(given, whole.preparation.n_columns)
-                return replace(whole.preparation, names=given), True
+                found = take_apart(self.model, READER).preparation
+                return replace(found, names=_named(given, found.names)), True
             except PreparationError:
                 pass
-        names: Any = getattr(self.estimator, "feature_names_in_", None)
-        if names is None and before is not None:
-            try:
-                names = before.get_feature_names_out()
-            except (AttributeError, ValueError):
-                names = None
-        names = names_of(self.mosaic, names) if feature_names is None else list(feature_names)
-        _check_names(names, len(names_of(self.mosaic, None)))
-        return columns_as_features(names), False
+        return columns_as_features(_named(given, self.feature_names)), False
 
-    @property
-    def n_rows(self) -> int:
-        return self.X.shape[0]
+    @cached_property
+    def feature_names(self) -> list[str]:
+        """Names of the features as the tiles see them."""
+        if self._table is not None:
+            return names_of(self.mosaic, self._table.get_feature_names_out())
+        names: Any = getattr(self.estimator, "feature_names_in_", None)
+        if names is None and self.before is not None:
+            with contextlib.suppress(AttributeError, ValueError):
+                names = self.before.get_feature_names_out()
+        return names_of(self.mosaic, names)
 
     def text_of(self, rule) -> str:
         """A rule in words."""
-        dates = [column.is_date for column in self.columns]
-        return rule.text(self.names, dates)
-
-    @property
-    def names(self) -> list[str]:
-        """Of the columns."""
-        return [column.name for column in self.columns]
+        return rule.text(self.names, [column.is_date for column in self.columns])
 
     def values(self, j):
         """A column of the table: float64 with NaN for missing numbers, texts, or dates as days."""
-        if not self.whole:
-            return self._features_as_columns[:, j]
         X, column = self._shown, self.columns[j]
         if hasattr(X, "iloc"):
             found = X.iloc[:, j].to_numpy()
@@ -140,11 +139,10 @@ class Subject:
         if column.is_date:
             times = np.array(["NaT" if v is None or v != v else str(v) for v in found], dtype="datetime64[us]")
             return (times - np.datetime64(0, "us")) / np.timedelta64(1, "D")
-        return self._texts(found, j) if column.is_text else found.astype(np.float64)
-
-    def _texts(self, values, j):
-        """Text as the preparation reads it; what is missing is called so."""
-        texts = np.array(["" if v is None or v != v else str(v) for v in values], dtype=object)
+        if not column.is_text:
+            return found.astype(np.float64)
+        # As the preparation reads it; what is missing is called so.
+        texts = np.array(["" if v is None or v != v else str(v) for v in found], dtype=object)
         if self.preparation.missing_texts is not None:
             texts = np.array([text.strip(BLANKS) for text in texts], dtype=object)
             texts[np.isin(texts, self.preparation.missing_texts)] = ""
@@ -153,21 +151,15 @@ class Subject:
 
     @cached_property
     def _shown(self):
-        """The rows as they enter the model, with its columns in their order."""
-        table = getattr(self.estimator, "_table", None) or getattr(self.model, "table_preparation", None)
+        """The rows as they enter the model, with its columns in their order; or features, if they are the columns."""
+        if not self.whole:
+            return self.mosaic.features.values(self.X)
+        table = self._table or getattr(self.model, "table_preparation", None)
         return self.entered if table is None else table.shown(self.entered)
-
-    @cached_property
-    def _features_as_columns(self):
-        return self.mosaic.features.values(self.X)
 
     def missing_text(self, j) -> str:
         """The value that marks missing text in a column."""
         return self.preparation.missing.get(j, MISSING)
-
-    def categories(self, j) -> list[str]:
-        """Texts of a column that have features of their own."""
-        return [c for f in self.columns[j].features if (c := self.preparation.category[f]) is not None]
 
     def features_at(self, j, values):
         """The estimator's features of a column at some of its values, of shape (n_values, n_features of the column)."""
@@ -182,7 +174,7 @@ class Subject:
 
     @cached_property
     def scale(self):
-        """What scores are multiplied by to be in the units of the answer, per output."""
+        """Factor of each output that brings scores to the units of the answer."""
         return np.atleast_1d(self.head.scale) if isinstance(self.head, Regress) else np.ones(self.head.n_outputs)
 
     @cached_property
@@ -214,13 +206,13 @@ class Subject:
 
     @cached_property
     def is_soft(self) -> bool:
-        """Whether rows share several regions."""
+        """Rows share several regions."""
         tile, weight = self.codes
         return bool(((weight != 0) & np.isin(tile, self.owned)).sum(axis=1).max(initial=0) > 1)
 
     @cached_property
     def n_gates(self) -> int:
-        """How many gates or trees with several tiles there are."""
+        """Number of gates or trees with several tiles."""
         gate = self.mosaic.gate
         return int((np.bincount(gate.gate_of_tile) > 1).sum()) if isinstance(gate, SeveralGates) else 1
 
@@ -233,7 +225,7 @@ class Subject:
 
     @cached_property
     def has_contributions(self) -> bool:
-        """Whether columns add more to the scores than tiles that are only numbers do; else most is in the gate."""
+        """Columns add more to the scores than tiles that are only numbers do; else most is in the gate."""
         mosaic = self.mosaic
         n_sloped = np.count_nonzero(mosaic.coef.any(axis=(1, 2)))
         if n_sloped in (0, mosaic.n_tiles) or mosaic.link != "identity":
@@ -258,34 +250,30 @@ class Subject:
         changed = sparse.csr_array(changed) if sparse.issparse(X) else changed
         return self.scale * self.mosaic.decision_function(changed)
 
-    def explanations(self, rows=None) -> Iterator:
-        """(rows, Explanation) of all rows, or of those listed, some at a time."""
-        rows = np.arange(self.n_rows) if rows is None else rows
-        _, n_outputs, n_features = self.mosaic.coef.shape
-        step = max(1, BLOCK // (getattr(self.mosaic.gate, "width", self.mosaic.n_tiles) * n_outputs * n_features))
-        for start in range(0, len(rows), step):
-            here = rows[start : start + step]
-            yield here, explain(self.mosaic, self.X[here], self.head)
-
     @cached_property
     def contributions(self):
-        """What each column adds to the scores, of shape (n_rows, n_outputs, n_columns).
+        """Contributions of the columns to the scores, of shape (n_rows, n_outputs, n_columns).
 
         In the units of the answer for regression. Where scores are votes of tiles, to the margin of the row's region.
         """
         return self.contributions_of(np.arange(self.n_rows))
 
     def contributions_of(self, rows):
-        """The same for some of the rows, given by their places."""
-        parts = [np.empty((0, self.head.n_outputs, len(self.columns)))]
-        for here, account in self.explanations(rows):
+        """Contributions in some of the rows, given by their indices."""
+        found = np.empty((len(rows), self.head.n_outputs, len(self.columns)))
+        _, n_outputs, n_features = self.mosaic.coef.shape
+        step = max(1, BLOCK // (getattr(self.mosaic.gate, "width", self.mosaic.n_tiles) * n_outputs * n_features))
+        for start in range(0, len(rows), step):
+            here = rows[start : start + step]
+            account = explain(self.mosaic, self.X[here], self.head)
             if account.link == "identity":
-                found = account.contributions
+                parts = account.contributions
             else:
                 at = (account.tile == self.home[here][:, None]).argmax(axis=1)
-                found = account.tile_contributions[np.arange(len(at)), at]
-            parts.append((found.reshape(-1, found.shape[-1]) @ self.regroup).reshape(len(here), *parts[0].shape[1:]))
-        return np.concatenate(parts)
+                parts = account.tile_contributions[np.arange(len(at)), at]
+            grouped = parts.reshape(-1, parts.shape[-1]) @ self.regroup
+            found[start : start + step] = grouped.reshape(len(here), *found.shape[1:])
+        return found
 
     @cached_property
     def regroup(self):
@@ -293,6 +281,88 @@ class Subject:
         source = self.preparation.source
         places = np.arange(len(source)), source
         return sparse.csr_array((np.ones(len(source)), places), shape=(len(source), len(self.columns)))
+
+    # ---- importances ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def importance(self):
+        """Importance of each column over all rows."""
+        return self.importances_in(np.zeros(self.n_rows, dtype=np.intp), 1)[0]
+
+    def importances_in(self, group, n_groups):
+        """Importance of each column within each group of rows, of shape (n_groups, n_columns).
+
+        By contributions, or, if there are hardly any, by shuffling the columns of some rows.
+
+        Parameters
+        ----------
+        group : ndarray of int, shape (n_rows,)
+        n_groups : int
+        """
+        if self.has_contributions:
+            n_outputs = self.head.n_outputs
+            total = sum(deviations(self.contributions[:, c], group, n_groups) for c in range(n_outputs)) / n_outputs
+        else:
+            rows, changes = self._changes_by_shuffling
+            group = group[rows]
+            total = np.stack([np.bincount(group, change, n_groups) for change in changes], axis=1)
+        return total / np.maximum(np.bincount(group, minlength=n_groups), 1)[:, None]
+
+    @cached_property
+    def _changes_by_shuffling(self):
+        """Some rows, and the mean absolute change of their scores if they exchange their values of each column."""
+        n_rows = int(np.clip(MOST_SHUFFLED // max(len(self.columns), 1), FEWEST_ROWS, MOST_ROWS))
+        rows = evenly(self.n_rows, n_rows)
+        X = self.X[rows]
+        before = self.scale * self.mosaic.decision_function(X)
+        order = np.random.RandomState(0).permutation(len(rows))
+        changes = np.zeros((len(self.columns), len(rows)))
+        for j, column in enumerate(self.columns):
+            if len(column.features):
+                after = self.scores_with(X, j, dense(X[:, column.features])[order])
+                changes[j] = np.abs(after - before).mean(axis=1)
+        return rows, changes
+
+
+def importances(model, X) -> Table:
+    """Rank columns by the mean absolute deviation of their contributions to the scores from the mean contribution.
+
+    This is weight times spread: a column that hardly varies, or that the model hardly uses, is not important. One-hot
+    columns are combined. Contributions are exact; for regressors, they are in units of the target; for several outputs,
+    their mean is used; and if scores are votes of tiles, they are contributions to the margin of the row's region.
+
+    In kernel machines, and forests whose leaves are numbers, columns only decide which tiles answer, and contribute
+    nothing themselves. There, the importance is the mean absolute change of the scores if the column is shuffled.
+
+    Parameters
+    ----------
+    model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
+    X : table, array or sparse matrix
+        Rows in the form that the model takes. At most 20,000 evenly spaced rows are used.
+
+    Returns
+    -------
+    Table
+        Columns "feature" and "importance", largest first.
+
+    See Also
+    --------
+    effects : The effect of each column.
+    describe_regions : Describes regions in words.
+
+    Examples
+    --------
+    >>> from svmosaic import LinearSVC
+    >>> from svmosaic.datasets import make_xor
+    >>> from svmosaic.explain import importances
+    >>> X, y = make_xor(random_state=0)
+    >>> len(importances(LinearSVC(random_state=0).fit(X, y), X))
+    2
+    """
+    subject = sampled(model, X)
+    order = np.argsort(-subject.importance, kind="stable")
+    names = np.array(subject.names, dtype=object)[order]
+    return Table({"feature": names, "importance": subject.importance[order]})
 
 
 def take(X, rows):
@@ -329,10 +399,10 @@ def mosaic_of(model):
     raise TypeError(f"{type(model).__name__} {state}{why}: pass a fitted model of svmosaic that has mosaic_")
 
 
-# All that `take_apart` asks of the language that it reads a model for.
-READER: Any = SimpleNamespace(language="columns", error=PreparationError)
-
-
-def _check_names(names, n_columns):
-    if len(names) != n_columns:
-        raise ValueError(f"feature_names must have one name for each of the {n_columns} columns, got {len(names)}")
+def _named(given, names) -> list[str]:
+    """Names of columns, or those given in their place."""
+    if given is None:
+        return list(names)
+    if len(given) != len(names):
+        raise ValueError(f"feature_names must have one name for each of the {len(names)} columns, got {len(given)}")
+    return [str(name) for name in given]

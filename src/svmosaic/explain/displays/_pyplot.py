@@ -1,10 +1,7 @@
 """Late import of matplotlib, and colors."""
 
-from svmosaic.explain.displays._fitted import PALETTE
-
-MARKERS = "osD^vPX*"
-# How dark the colors of a second and third round through the palette are.
-_SHADES = (1.0, 0.55, 1.45)
+# Okabe and Ito's colors, which readers of all kinds of color vision can tell apart; black is for lines and text.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 
 
 def pyplot(name):
@@ -17,11 +14,10 @@ def pyplot(name):
 
 
 def class_colors(n_classes) -> list[str]:
-    """As many colors: Okabe and Ito's eight, then darker and lighter shades of them."""
+    """Different colors: Okabe and Ito's eight, then darker and lighter shades of them."""
     colors = []
     for k in range(n_classes):
-        base = PALETTE[k % len(PALETTE)]
-        shade = _SHADES[(k // len(PALETTE)) % len(_SHADES)]
+        base, shade = PALETTE[k % len(PALETTE)], (1.0, 0.55, 1.45)[(k // len(PALETTE)) % 3]
         parts = [int(base[i : i + 2], 16) for i in (1, 3, 5)]
         parts = [round(p * shade) if shade <= 1 else round(255 - (255 - p) / shade**2) for p in parts]
         colors.append("#" + "".join(f"{p:02x}" for p in parts))

@@ -1,4 +1,4 @@
-"""How a fit went on: the objective and the live tiles of EM, or the loss of learning."""
+"""History of a fit: the objective and the live tiles of EM, or the loss of learning."""
 
 import numpy as np
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from svmosaic.explain.displays._fitted import Fitted
 from svmosaic.explain.displays._pyplot import class_colors, pyplot
+from svmosaic.explain.subject import Subject
 
 
 class CurveDisplay:
@@ -101,39 +101,51 @@ class CurveDisplay:
         CurveDisplay
         """
         pyplot(cls.__name__)
-        fitted = Fitted.of(estimator, X, feature_names=feature_names)
-        curves = fitted.model.curves_
+        subject = Subject(estimator, X)
+        curves, all_names = subject.estimator.curves_, subject.feature_names
+        if feature_names is not None and len(feature_names) != len(all_names):
+            raise ValueError(
+                f"feature_names must have one name for each of the {len(all_names)} features that the tiles see, got "
+                f"{len(feature_names)}"
+            )
+        all_names = all_names if feature_names is None else [str(name) for name in feature_names]
         if not 0 <= output < len(curves.output_names):
             raise ValueError(f"output must be below {len(curves.output_names)}, the number of scores, got {output!r}")
-        rows = fitted.mosaic.features.values(fitted.X)
+        rows = subject.mosaic.features.values(subject.X)
         effects = np.column_stack([curve(rows[:, f])[output] for f, curve in enumerate(curves)])
         spread, mean = effects.std(axis=0), effects.mean(axis=0)
         order = np.argsort(-spread, kind="stable")
-        chosen = _chosen(features, fitted.features, order)
-        tiles = _tiles(regions, curves.share)
-        display: dict = {"grid": [], "effect": [], "regions": [], "values": []}
+        if isinstance(features, (int, np.integer)):
+            if features < 1:
+                raise ValueError(f"features must be at least 1, or a list of features, got {features!r}")
+            chosen = list(order[:features])
+        else:
+            chosen = places_of(features, all_names)
+        if isinstance(regions, (int, np.integer)):
+            tiles = list(np.argsort(-curves.share, kind="stable")[: max(0, regions)])
+        else:
+            tiles = list(regions)
+            for k in tiles:
+                if not 0 <= k < len(curves.share):
+                    raise ValueError(f"regions must be below {len(curves.share)}, the number of tiles, got {k!r}")
+        grids, in_regions = [], []
         for f in chosen:
-            low, high = rows[:, f].min(), rows[:, f].max()
-            knots = curves[f].knots
+            values, knots = rows[:, f], curves[f].knots
+            low, high = values.min(), values.max()
             inside = knots[(knots > low) & (knots < high)]
-            grid = np.unique(np.concatenate([np.linspace(low, high, resolution), inside]))
-            display["grid"].append(grid)
-            display["effect"].append(curves[f](grid)[output] - mean[f])
-            display["regions"].append(
-                np.array(
-                    [curves[f](grid, tile=k)[output] - curves[f](rows[:, f], tile=k)[output].mean() for k in tiles]
-                )
-            )
-            display["values"].append(rows[:, f])
+            grids.append(np.unique(np.concatenate([np.linspace(low, high, resolution), inside])))
+            lines = [curves[f](grids[-1], k)[output] - curves[f](values, k)[output].mean() for k in tiles]
+            in_regions.append(np.array(lines))
         output_name = curves.output_names[output]
-        made = cls(
-            names=[fitted.features[f] for f in chosen], spread=spread[chosen],
-            region_names=[f"region {k} ({100 * curves.share[k]:.0f} % of rows)" for k in tiles],
-            all_names=[fitted.features[f] for f in order], all_spread=spread[order],
-            output_name=output_name, **display,
-            effect_name=f"effect on the score of {output_name}" if fitted.classes else None,
+        display = cls(
+            names=[all_names[f] for f in chosen], spread=spread[chosen], grid=grids,
+            effect=[curves[f](grid)[output] - mean[f] for f, grid in zip(chosen, grids, strict=True)],
+            regions=in_regions, region_names=[f"region {k} ({100 * curves.share[k]:.0f} % of rows)" for k in tiles],
+            values=[rows[:, f] for f in chosen], all_names=[all_names[f] for f in order], all_spread=spread[order],
+            output_name=output_name,
+            effect_name=f"effect on the score of {output_name}" if hasattr(subject.estimator, "classes_") else None,
         )  # fmt: skip
-        return made.plot(**options)
+        return display.plot(**options)
 
     def plot(self, *, figure=None, n_columns=None, n_bins=30, show_ranking=True):
         """Draw the plot.
@@ -180,34 +192,19 @@ class CurveDisplay:
             self.histograms_.append(below)
         if self.region_names and self.axes_:
             self.axes_[0].legend(fontsize="small", frameon=False)
-        self.ranking_ = self._rank(figure, cells, n_columns) if show_ranking else None
+        self.ranking_ = None
+        if show_ranking:
+            line, column = divmod(len(self.names), n_columns)
+            ax = figure.add_subplot(cells[2 * line : 2 * line + 2, column])
+            self.ranking_ = ax.barh(self.all_names[:15][::-1], self.all_spread[:15][::-1], color="#888888")
+            ax.set(title="spread of the effect")
         return self
 
-    def _rank(self, figure, cells, n_columns):
-        line, column = divmod(len(self.names), n_columns)
-        ax = figure.add_subplot(cells[2 * line : 2 * line + 2, column])
-        shown = slice(0, 15)
-        bars = ax.barh(self.all_names[shown][::-1], self.all_spread[shown][::-1], color="#888888")
-        ax.set(title="spread of the effect")
-        return bars
 
-
-def _chosen(features, names, order):
-    if isinstance(features, (int, np.integer)):
-        if features < 1:
-            raise ValueError(f"features must be at least 1, or a list of features, got {features!r}")
-        return list(order[:features])
+def places_of(features, names) -> list[int]:
+    """Indices of features that are given by index or name."""
     places = [names.index(f) if isinstance(f, str) and f in names else f for f in features]
     for f in places:
-        if isinstance(f, str) or not 0 <= f < len(names):
+        if not isinstance(f, (int, np.integer)) or not 0 <= f < len(names):
             raise ValueError(f"features must be names or indices of features, got {f!r}")
     return [int(f) for f in places]
-
-
-def _tiles(regions, share):
-    if isinstance(regions, (int, np.integer)):
-        return list(np.argsort(-share, kind="stable")[: max(0, regions)])
-    for k in regions:
-        if not 0 <= k < len(share):
-            raise ValueError(f"regions must be below {len(share)}, the number of tiles, got {k!r}")
-    return list(regions)

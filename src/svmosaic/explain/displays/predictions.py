@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from svmosaic.explain.displays._fitted import PALETTE
-from svmosaic.explain.displays._pyplot import pyplot
+from svmosaic.explain.displays._pyplot import PALETTE, pyplot
 
 
 class PredictionDisplay:

@@ -3,8 +3,12 @@
 import numpy as np
 from scipy import sparse
 
-from svmosaic.explain.displays._fitted import Fitted, Plane, anchors_of
-from svmosaic.explain.displays._pyplot import MARKERS, class_colors, pyplot
+from svmosaic.explain.displays._pyplot import class_colors, pyplot
+from svmosaic.explain.displays.curves import places_of
+from svmosaic.explain.subject import Subject
+from svmosaic.gates import principal_components
+
+MARKERS = "osD^vPX*"
 
 
 class RegionDisplay:
@@ -44,7 +48,7 @@ class RegionDisplay:
     See Also
     --------
     CurveDisplay : Plots the curves of the features.
-    write_report : Writes an HTML report.
+    svmosaic.explain.write_report : Writes an HTML report.
 
     Examples
     --------
@@ -117,31 +121,45 @@ class RegionDisplay:
         if rows.ndim != 2 or rows.shape[1] < 2:
             raise ValueError(f"X must have two features or more, got an array of shape {rows.shape}")
         names = [f"x{f}" for f in range(rows.shape[1])] if feature_names is None else [str(n) for n in feature_names]
-        fitted = Fitted.of(estimator, X, class_names=class_names)
-        if not fitted.classes and fitted.mosaic.coef.shape[1] > 1:
-            n_values = fitted.mosaic.coef.shape[1]
+        subject = Subject(estimator, X)
+        known, n_values = getattr(subject.estimator, "classes_", ()), subject.mosaic.coef.shape[1]
+        classes = [str(c) for c in (known if class_names is None else class_names)]
+        if len(classes) != len(known):
+            raise ValueError(f"class_names must have {len(known)} names, got {len(classes)}")
+        if not classes and n_values > 1:
             raise ValueError(f"a plot shows one output, but the model predicts {n_values}: fit a model to one target")
-        plane = _plane(rows, names, features)
-        points = plane.project(rows)
+        if y is not None and len(y) != len(rows):
+            raise ValueError(f"X has {len(rows)} rows, but y has {len(y)}")
+        # A point of the plane is center + coordinates @ directions.
+        center, n_features = rows.mean(axis=0), rows.shape[1]
+        if features is None and n_features > 2:
+            directions = principal_components(rows, 2, np.random.RandomState(0)).astype(np.float64)
+            origin, axis_names = center, ("first principal component", "second principal component")
+        else:
+            if features is not None and len(features) != 2:
+                raise ValueError(f"features must be two, got {features!r}")
+            axes = [0, 1] if features is None else places_of(features, names)
+            directions, origin = np.eye(n_features)[axes], np.zeros(n_features)
+            center[axes] = 0.0
+            axis_names = (names[axes[0]], names[axes[1]])
+        points = (rows - origin) @ directions.T
         low, high = points.min(axis=0), points.max(axis=0)
         low, high = low - margin * (high - low), high + margin * (high - low)
         xx0, xx1 = np.meshgrid(np.linspace(low[0], high[0], resolution), np.linspace(low[1], high[1], resolution))
-        lifted = plane.lift(np.column_stack([xx0.ravel(), xx1.ravel()]))
-        columns = getattr(X, "columns", None)
-        if columns is not None:
-            lifted = type(X)(lifted, columns=columns)
-        grid = Fitted.of(estimator, lifted)
-        anchors, anchor_name = _anchors(estimator, fitted, rows)
+        lifted = center + np.column_stack([xx0.ravel(), xx1.ravel()]) @ directions
+        if hasattr(X, "columns"):
+            lifted = type(X)(lifted, columns=X.columns)
+        anchors, anchor_name = _anchors(subject, rows)
         display = cls(
             xx0=xx0,
             xx1=xx1,
-            response=grid.predicted().reshape(xx0.shape),
-            region=grid.home().reshape(xx0.shape),
+            response=subject.head.truth(estimator.predict(lifted)).reshape(xx0.shape),
+            region=Subject(estimator, lifted).home.reshape(xx0.shape),
             points=points,
-            label=fitted.predicted() if y is None else fitted.label(y),
-            anchors=None if anchors is None else plane.project(anchors),
-            class_names=fitted.classes,
-            axis_names=plane.names,
+            label=subject.head.truth(estimator.predict(X) if y is None else y),
+            anchors=None if anchors is None else (anchors - origin) @ directions.T,
+            class_names=classes,
+            axis_names=axis_names,
             anchor_name=anchor_name,
         )
         return display.plot(ax=ax, **options)
@@ -160,11 +178,33 @@ class RegionDisplay:
         self
         """
         plt = pyplot(type(self).__name__)
+        from matplotlib.colors import ListedColormap
+
         if ax is None:
             _, ax = plt.subplots(figsize=(7.0, 5.0), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         self.cells_, self.boundaries_, self.scatters_, self.colorbar_ = [], [], [], None
-        (self._draw_classes if self.class_names else self._draw_values)(ax, show_points)
+        size = 22 if len(self.points) <= 1000 else 9
+        rows = {"s": size, "edgecolor": "white", "linewidth": 0.4, "zorder": 3}
+        grid = {"shading": "nearest", "rasterized": True, "linewidth": 0}
+        if self.class_names:
+            n_classes = len(self.class_names)
+            colors = class_colors(n_classes)
+            self.surface_ = ax.pcolormesh(
+                self.xx0, self.xx1, self.response, cmap=ListedColormap(colors), vmin=-0.5, vmax=n_classes - 0.5,
+                alpha=0.28, **grid,
+            )  # fmt: skip
+            self.boundaries_ = self._edges(ax, self.response, colors="black", linewidths=1.8)
+            for c in range(n_classes if show_points else 0):
+                style = {"color": colors[c], "marker": MARKERS[c % len(MARKERS)], "label": self.class_names[c]}
+                self.scatters_.append(ax.scatter(*self.points[self.label == c].T, **style, **rows))
+        else:
+            both = np.concatenate([np.ravel(self.response), np.ravel(self.label)])
+            scale = {"cmap": "viridis", "vmin": both.min(), "vmax": both.max()}
+            self.surface_ = ax.pcolormesh(self.xx0, self.xx1, self.response, **scale, **grid)
+            if show_points:
+                self.scatters_ = [ax.scatter(*self.points.T, c=np.ravel(self.label), **scale, **rows)]
+            self.colorbar_ = ax.figure.colorbar(self.surface_, ax=ax, label="value")
         if show_cells:
             self.cells_ = self._edges(ax, self.region, colors="#444444", linewidths=0.9, linestyles=":")
         self.anchors_ = None
@@ -182,46 +222,6 @@ class RegionDisplay:
             ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, frameon=False)
         return self
 
-    def _draw_classes(self, ax, show_points):
-        """The predicted classes, their boundaries, and the rows by class."""
-        from matplotlib.colors import ListedColormap
-
-        n_classes = len(self.class_names)
-        colors = class_colors(n_classes)
-        self.surface_ = ax.pcolormesh(
-            self.xx0, self.xx1, self.response, cmap=ListedColormap(colors), vmin=-0.5, vmax=n_classes - 0.5,
-            alpha=0.28, shading="nearest", rasterized=True, linewidth=0,
-        )  # fmt: skip
-        self.boundaries_ = self._edges(ax, self.response, colors="black", linewidths=1.8)
-        for c in range(n_classes if show_points else 0):
-            here = self.points[self.label == c]
-            self.scatters_.append(
-                ax.scatter(
-                    here[:, 0], here[:, 1], s=self._size, color=colors[c], marker=MARKERS[c % len(MARKERS)],
-                    edgecolor="white", linewidth=0.4, label=self.class_names[c], zorder=3,
-                )
-            )  # fmt: skip
-
-    def _draw_values(self, ax, show_points):
-        """The predicted values and those of the rows, in the same colors."""
-        both = np.concatenate([np.ravel(self.response), np.ravel(self.label)])
-        scale = {"cmap": "viridis", "vmin": both.min(), "vmax": both.max()}
-        self.surface_ = ax.pcolormesh(
-            self.xx0, self.xx1, self.response, shading="nearest", rasterized=True, linewidth=0, **scale
-        )
-        if show_points:
-            self.scatters_ = [
-                ax.scatter(
-                    *self.points.T, s=self._size, c=np.ravel(self.label), edgecolor="white", linewidth=0.4, zorder=3,
-                    **scale,
-                )
-            ]  # fmt: skip
-        self.colorbar_ = ax.figure.colorbar(self.surface_, ax=ax, label="value")
-
-    @property
-    def _size(self):
-        return 22 if len(self.points) <= 1000 else 9
-
     def _edges(self, ax, places, **style):
         """The lines between the places of a grid, each drawn once: on the side of the lower place."""
         lines = []
@@ -231,38 +231,21 @@ class RegionDisplay:
         return lines
 
 
-def _plane(rows, names, features):
-    if features is None:
-        return Plane.of(rows, names)
-    if len(features) != 2:
-        raise ValueError(f"features must be two, got {features!r}")
-    places = [names.index(f) if isinstance(f, str) and f in names else f for f in features]
-    for f in places:
-        if not isinstance(f, (int, np.integer)) or not 0 <= f < rows.shape[1]:
-            raise ValueError(f"features must be names or indices of features, got {f!r}")
-    directions = np.eye(rows.shape[1])[places]
-    mean = rows.mean(axis=0)
-    mean[places] = 0.0
-    return Plane(mean, directions, (names[places[0]], names[places[1]]))
-
-
-def _anchors(estimator, fitted, rows):
-    """Where the tiles are, in the space of the rows, and what to call that."""
-    found, gate = anchors_of(fitted.mosaic), fitted.mosaic.gate
-    if found is None:
+def _anchors(subject, rows):
+    """Points of the tiles in the space of the rows, and their name."""
+    gate, features = subject.mosaic.gate, subject.mosaic.features
+    anchors = getattr(gate, "anchors", None)
+    if anchors is None:
         return None, ""
-    centers, projection = found
-    features = fitted.mosaic.features
-    if projection is None and features.portable:
+    if getattr(gate, "projection", None) is None and features.portable:  # else they have a place only in a projection
         if features.affine is not None:
             center, factor = features.affine
-            centers = centers / factor if center is None else centers / factor + center
-        if not hasattr(estimator, "steps") or len(estimator.steps) == 1:
-            return np.asarray(centers, dtype=np.float64), "anchors"
+            anchors = anchors / factor if center is None else anchors / factor + center
         try:
-            return np.asarray(estimator[:-1].inverse_transform(centers), dtype=np.float64), "anchors"
+            before = subject.before
+            return np.asarray(anchors if before is None else before.inverse_transform(anchors), np.float64), "anchors"
         except AttributeError:
             pass  # no way back
-    home = fitted.home()
+    home = subject.home
     means = [rows[home == k].mean(axis=0) for k in range(gate.n_tiles) if (home == k).any()]
     return np.array(means), "means of the regions' rows"

@@ -25,6 +25,7 @@ const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) 
 const plural = (n, word) => n.toLocaleString("en") + " " + word + (n === 1 ? "" : word.endsWith("s") ? "es" : "s");
 const color = (k) => data.region_colors[k % data.region_colors.length];
 const classColor = (c) => data.palette[Math.min(c, data.palette.length - 1)];
+const entry = (shade, text) => make("li", {}, make("span", { class: "swatch", style: `background:${shade}` }), text);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const unit = numbers ? data.label : data.votes ? "the margin of a row's region" : "the score";
 function options(select, entries, chosen) {
@@ -34,7 +35,6 @@ function options(select, entries, chosen) {
 /** Days since 1970-01-01 as a date. */
 const dateOf = (days) => new Date(days * 86400000).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
 const shownValue = (value, column) => (value === null ? "(missing)" : typeof value !== "number" ? value : column.date ? dateOf(value) : show(value));
-for (const place of document.querySelectorAll(".unit")) place.textContent = unit;
 
 // ---- charts --------------------------------------------------------------------------------------------------------
 function ticks(low, high, wanted = 5) {
@@ -75,7 +75,7 @@ function line({ svg, x, y }, xs, ys, stroke, width = 2, more = {}) {
 }
 /** Horizontal bars from zero; a waterfall if each line says where it starts. */
 function bars(lines, label, left = 210) {
-  const high = 23, right = 78, width = 590, span = width - left - right;
+  const high = 23, right = 92, width = 590, span = width - left - right;
   const ends = lines.flatMap((one) => [one.from ?? 0, (one.from ?? 0) + one.value]);
   let [low, top] = [Math.min(0, ...ends), Math.max(0, ...ends)];
   if (low === top) top = low + 1;
@@ -138,7 +138,7 @@ function calibration(named) {
     const points = one.calibration.filter(([, , n]) => n > 0);
     line(chart, points.map(([p]) => p), points.map(([, share]) => share), color(k), 2.2);
     for (const [p, share, n] of points) chart.svg.append(draw("circle", { cx: chart.x(p), cy: chart.y(share), r: 3.5, fill: color(k) }, draw("title", {}, `${name}: ${plural(n, "row")}`)));
-    legend.append(make("li", {}, make("span", { class: "swatch", style: `background:${color(k)}` }), name));
+    legend.append(entry(color(k), name));
   });
   return make("div", { id: "calibration" }, make("h3", {}, "Calibration"), chart.svg, legend);
 }
@@ -175,20 +175,17 @@ function drawEffect() {
     line(chart, effect.points, chosen, "currentColor", 2.6, { class: "effect-curve" });
     for (const at of effect.deciles) chart.svg.append(draw("line", { x1: chart.x(at), x2: chart.x(at), y1: 284, y2: 278, class: "ink" }));
     $("effect").replaceChildren(chart.svg);
-    if (others.length) $("effect").append(legendOfRegions());
+    if (others.length) $("effect").append(make("ul", { class: "legend" }, entry("currentColor", "all rows"), ...others.map((_, k) => entry(color(k), `region ${k + 1}`))));
   }
   $("effect-note").textContent = `${what[0].toUpperCase() + what.slice(1)}, relative to its mean over the rows. ` +
     (data.columns[effect.column].text ? "" : "Ticks at the bottom are deciles. ") +
-    (data.bends ? "The curves are the model's own: piecewise linear and exact." : "The model is linear in each region: the lines are exact.") +
-    (data.soft ? " Rows share several regions; the curves use their mean shares." : "");
-}
-function legendOfRegions() {
-  const legend = make("ul", { class: "legend" });
-  legend.append(make("li", {}, make("span", { class: "swatch", style: "background:currentColor" }), "all rows"));
-  data.regions.forEach((_, k) => legend.append(make("li", {}, make("span", { class: "swatch", style: `background:${color(k)}` }), `region ${k + 1}`)));
-  return legend;
+    (!data.contributes ? "Partial dependence: the mean over up to 200 rows with the column set to each value." :
+      (data.bends ? "The curves are the model's own: piecewise linear and exact." : "The model is linear in each region: the lines are exact.") +
+      (data.soft ? " Rows share several regions; the curves use their mean shares." : ""));
 }
 options($("importance-region"), everywhere, "");
+$("importance-note").textContent = data.contributes ? `Mean absolute deviation of each column's contribution to ${unit} from its mean.` :
+  `Mean absolute change of ${unit} if the values of the column are shuffled.`;
 options($("effect-region"), everywhere, "");
 options($("effect-output"), data.outputs.map((name, c) => [String(c), name]), "0");
 $("effect-output-label").hidden = data.outputs.length === 1;
@@ -215,11 +212,11 @@ function drawRegions() {
       make("td", { class: "number" }, region.rows.toLocaleString("en"), make("br"), make("span", { class: "soft" }, percent(region.rows / data.n_used))),
       make("td", {}, ...(numbers ? [show(region.mean)] : balance(region))));
     if (data.truth) row.append(make("td", { class: "number" }, numbers ? show(region.error) : percent(region.accuracy)));
-    row.append(make("td", {}, region.importance.slice(0, 3).map(([j, value]) => `${cut(data.columns[j].name, 24)} (${show(value)})`).join(", ")));
+    row.append(make("td", {}, region.importance.slice(0, 3).map(([j, value]) => `${cut(data.columns[j].name, 24)} (${show(value)})`).join(", ") || "–"));
     row.addEventListener("click", () => chooseRegion(state.region === k ? null : k));
     $("regions").tBodies[0].append(row);
   });
-  if (!numbers) data.classes.slice(0, data.palette.length).forEach((name, c) => $("classes").append(make("li", {}, make("span", { class: "swatch", style: `background:${classColor(c)}` }),
+  if (!numbers) data.classes.slice(0, data.palette.length).forEach((name, c) => $("classes").append(entry(classColor(c),
     c === data.palette.length - 1 && data.classes.length > data.palette.length ? "other classes" : name)));
 }
 function chooseRegion(k) {
@@ -429,10 +426,9 @@ function paint() {
     point.classList.toggle("chosen", data.rows.numbers[i] === state.row);
   });
   legend.replaceChildren();
-  const entry = (shown, text) => legend.append(make("li", {}, make("span", { class: "swatch", style: `background:${shown}` }), text));
-  if (bounds) [0, .5, 1].forEach((part) => entry(shade(bounds[0] + part * (bounds[1] - bounds[0]), ...bounds), show(bounds[0] + part * (bounds[1] - bounds[0]))));
-  else if (by === "region") data.regions.forEach((_, k) => entry(color(k), `region ${k + 1}`));
-  else data.classes.slice(0, data.palette.length).forEach((name, c) => entry(classColor(c), name));
+  if (bounds) legend.append(...[0, .5, 1].map((part) => bounds[0] + part * (bounds[1] - bounds[0])).map((v) => entry(shade(v, ...bounds), show(v))));
+  else if (by === "region") legend.append(...data.regions.map((_, k) => entry(color(k), `region ${k + 1}`)));
+  else legend.append(...data.classes.slice(0, data.palette.length).map((name, c) => entry(classColor(c), name)));
   if (mapped) mapped.svg.querySelectorAll(".star").forEach((star) => star.remove());
   if (mapped && state.values && isChanged()) {
     const [x, y] = [places($("map-x").value).now, places($("map-y").value).now];
