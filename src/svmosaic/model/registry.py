@@ -69,7 +69,7 @@ _TYPES = {
         "svmosaic.estimators.clustered.KMeansSVC",
         "svmosaic.estimators.clustered_svr.KMeansSVR",
         "svmosaic.estimators.clustered_svr.ClusteredSVR",
-        "svmosaic.estimators.hierarchical_mixture.HierarchicalMixtureSVC",
+        "svmosaic.estimators.mixture.HierarchicalMixtureSVC",
         "svmosaic.estimators.kernel.KernelSVC",
         "svmosaic.estimators.kernel.KernelSVR",
         "svmosaic.estimators.learned_gate.LearnedGateSVC",
