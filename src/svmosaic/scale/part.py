@@ -293,11 +293,6 @@ def lloyd(part, gate, stratum):
     return sums, mass, np.array(inertia)
 
 
-def is_sparse(part):
-    """Whether the rows are stored sparsely."""
-    return sparse.issparse(part.X)
-
-
 def cells_used(part, gate, n_threads):
     """How much weight there is in each cell."""
     return np.bincount(gate.code(part.X, n_threads)[0][:, 0], part.weight, gate.n_tiles)
