@@ -16,7 +16,7 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 from svmosaic import GaussianMixtureClassifier, mixture_to_svm, svm_to_mixture
 from svmosaic.datasets import load
 from svmosaic.densities import kernel_sums as _densities
-from svmosaic.densities.reduction import fit_coefficients, misfit, reduce_expansion
+from svmosaic.densities.conversion import fit_coefficients, misfit, reduce_expansion
 
 
 def problem(n_classes=2, seed=0, n=300, weights=None):

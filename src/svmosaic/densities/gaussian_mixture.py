@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._labels import check_labels
 from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
-from svmosaic.densities.growth import Covariance, Pooling, fit_mixture
+from svmosaic.densities.growth import Covariance, Pooling, gather, maximize, one_each, split
 from svmosaic.densities.kernel_predictor import KernelPredictor
 from svmosaic.estimators._all_or_nothing import all_or_nothing
 from svmosaic.estimators._export import ExportMixin
@@ -163,7 +163,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         -------
         self
         """
-        self._check_parameters()
+        check_parameters(self)
         X, y = validate(self, X, y, accept_sparse=False)
         check_labels(y)
         weight = check_weight(sample_weight, X)
@@ -180,24 +180,18 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 "GaussianMixtureClassifier needs rows of positive sample_weight in every class, but there are none in "
                 f"{self.classes_[~present]!r}"
             )
+        priors = self.priors
+        if priors is not None:
+            priors = np.asarray(priors, dtype=np.float64)
+            if priors.shape != self.classes_.shape or not (priors > 0).all() or not np.isclose(priors.sum(), 1.0):
+                raise ValueError(
+                    f"priors must be {len(self.classes_)} positive numbers that sum to one, one for each of the labels "
+                    f"{self.classes_!r}, got {self.priors!r}"
+                )
+            priors = priors / priors.sum()
         progress = Progress(self, self.max_time, X, y, sample_weight)
         with progress.called_back(None):
-            growth = fit_mixture(
-                X[kept].astype(np.float64), label[kept], weight[kept], len(self.classes_), n_densities=self.n_densities,
-                kind=self.covariance, pooling=self.pooling, floor=self.floor, min_count=self.min_count,
-                step=self.split_step, tol=self.tol, max_iter=self.max_iter, priors=self._checked_priors(),
-                rng=check_random_state(self.random_state),
-                watch=lambda growth, densities: self._watch(growth, densities, progress),
-            )  # fmt: skip
-            self._densities = growth.densities
-            self.log_likelihood_path_ = [path for path in growth.path if path]
-            self.log_likelihood_ = self.log_likelihood_path_[-1][-1]
-            self.n_iter_ = growth.n_iter
-            self.stop_reason_ = growth.stop_reason
-        self._warn_of_limits()
-        return self
-
-    def _warn_of_limits(self):
+            self._grow(X[kept].astype(np.float64), label[kept], weight[kept], priors, progress)
         if self.stop_reason_ == "max_iter":
             message = (
                 f"stopped after max_iter={self.max_iter} EM steps while its mean log-likelihood still rose by more "
@@ -209,20 +203,71 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 f"of n_densities={self.n_densities} densities per class; raise max_time or tol"
             )
         else:
-            return
-        warnings.warn(f"GaussianMixtureClassifier {message}", ConvergenceWarning, stacklevel=5)
+            return self
+        warnings.warn(f"GaussianMixtureClassifier {message}", ConvergenceWarning, stacklevel=4)
+        return self
 
-    def _watch(self, growth, densities, progress) -> str | None:
-        """A line of text and the callbacks of an EM step; the reason to stop, if there is one."""
-        if self.verbose:
-            print(
-                f"[GaussianMixtureClassifier] EM step {growth.n_iter}: mean log-likelihood {growth.path[-1][-1]:.6g}, "
-                f"{len(growth.densities.means)} densities",
-                flush=True,
-            )
-        if progress.step("EM step", lambda: {"_densities": densities()}):
-            return "callback"
-        return "max_time" if progress.late else None
+    def _grow(self, X, label, weight, priors, progress):
+        """From one Gaussian per class to all densities, by splitting and EM; label -1 marks unlabeled rows."""
+        rng = check_random_state(self.random_state)
+        middle = np.average(X, axis=0, weights=weight)
+        scale = np.sqrt(np.average((X - middle) ** 2, axis=0, weights=weight))
+        if self.covariance == "spherical":
+            # One number for all features, or a sphere would become an ellipsoid.
+            scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
+        scale[scale <= 1e-12 * np.abs(middle)] = 1.0
+        scale[scale == 0] = 1.0
+        log_volume = np.log(scale).sum()
+        everything = (X - middle) / scale, label, weight
+        densities = one_each(*everything, len(self.classes_), self.covariance, self.pooling, self.floor, priors)
+        limits = [1]
+        while limits[-1] < self.n_densities:
+            limits.append(min(2 * limits[-1], self.n_densities))
+        # Splits look at the labeled rows alone: with few densities, unlabeled rows of one class are easily taken over
+        # by another that is not yet fine enough, and never given back.
+        known = label >= 0
+        stages = [(limit, tuple(part[known] for part in everything)) for limit in limits]
+        if not known.all():
+            stages.append((1, everything))
+        paths, n_iter, ended = [], 0, False
+        for limit, rows in stages:
+            if ended:
+                break
+            if limit > 1:
+                densities = split(densities, gather(densities, *rows), limit, self.split_step, rng)
+            paths.append([])
+            reason = "max_iter"
+            for _ in range(self.max_iter):
+                sums = gather(densities, *rows)
+                paths[-1].append(float(sums.log_likelihood / rows[2].sum() - log_volume))
+                n_iter += 1
+                if self.verbose:
+                    print(
+                        f"[GaussianMixtureClassifier] EM step {n_iter}: mean log-likelihood {paths[-1][-1]:.6g}, "
+                        f"{len(densities.means)} densities",
+                        flush=True,
+                    )
+                stopped = progress.step("EM step", lambda now=densities: {"_densities": now.moved(middle, scale)})
+                ended = stopped or progress.late
+                if ended:
+                    reason = "callback" if stopped else "max_time"
+                    break
+                strong = sums.count >= self.min_count
+                for k in range(densities.n_classes):  # the heaviest of each class always stays
+                    here = np.flatnonzero(densities.owner == k)
+                    strong[here[np.argmax(sums.count[here])]] = True
+                if not strong.all():
+                    densities = densities.without(~strong)
+                    paths.append([])
+                    continue
+                if len(paths[-1]) > 1 and paths[-1][-1] - paths[-1][-2] < self.tol:
+                    reason = "tol"
+                    break
+                densities = maximize(densities, sums, self.floor, priors)
+        self._densities = densities.moved(middle, scale)
+        self.log_likelihood_path_ = [path for path in paths if path]
+        self.log_likelihood_ = self.log_likelihood_path_[-1][-1]
+        self.n_iter_, self.stop_reason_ = n_iter, reason
 
     @property
     def means_(self):
@@ -329,20 +374,6 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
             for g, factor in enumerate(np.linalg.cholesky(covariance)):
                 noise[group == g] = noise[group == g] @ factor.T
         return self.means_[which] + noise, self.classes_[self.owner_[which]]
-
-    def _check_parameters(self):
-        check_parameters(self)
-
-    def _checked_priors(self):
-        if self.priors is None:
-            return None
-        priors = np.asarray(self.priors, dtype=np.float64)
-        if priors.shape != self.classes_.shape or not (priors > 0).all() or not np.isclose(priors.sum(), 1.0):
-            raise ValueError(
-                f"priors must be {len(self.classes_)} positive numbers that sum to one, one for each of the labels "
-                f"{self.classes_!r}, got {self.priors!r}"
-            )
-        return priors / priors.sum()
 
 
 def unlabelled_rows(y, mark):

@@ -92,10 +92,10 @@ _TYPES = {
         "svmosaic.densities.gaussian_mixture.GaussianMixtureClassifier",
     ),
     "part": (
-        "svmosaic.densities.blend.Blend",
-        "svmosaic.densities.blend.Reduction",
+        "svmosaic.densities.fused.Blend",
+        "svmosaic.densities.fused.Reduction",
         "svmosaic.densities.growth.Densities",
-        "svmosaic.densities.one_vs_rest.OneVsRestMachine",
+        "svmosaic.densities.conversion.OneVsRestMachine",
         "svmosaic.model.heads.Regress",
         "svmosaic.learner.gate_learner.GateLearner",
         "svmosaic.search.intervals.Intervals",
