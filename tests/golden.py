@@ -278,7 +278,7 @@ MODELS = {
     "GaussianMixtureClassifier": (GaussianMixtureClassifier(2, random_state=0), DENSE),
     "GaussianMixtureClassifier-full": (GaussianMixtureClassifier(2, covariance="full", random_state=0), BOTH),
     "GaussianMixtureClassifier-unlabelled": (
-        GaussianMixtureClassifier(2, pooling="class", unlabelled="cow", random_state=0), ("many",)),
+        GaussianMixtureClassifier(2, pooling="class", unlabeled="cow", random_state=0), ("many",)),
     "FusedSVC": (FusedSVC(KERNEL, GaussianMixtureClassifier(2), weight=0.5, random_state=0), DENSE),
     "FusedSVC-auto": (FusedSVC(KERNEL, densities=(1, 2), cv=2, random_state=0), BOTH),
     "FusedSVC-reduced": (FusedSVC(KERNEL, weight=0.5, max_densities=4, random_state=0), ("two",)),

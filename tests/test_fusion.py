@@ -204,7 +204,7 @@ def test_reduction_reports_its_cost():
     assert_array_equal(fused.predict(X), fused.svm_mixture_.predict(X))
 
 
-def test_unlabelled_rows_reach_the_mixture_only():
+def test_unlabeled_rows_reach_the_mixture_only():
     X, y = make_xor(300, random_state=0)
     few = np.where(np.arange(300) < 40, y, -1)
     fused = FusedSVC(SVC(), GaussianMixtureClassifier(2, max_iter=1000), weight=0.5, random_state=0).fit(X, few)

@@ -103,6 +103,10 @@ class _KernelClassifier:
         coef, intercept = self._machine()
         return self.whitening, kernel_bank(centers, self.gamma), np.ascontiguousarray(coef), intercept
 
+    def _machine(self) -> tuple:
+        """Coefficients of shape (n_outputs, n_centers) and intercepts of the decision values."""
+        raise NotImplementedError
+
     def save(self, path):
         """Write it to a file that `svmosaic.load` opens without executing code from it.
 

@@ -22,7 +22,7 @@ from svmosaic._validation import (
     validate,
 )
 from svmosaic.densities.conversion import ConvertedMixture, OneVsRestMachine, mixture_to_svm, svm_to_mixture
-from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
+from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabeled_rows
 from svmosaic.densities.kernel_predictor import KernelPredictor, scaled_densities
 from svmosaic.estimators._all_or_nothing import all_or_nothing
 from svmosaic.estimators._export import ExportMixin
@@ -183,7 +183,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Rows that are unlabeled for the mixture (see its `unlabelled`) are used to fit the mixture but not the SVM.
+    Rows that are unlabeled for the mixture (see its `unlabeled`) are used to fit the mixture but not the SVM.
 
     References
     ----------
@@ -234,7 +234,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         mixture = GaussianMixtureClassifier() if self.mixture is None else self.mixture
         mixture = clone(mixture).set_params(random_state=seed, n_jobs=self.n_jobs)
-        known = ~unlabelled_rows(y, mixture.unlabelled)
+        known = ~unlabeled_rows(y, mixture.unlabeled)
         kept = sample_weight > 0
         if not kept.any():
             raise ValueError(NO_WEIGHT)
@@ -418,14 +418,14 @@ class _Data:
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray
-    X_unlabelled: np.ndarray
-    y_unlabelled: np.ndarray
-    weight_unlabelled: np.ndarray
+    X_unlabeled: np.ndarray
+    y_unlabeled: np.ndarray
+    weight_unlabeled: np.ndarray
 
     def fit_mixture(self, mixture, rows):
         """Fit the mixture on some of the labeled rows and all unlabeled ones."""
         return mixture.fit(
-            np.concatenate([self.X[rows], self.X_unlabelled]),
-            np.concatenate([self.y[rows], self.y_unlabelled]),
-            np.concatenate([self.weight[rows], self.weight_unlabelled]),
+            np.concatenate([self.X[rows], self.X_unlabeled]),
+            np.concatenate([self.y[rows], self.y_unlabeled]),
+            np.concatenate([self.weight[rows], self.weight_unlabeled]),
         )

@@ -67,7 +67,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         than requested and without the unlabeled rows, and a warning is issued.
     priors : array-like of shape (n_classes,) or None, default=None
         The p(k), in the order of the sorted labels. None: estimated.
-    unlabelled : object, default=-1
+    unlabeled : object, default=-1
         The label that marks unlabeled rows, which may belong to any class in EM. It is an ordinary class
         if fewer than two other labels remain, so that classes -1 and 1 can be used. None: every row is labeled.
         Rows with string labels are all labeled unless a string is given here. To give unlabeled rows less influence,
@@ -140,7 +140,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     tol: NotNegative = 1e-3
     max_iter: Count = 100
     priors: Any = None
-    unlabelled: Any = -1
+    unlabeled: Any = -1
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -155,7 +155,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Labels; `unlabelled` marks unlabeled rows.
+            Labels; `unlabeled` marks unlabeled rows.
         sample_weight : array-like of shape (n_samples,), optional
             A row with weight k counts as k copies of the row.
 
@@ -167,7 +167,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         X, y = validate(self, X, y, accept_sparse=False)
         check_labels(y)
         weight = check_weight(sample_weight, X)
-        known = ~unlabelled_rows(y, self.unlabelled)
+        known = ~unlabeled_rows(y, self.unlabeled)
         self.classes_ = np.unique(y[known])
         label = np.where(known, np.searchsorted(self.classes_, np.where(known, y, self.classes_[0])), -1)
         kept = weight > 0
@@ -376,7 +376,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         return self.means_[which] + noise, self.classes_[self.owner_[which]]
 
 
-def unlabelled_rows(y, mark):
+def unlabeled_rows(y, mark):
     """Which rows carry the mark for "no label"; none where the mark must be a class."""
     y = np.asarray(y)
     if mark is None or (isinstance(mark, str) != (y.dtype.kind in "OUS")):

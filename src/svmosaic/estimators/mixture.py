@@ -273,7 +273,7 @@ class SoftmaxMixture(BaseMixtureClassifier):
         Experts with a total responsibility of at most this many rows (or this much sample weight) are removed, and the
         coefficients of the others are lowered by it: it controls the size of the model. "scale": 0.2 % of the rows. 0
         keeps all experts.
-    gate : {"normalised", "paper"}, default="normalised"
+    gate : {"normalized", "paper"}, default="normalized"
         Whether the mixing coefficients are inside the softmax, or outside as printed in the paper, in which case the
         likelihood favors fewer experts until about one is left.
     gate_iter : int, default=10
@@ -283,7 +283,7 @@ class SoftmaxMixture(BaseMixtureClassifier):
     C: Positive = 1.0
     tau: Positive | Literal["scale"] = "scale"
     nu: NotNegative | Literal["scale"] = "scale"
-    gate: Literal["normalised", "paper"] = "normalised"
+    gate: Literal["normalized", "paper"] = "normalized"
     gate_iter: Annotated[int, partial(check_real, at_least=0, integer=True)] = 10
 
     def _tasks(self, n_outputs):
@@ -362,7 +362,7 @@ class MixtureSVC(SoftmaxMixture):
         centers, shares = kmeans_cells(rows, self.n_experts, rng)
         tau = scale_of(rows.gate_rows, centers, rows.target.weight) if self.tau == "scale" else float(self.tau)
         prior = shares.mass / shares.mass.sum()
-        return RBFGate.from_centers(centers, tau, prior=prior, inside=self.gate == "normalised"), shares
+        return RBFGate.from_centers(centers, tau, prior=prior, inside=self.gate == "normalized"), shares
 
 
 @estimator
@@ -439,6 +439,6 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
         weight = rows.target.weight
         gate, tile = HierarchicalGate.from_rows(
             rows.gate_rows, weight, self.branching, tau=None if self.tau == "scale" else self.tau, rng=rng,
-            inside=self.gate == "normalised",
+            inside=self.gate == "normalized",
         )  # fmt: skip
         return gate, Responsibilities.hard(tile, weight, gate.n_tiles)
