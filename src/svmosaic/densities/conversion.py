@@ -434,34 +434,25 @@ def _reduced(machine, max_densities, X, random_state):
     centers = machine.centers
     if machine.whitening is not None:
         rows, centers = _mapped(rows, machine.whitening), _mapped(centers, machine.whitening)
-    reduced = reduce_expansion(
+    new, coef, intercept = reduce_expansion(
         centers, machine.dual_coef_.T, machine.intercept_, machine.gamma[0], max_densities, rows, random_state
     )
-    new = reduced.centers
     if machine.whitening is not None:
         vector = machine.whitening.ndim == 1
         new = new / machine.whitening if vector else np.linalg.solve(machine.whitening, new.T).T
     return ConvertedSVM(
-        machine.classes_, new, np.full(len(new), machine.gamma[0]), machine.whitening, reduced.coef.T,
-        reduced.intercept,
-    )  # fmt: skip
+        machine.classes_, new, np.full(len(new), machine.gamma[0]), machine.whitening, coef.T, intercept
+    )
 
 
 def _mapped(X, whitening):
     return X * whitening if whitening.ndim == 1 else X @ whitening.T
 
 
-@dataclass(frozen=True)
-class Expansion:
-    """sum_i coef[i, c] exp(-gamma |x - centers_i|^2) + intercept[c]"""
-
-    centers: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
-
-
 def reduce_expansion(centers, coef, intercept, gamma, n_centers, rows, random_state=None, *, max_iter=50):
-    r"""An expansion with `n_centers` kernels close to the given one over `rows`.
+    r"""Centers, coefficients and intercepts of an expansion of `n_centers` kernels close to the given one over `rows`.
+
+    An expansion is :math:`\sum_i b_{ic} \exp(-\gamma \lVert x - z_i \rVert^2) + b_c`.
 
     Minimizes over centers z, coefficients b and intercepts
 
@@ -491,27 +482,23 @@ def reduce_expansion(centers, coef, intercept, gamma, n_centers, rows, random_st
     )  # fmt: skip
     z = found.x.reshape(start.shape)
     solution = fit_coefficients(z, rows, target, gamma, ridge)[1] * unit
-    return Expansion(z, solution[:-1], solution[-1])
+    return z, solution[:-1], solution[-1]
 
 
 def fit_coefficients(z, rows, target, gamma, ridge):
-    """Kernel columns, ridge solution (the intercept last, hardly penalized) and residuals for the centers z."""
+    """Kernel columns, ridge solution (the intercept last, hardly penalized), residuals and penalties at centers z."""
     kernel = np.exp(-gamma * squared_distances(rows, z))
     design = np.column_stack([kernel, np.ones(len(rows))])
-    penalty = penalty_of(len(z), ridge)
+    penalty = np.append(np.full(len(z), ridge), 1e-6 * ridge)
     gram = design.T @ design / len(rows) + np.diag(penalty)
     solution = np.linalg.solve(gram, design.T @ target / len(rows))
-    return kernel, solution, design @ solution - target
-
-
-def penalty_of(n_centers, ridge):
-    return np.append(np.full(n_centers, ridge), 1e-6 * ridge)
+    return kernel, solution, design @ solution - target, penalty
 
 
 def misfit(z, rows, target, gamma, ridge):
     """Half the objective at the best coefficients for the centers z, and its gradient."""
-    kernel, solution, residual = fit_coefficients(z, rows, target, gamma, ridge)
-    value = 0.5 * np.mean((residual**2).sum(axis=1)) + 0.5 * (penalty_of(len(z), ridge) @ solution**2).sum()
+    kernel, solution, residual, penalty = fit_coefficients(z, rows, target, gamma, ridge)
+    value = 0.5 * np.mean((residual**2).sum(axis=1)) + 0.5 * (penalty @ solution**2).sum()
     # The inner problem is solved exactly, so this is the gradient with the coefficients held.
     pull = kernel * (residual @ solution[:-1].T) / len(rows)
     return value, (2 * gamma * (pull.T @ rows - pull.sum(axis=0)[:, None] * z)).ravel()

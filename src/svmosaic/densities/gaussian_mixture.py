@@ -1,6 +1,7 @@
 """Gaussian mixture density classifier (the generative part of Deselaers, Heigold and Ney, ICPR 2008)."""
 
 import warnings
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -269,25 +270,15 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         self.log_likelihood_ = self.log_likelihood_path_[-1][-1]
         self.n_iter_, self.stop_reason_ = n_iter, reason
 
-    @property
-    def means_(self):
-        return self._densities.means
-
-    @property
-    def owner_(self):
-        return self._densities.owner
+    means_ = property(attrgetter("_densities.means"))
+    owner_ = property(attrgetter("_densities.owner"))
 
     @property
     def weights_(self):
         return np.exp(self._densities.log_weight)
 
-    @property
-    def covariances_(self):
-        return self._densities.covariance
-
-    @property
-    def covariance_group_(self):
-        return self._densities.group
+    covariances_ = property(attrgetter("_densities.covariance"))
+    covariance_group_ = property(attrgetter("_densities.group"))
 
     @property
     def n_densities_(self):

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -230,17 +231,9 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
         """Options of the gate's M-step."""
         return {}
 
-    @property
-    def tile_coef_(self):
-        return self.mosaic_.coef
-
-    @property
-    def intercept_(self):
-        return self.mosaic_.intercept
-
-    @property
-    def n_experts_(self) -> int:
-        return self.mosaic_.n_tiles
+    tile_coef_ = property(attrgetter("mosaic_.coef"))
+    intercept_ = property(attrgetter("mosaic_.intercept"))
+    n_experts_ = property(attrgetter("mosaic_.n_tiles"))
 
     def _check_parameters(self):
         check_parameters(self)
@@ -345,13 +338,8 @@ class MixtureSVC(SoftmaxMixture):
 
     n_experts: Count = positional(20)
 
-    @property
-    def cluster_centers_(self):
-        return self.mosaic_.gate.centers
-
-    @property
-    def mixing_(self):
-        return self.mosaic_.gate.prior
+    cluster_centers_ = property(attrgetter("mosaic_.gate.centers"))
+    mixing_ = property(attrgetter("mosaic_.gate.prior"))
 
     @property
     def tau_(self) -> float:
@@ -415,17 +403,9 @@ class HierarchicalMixtureSVC(SoftmaxMixture):
 
     branching: Sequence[int] = positional((4, 5))
 
-    @property
-    def node_centers_(self):
-        return self.mosaic_.gate.centers
-
-    @property
-    def parent_(self):
-        return self.mosaic_.gate.parent
-
-    @property
-    def mixing_(self):
-        return self.mosaic_.gate.prior
+    node_centers_ = property(attrgetter("mosaic_.gate.centers"))
+    parent_ = property(attrgetter("mosaic_.gate.parent"))
+    mixing_ = property(attrgetter("mosaic_.gate.prior"))
 
     def _check_parameters(self):
         super()._check_parameters()

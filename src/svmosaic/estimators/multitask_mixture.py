@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from operator import attrgetter
 from time import perf_counter
 from typing import Literal
 
@@ -108,17 +109,9 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     label_weight: Positive = 5.0
     max_iter: Count = 20
 
-    @property
-    def means_(self):
-        return self.mosaic_.gate.means
-
-    @property
-    def covariances_(self):
-        return self.mosaic_.gate.covariances
-
-    @property
-    def mixing_(self):
-        return self.mosaic_.gate.prior
+    means_ = property(attrgetter("mosaic_.gate.means"))
+    covariances_ = property(attrgetter("mosaic_.gate.covariances"))
+    mixing_ = property(attrgetter("mosaic_.gate.prior"))
 
     def _fit_rows(self, rows, rng, progress, held_out=None):
         if sparse.issparse(rows.gate_rows):
