@@ -253,12 +253,6 @@ def test_weights_that_would_be_lost_are_refused():
         FusedSVC(svm, weight=0.5).fit(X, y, np.arange(len(y)) + 1.0)
 
 
-def test_says_what_it_chose(capsys):
-    X, y = problem()
-    FusedSVC(SVC(), weight=0.5, verbose=1).fit(X, y)
-    assert "weight 0.5 for the SVM" in capsys.readouterr().out
-
-
 def test_the_code_of_the_page_runs():
     page = (Path(__file__).parents[1] / "docs" / "fusion.md").read_text()
     code = page.split("```python\n")[1].split("```")[0]

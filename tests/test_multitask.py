@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler, normalize
 
-from svmosaic import LinearSVC, MixtureSVC, MultiTaskMixtureSVC
+from svmosaic import LinearSVC, MultiTaskMixtureSVC
 from svmosaic.datasets import load, make_two_sines, make_xor
 from svmosaic.estimators._em import intercept_constant
 from svmosaic.gates import GaussianGate, Responsibilities
@@ -196,9 +196,3 @@ def test_accuracy_on_real_data(name):
     assert model.score(X_test, y_test) >= BARS[name]
     assert np.diff(model.objective_).min() >= 0
     assert model.score(X_test, y_test) > LinearSVC(random_state=0).fit(X, y).score(X_test, y_test)
-
-
-def test_mixture_and_multitask_agree_that_xor_is_easy():
-    X, y = make_xor(200, random_state=0)
-    for model in (MixtureSVC(4, random_state=0), MultiTaskMixtureSVC(4, random_state=0)):
-        assert model.fit(X, y).score(X, y) > 0.98
