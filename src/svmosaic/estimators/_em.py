@@ -157,7 +157,7 @@ class EM:
                         f"the EM objective fell from {value:.6g} to {new_value:.6g} in iteration {trace.n_iter}; "
                         "stopped at the best iterate. Standardize the features.",
                         ConvergenceWarning,
-                        stacklevel=4,
+                        stacklevel=6,
                     )
                     break
                 self.drop = 0.1 * self.drop if self.drop > 1e-8 else 0.0

@@ -120,6 +120,10 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     _calibrations = (*METHODS, "posterior")
 
+    tile_coef_ = property(attrgetter("mosaic_.coef"))
+    intercept_ = property(attrgetter("mosaic_.intercept"))
+    n_experts_ = property(attrgetter("mosaic_.n_tiles"))
+
     @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
@@ -230,10 +234,6 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     def _gate_options(self, total_weight) -> dict:
         """Options of the gate's M-step."""
         return {}
-
-    tile_coef_ = property(attrgetter("mosaic_.coef"))
-    intercept_ = property(attrgetter("mosaic_.intercept"))
-    n_experts_ = property(attrgetter("mosaic_.n_tiles"))
 
     def _check_parameters(self):
         check_parameters(self)
