@@ -3,8 +3,7 @@
 Three parts:
 
     cluster   1, 2 and 4 worker processes against the local model on ijcnn1 and covertype (class 2 against the rest;
-              all 522,911 training rows, the mixture 20,000), three ways to partition the rows, one of them with a
-              single class a partition
+              all 522,911 training rows), three ways to partition the rows, one of them with a single class a partition
     traffic   bytes that travel in a round, for more rows and for more tiles
     disk      fit and predict from Parquet files of 5, 10 and 20 million rows x 50 features: rows/s, peak memory
 
@@ -30,8 +29,6 @@ import svmosaic
 from svmosaic.scale.part import Raw
 
 N_FEATURES, N_REGIONS, ROW_GROUP, FILE_ROWS = 50, 20, 200_000, 1_000_000
-# The most training rows of a mixture: it takes hundreds of rounds, and ten fits are compared.
-MIXTURE_ROWS = 20_000
 # The data sets' objective must be reached to this share, and their accuracy to so many points.
 OBJECTIVE_TOL, ACCURACY_POINTS = 1e-3, 0.2
 
@@ -53,7 +50,7 @@ def dataset(name, quick):
 
 
 def models(quick):
-    """Name, parameters, and how a fitted model's gate is handed to another; None for the mixture, which takes none."""
+    """Name, parameters, and how a fitted model's gate is handed to another."""
     cells = lambda model: {"clusterer": model.cluster_centers_}  # noqa: E731
     codes = lambda model: {"anchors": model.anchors_, "code_scale": model.code_scale_}  # noqa: E731
     tight = {"tol": 1e-4, "random_state": 0}
@@ -63,25 +60,8 @@ def models(quick):
         ("ClusteredSVC", {**tight, "n_clusters": 8}, cells),
         ("KMeansSVC", {**tight, "n_clusters": 8}, cells),
         ("LocallyLinearSVC", {**tight, "n_anchors": 20, "n_neighbors": 4, "C": 0.1}, codes),
-        (
-            "MultiTaskMixtureSVC",
-            {
-                "n_experts": 6,
-                "covariance_floor": 0.01,
-                "max_iter": 2,
-                "inner_tol": 1e-4,
-                "rows_per_expert": 256,
-                "random_state": 0,
-            },
-            None,
-        ),
     ]
     return listed[1:2] if quick else listed
-
-
-def rows_for(gate, X, y):
-    """The rows a model is fitted to; the rows of the sets are shuffled."""
-    return (X[:MIXTURE_ROWS], y[:MIXTURE_ROWS]) if gate is None else (X, y)
 
 
 def chunkings(y, n_parts):
@@ -109,9 +89,9 @@ def cluster_part(quick):
     data = {name: dataset(name, quick) for name in (["ijcnn1"] if quick else ["ijcnn1", "covtype"])}
     local = {}
     for name, (X, y, Z, z) in data.items():
-        for k, (model, options, gate) in enumerate(models(quick)):
+        for k, (model, options, _) in enumerate(models(quick)):
             start = perf_counter()
-            fitted = getattr(svmosaic, model)(**options).fit(*rows_for(gate, X, y))
+            fitted = getattr(svmosaic, model)(**options).fit(X, y)
             local[name, k] = fitted, fitted.score(Z, z), perf_counter() - start
     for n_workers in (1, 2) if quick else (1, 2, 4):
         with (
@@ -120,27 +100,20 @@ def cluster_part(quick):
             ) as cluster,
             Client(cluster) as client,
         ):
-            for name, (whole_X, whole_y, Z, z) in data.items():
+            for name, (X, y, Z, z) in data.items():
                 for k, (model, options, gate) in enumerate(models(quick)):
-                    X, y = rows_for(gate, whole_X, whole_y)
                     fitted, accuracy, seconds = local[name, k]
                     ways = chunkings(y, 2 * n_workers)
                     if quick and n_workers == 1:
                         ways = {"even": ways["even"]}
                     for way, (order, sizes) in ways.items():
-                        if gate is None and way == "one class a partition":
-                            # A mixture's start is drawn by place among the rows: the local model in the same order.
-                            if (name, k, way) not in local:
-                                again = getattr(svmosaic, model)(**options).fit(X[order], y[order])
-                                local[name, k, way] = again, again.score(Z, z), seconds
-                            fitted, accuracy, seconds = local[name, k, way]
                         dX, dy = (
                             da.from_array(X[order], chunks=(sizes, -1)),
                             da.from_array(y[order], chunks=(sizes,)),
                         )
                         dX, dy = client.persist([dX, dy])
                         start = perf_counter()
-                        found = getattr(svmosaic.dask, model)(**options, **(gate(fitted) if gate else {})).fit(dX, dy)
+                        found = getattr(svmosaic.dask, model)(**options, **gate(fitted)).fit(dX, dy)
                         record = {
                             "data": name,
                             "rows": len(y),

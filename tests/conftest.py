@@ -53,3 +53,14 @@ def impatient():
             return model.fit(X, y)
 
     return fit
+
+
+@pytest.fixture
+def experts(monkeypatch):
+    """A function that sets how far EM solves for the experts in an iteration."""
+
+    def solved(tol=1e-3, max_iter=1000):
+        monkeypatch.setattr("svmosaic.estimators._em.EXPERT_TOL", tol)
+        monkeypatch.setattr("svmosaic.estimators._em.EXPERT_MAX_ITER", max_iter)
+
+    return solved

@@ -210,7 +210,6 @@ BAD = [
     *[("n_clusters", value) for value in (0, -3, 2.5, "4", None)],
     *[("global_reg", value) for value in (0.0, -1.0, np.inf)],
     *[("tol", value) for value in (0, -1e-3, "small")],
-    *[("inner_tol", value) for value in (0, -1e-3, "small")],
     *[("max_iter", value) for value in (0, 10.5)],
     *[("intercept_scaling", value) for value in (0, -1)],
     *[("rows_per_cluster", value) for value in (0, 1.5)],

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import STORAGES, hard_data
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_iris
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.exceptions import ConvergenceWarning
 
-import svmosaic
 from svmosaic import BoostedLinearSVC, LinearSVC
 from svmosaic.datasets import make_circle_in_square, make_two_spirals, make_xor
 
@@ -146,15 +145,6 @@ def test_the_vote_is_between_minus_one_and_one():
     assert votes.max() <= 1 + 1e-12
 
 
-def test_a_file_gives_the_model_back(tmp_path):
-    X, y = load_digits(return_X_y=True)
-    model = BoostedLinearSVC(3, early_stopping=True, tol=1e-2, random_state=0).fit(X[:300] / 16, y[:300])
-    model.save(tmp_path / "model")
-    again = svmosaic.load(tmp_path / "model")
-    assert_array_equal(again.decision_function(X / 16), model.decision_function(X / 16))
-    assert again.get_params() == model.get_params()
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -171,14 +161,10 @@ def test_bad_parameters_are_named(settings, message):
         BoostedLinearSVC(**settings).fit(X, y)
 
 
-def test_one_warning_for_all_rounds():
+def test_one_warning_and_one_line_per_round(capsys):
     X, y, _ = hard_data(0)
+    model = BoostedLinearSVC(4, solver="dual", max_iter=1, tol=1e-9, verbose=1, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"\d+ of \d+ problems stopped after max_iter=1") as warned:
-        BoostedLinearSVC(4, solver="dual", max_iter=1, tol=1e-9, random_state=0).fit(100 * X, y)
+        model.fit(100 * X, y)
     assert len(warned) == 1
-
-
-def test_verbose_prints_each_round(capsys):
-    X, y, _ = hard_data(0)
-    model = BoostedLinearSVC(3, verbose=1, random_state=0).fit(X, y)
     assert capsys.readouterr().out.count("weighted error") == model.n_estimators_

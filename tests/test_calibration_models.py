@@ -22,10 +22,9 @@ from svmosaic import (
 )
 from svmosaic._validation import Target
 from svmosaic.couplings import ClusteredTasks
-from svmosaic.estimators._composed_fit import MemoryRows, Options
-from svmosaic.estimators._em_loop import EM, Mixture
-from svmosaic.estimators._experts import Bank
-from svmosaic.losses import HINGE
+from svmosaic.estimators._composed_fit import MemoryRows
+from svmosaic.estimators._em import EM, Mixture
+from svmosaic.gates import Responsibilities
 
 MIXTURES = [
     MixtureSVC(5, max_iter=3, random_state=0),
@@ -116,20 +115,18 @@ def test_experts_of_a_fold_know_nothing_of_the_rows_held_out(groups):
     rng = np.random.RandomState(0)
     cell, weight = rng.randint(3, size=200), np.where(np.arange(200) < 50, 0.0, 1.0)
     tasks = ClusteredTasks(groups, 2, 0.1, 0.1)
-    mixture = Mixture(None, Bank(rng.standard_normal((3, 1, 7)), (tasks.start(3),)), 1.0)
-    options = Options(1.0, HINGE, 1.0, "auto", 1e-3, 1000, 1)
+    mixture = Mixture(None, rng.standard_normal((3, 1, 7)), (tasks.start(3),), 1.0)
     found = []
     for flipped in (False, True):
         label = (y == 1).astype(int)
         label[:50] = label[:50] ^ flipped
-        target = Target(np.arange(2), label, np.ones(200))
-        rows = MemoryRows.of(X, target).for_em(
-            options=options, gate_options=lambda total: {}, rng=np.random.RandomState(1), deadline=None
-        )
-        rows.assign(cell, 3)
-        rows.append(1.0)
-        loop = EM(rows, tasks, label_weight=1.0, tol=0.0, max_iter=1, deadline=None)
-        found.append(loop.afresh(mixture, rows.afresh(weight)).bank.tiles)
+        em = EM(
+            MemoryRows.of(X, Target(np.arange(2), label, np.ones(200))), tasks, label_weight=1.0, gate_options={},
+            fit_intercept=True, solver="auto", tol=0.0, max_iter=1, rng=np.random.RandomState(1), deadline=None,
+            n_jobs=1,
+        )  # fmt: skip
+        em.shares = Responsibilities.hard(cell, np.ones(200), 3)
+        found.append(em.afresh(mixture, weight).tiles)
     assert_array_equal(found[0], found[1])
     assert np.abs(found[0]).max() > 0
 

@@ -213,12 +213,13 @@ def test_weights_are_copies_once_the_anchors_are_fixed(estimator, storage):
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_weights_are_copies_once_the_mixtures_start_alike(model, monkeypatch):
+def test_weights_are_copies_once_the_mixtures_start_alike(model, monkeypatch, experts):
     X, y = make_xor(150, random_state=0)
-    for place in ("svmosaic.estimators._composed_fit", "svmosaic.gates.hierarchical"):
+    for place in ("svmosaic.estimators.mixture", "svmosaic.gates.hierarchical"):
         monkeypatch.setattr(f"{place}.place_centers", lambda rows, n, **options: X[5 : 5 + n])
     # Few steps: EM makes rounding errors grow.
-    model.set_params(inner_tol=1e-10, inner_max_iter=100_000, max_iter=4, tol=0, random_state=0)
+    experts(tol=1e-10, max_iter=100_000)
+    model.set_params(max_iter=4, tol=0, random_state=0)
     weighted, copied = fit_weighted_and_copied(model, X, y)
     assert_allclose(weighted.decision_function(X), copied.decision_function(X), atol=1e-5)
     assert_allclose(weighted.objective_, copied.objective_, rtol=1e-6)

@@ -16,7 +16,7 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 from papers.data import load
 from svmosaic import GaussianMixtureClassifier, mixture_to_svm, svm_to_mixture
 from svmosaic.densities import kernel_sums as _densities
-from svmosaic.densities.reduction import fit_coefficients, misfit, reduce_expansion
+from svmosaic.densities.conversion import fit_coefficients, misfit, reduce_expansion
 
 
 def problem(n_classes=2, seed=0, n=300, weights=None):
@@ -200,12 +200,10 @@ def test_reduction_finds_duplicates():
     found = reduce_expansion(
         np.repeat(centers, 3, axis=0), np.repeat(coef, 3, axis=0) / 3, np.array([0.5]), 0.5, 10, rows, 0
     )
-    target = fit = None
-    for expansion in ((centers, coef, 0.5), (found.centers, found.coef, found.intercept)):
-        fit, target = (
-            target,
-            np.exp(-0.5 * ((rows[:, None] - expansion[0]) ** 2).sum(axis=2)) @ expansion[1] + expansion[2],
-        )
+    fit, target = (
+        np.exp(-0.5 * ((rows[:, None] - z) ** 2).sum(axis=2)) @ b + intercept
+        for z, b, intercept in (found, (centers, coef, 0.5))
+    )
     assert_allclose(fit, target, atol=1e-2 * np.abs(coef).max())
 
 
@@ -220,7 +218,7 @@ def test_reduction_gradient():
         up, down = (misfit(z + s * shift.reshape(z.shape), rows, target, 0.4, 1e-3)[0] for s in (1, -1))
         assert_allclose((up - down) / (2 * step), gradient[i], atol=1e-7)
     # The coefficients are optimal: none of their neighbors is better.
-    kernel, solution, residual = fit_coefficients(z, rows, target, 0.4, 1e-3)
+    kernel, solution, residual, _ = fit_coefficients(z, rows, target, 0.4, 1e-3)
     assert_allclose(kernel.T @ residual / 60 + 1e-3 * solution[:-1], 0, atol=1e-12)
     assert value > 0
 

@@ -205,7 +205,7 @@ def test_reduction_reports_its_cost():
     assert_array_equal(fused.predict(X), fused.svm_mixture_.predict(X))
 
 
-def test_unlabelled_rows_reach_the_mixture_only():
+def test_unlabeled_rows_reach_the_mixture_only():
     X, y = make_xor(300, random_state=0)
     few = np.where(np.arange(300) < 40, y, -1)
     fused = FusedSVC(SVC(), GaussianMixtureClassifier(2, max_iter=1000), weight=0.5, random_state=0).fit(X, few)
@@ -252,12 +252,6 @@ def test_weights_that_would_be_lost_are_refused():
     FusedSVC(svm, weight=0.5).fit(X, y)
     with pytest.raises(ValueError, match="takes no sample_weight"):
         FusedSVC(svm, weight=0.5).fit(X, y, np.arange(len(y)) + 1.0)
-
-
-def test_says_what_it_chose(capsys):
-    X, y = problem()
-    FusedSVC(SVC(), weight=0.5, verbose=1).fit(X, y)
-    assert "weight 0.5 for the SVM" in capsys.readouterr().out
 
 
 def test_the_code_of_the_page_runs():

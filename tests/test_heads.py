@@ -182,10 +182,8 @@ def test_the_head_of_an_estimator():
 
 
 def test_the_bias_of_rows():
-    assert bias_of(False, 3.0) == 0.0 == bias_of(False, "scale")
+    assert bias_of(False, 3.0) == 0.0
     assert bias_of(True, 3) == 3.0
-    assert bias_of(True, "scale", lambda: 16.0) == 4.0
-    assert bias_of(True, "scale", lambda: 0.0) == 1.0
     tiles = np.arange(24.0).reshape(2, 3, 4)
     coef, intercept = split_bias(tiles, 0.5)
     assert_array_equal(coef, tiles[:, :, :3])

@@ -151,7 +151,7 @@ def test_interrupt(solver, n_jobs, n_classes, server):
             marks=SLOW,
         ),
         pytest.param(
-            20_000, 10, "MixtureSVC(20, tol=0.0, inner_tol=1e-9, max_iter=10**6, random_state=0)", False, id="EM"
+            20_000, 10, "MixtureSVC(20, tol=0.0, max_iter=10**6, random_state=0)", False, id="EM"
         ),
         pytest.param(50_000, 20, "LearnedGateSVC(32, max_iter=10**6, random_state=0)", False, id="learned gate"),
         pytest.param(
@@ -226,16 +226,16 @@ FOLDS = """
     MemoryRows.calibrate = slowly
 """
 EXPERTS = """
-    from svmosaic.estimators._em_rows import MemoryEMRows
-    afresh = MemoryEMRows.afresh
+    from svmosaic.estimators import _em
+    _em.EXPERT_MAX_ITER = 1
+    afresh = _em.EM.afresh
 
-    def slowly(self, weight):
+    def slowly(self, mixture, weight):
         print("start", flush=True)
-        other = afresh(self, weight)
-        other.options = replace(other.options, tol=1e-14, max_iter=10**9, solver="dual")
-        return other
+        self.solver, _em.EXPERT_TOL, _em.EXPERT_MAX_ITER = "dual", 1e-14, 10**9
+        return afresh(self, mixture, weight)
 
-    MemoryEMRows.afresh = slowly
+    _em.EM.afresh = slowly
 """
 
 
@@ -244,7 +244,7 @@ EXPERTS = """
     ("model", "slow"),
     [
         ("LinearSVC(1e-6, solver='dual', tol=0.1)", FOLDS),
-        pytest.param("MixtureSVC(2, C=1e6, max_iter=1, inner_max_iter=1)", EXPERTS, marks=SLOW),
+        pytest.param("MixtureSVC(2, C=1e6, max_iter=1)", EXPERTS, marks=SLOW),
     ],
     ids=["folds", "experts"],
 )

@@ -61,11 +61,12 @@ def test_max_time_stops_with_a_usable_model(model):
 
 
 @pytest.mark.parametrize("model", [MixtureSVC(3), HierarchicalMixtureSVC((2, 2))], ids=lambda m: type(m).__name__)
-def test_max_time_cuts_the_solves_of_a_mixture_short(model):
+def test_max_time_cuts_the_solves_of_a_mixture_short(model, experts):
     """A single one of them would go on for hours."""
     X, _ = badly_scaled_data(n=1500, d=6)
     y = np.arange(1500) % 3
-    endless = {"label_weight": 1e8, "inner_tol": 1e-13, "inner_max_iter": 10**9, "solver": "dual"}
+    experts(tol=1e-13, max_iter=10**9)
+    endless = {"label_weight": 1e8, "solver": "dual"}
     model = clone(model).set_params(max_time=0.6, tol=0.0, max_iter=10**6, random_state=0, **endless)
     began = time.process_time()
     with pytest.warns(ConvergenceWarning, match=r"EM stopped after max_time=0.6 s and \d+ iterations"):

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, MultiTaskMixtureSVC
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.gates import DistanceGate
 from svmosaic.rows import Rows
@@ -137,50 +137,6 @@ def test_calibration_does_not_see_partitions(data):
     assert_allclose(found[0].predict_proba(X).sum(axis=1), 1.0)
 
 
-@pytest.mark.parametrize("groups", [None, "relaxed"])
-def test_mixture_follows_the_local_one(groups, data):
-    X, y, weight = data
-    model = MultiTaskMixtureSVC(
-        3, groups=groups, covariance_floor=0.01, inner_tol=1e-5, max_iter=3, rows_per_expert=100, random_state=0
-    )
-    local = clone(model).fit(X, y, weight)
-    for cuts in CUTTINGS.values():
-        found = fit(clone(model), cut(X, y, weight, cuts))
-        assert_allclose(found.objective_, local.objective_, rtol=1e-3)
-        assert (np.diff(found.objective_) > 0).all()
-        assert np.mean(found.predict(X) == local.predict(X)) > 0.98
-        assert found.task_groups_.shape == local.task_groups_.shape
-
-
-def test_mixture_searches_its_floor(data):
-    X, y, _ = data
-    X, y = X[:300, :3], np.where(y[:300] == "cow", 1, 0)
-    model = MultiTaskMixtureSVC(2, max_iter=2, inner_tol=1e-2, random_state=0)
-    found = fit(clone(model), cut(X, y, None, (100,)))
-    assert found.covariance_floor_ in found.floor_scores_
-    assert found.covariance_floor_ == clone(model).fit(X, y).covariance_floor_
-
-
-@pytest.mark.parametrize("rows_per_expert", [None, 100])
-def test_mixture_starts_where_the_local_one_does(data, monkeypatch, rows_per_expert):
-    """The search for the floor and k-means look at the same samples, also where a partition holds one class."""
-    monkeypatch.setattr("svmosaic.estimators.multitask_mixture.SEARCH_ROWS", 150)
-    X, y, weight = data
-    order = np.argsort(y, kind="stable")[::2]
-    X, y, weight = X[order], y[order], weight[order]
-    model = MultiTaskMixtureSVC(
-        3, inner_tol=1e-5, max_iter=2, rows_per_expert=rows_per_expert, random_state=0, groups=None
-    )
-    local = clone(model).fit(X, y, weight)
-    bounds = tuple(np.flatnonzero(y[1:] != y[:-1]) + 1)
-    for cuts in (bounds, (5, 300)):
-        found = fit(clone(model), cut(X, y, weight, cuts))
-        assert found.covariance_floor_ == local.covariance_floor_
-        assert_allclose(list(found.floor_scores_.values()), list(local.floor_scores_.values()))
-        assert_allclose(found.objective_, local.objective_, rtol=1e-3)
-        assert np.mean(found.predict(X) == local.predict(X)) > 0.98
-
-
 def part_of(problem, X, gate_width):
     n = problem.n_rows
     return Part(
@@ -295,11 +251,9 @@ def test_add():
         (LinearSVC(solver="dual"), ValueError, "solver must be 'auto', got 'dual'"),
         (LocallyLinearSVC(multi_class="crammer_singer", loss="hinge"), ValueError, "multi_class='ovr'"),
         (KMeansSVC(coupling=ClusteredTasks()), ValueError, "coupling=None"),
-        (MultiTaskMixtureSVC(calibration="sigmoid"), ValueError, "calibration=None"),
         (ClusteredSVC(clusterer=KMeans()), ValueError, "fit it to a sample"),
         (LocallyLinearSVC(anchors="elsewhere"), ValueError, "got 'elsewhere'"),
         (ClusteredSVC(C=-1), ValueError, "C must be"),
-        (MultiTaskMixtureSVC(early_stopping=True), ValueError, "early_stopping=False"),
     ],
     ids=str,
 )
@@ -320,14 +274,6 @@ def test_max_time_stops_with_a_usable_model(model, data):
         fit(model, cut(scaled, y))
     assert np.isfinite(model.decision_function(scaled)).all()
     assert not hasattr(model, "_fitting")
-
-
-def test_max_time_stops_a_mixture(data):
-    X, y, _ = data
-    model = MultiTaskMixtureSVC(3, covariance_floor=0.1, tol=0.0, max_iter=10**6, max_time=0.2, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"EM stopped after max_time=0.2 s and \d+ iterations"):
-        fit(model, cut(X, y))
-    assert np.isfinite(model.decision_function(X)).all()
 
 
 def test_lines_of_text_are_those_of_a_fit_in_memory(data, capsys):
@@ -357,16 +303,6 @@ def test_bad_partitions_are_named(data):
     parts = InMemory([Raw(X[:500], y[:500], None, "first"), Raw(X[500:, :4], y[500:], None, "second")])
     with pytest.raises(ValueError, match="n_features: 4 in second, 6 in first"):
         fit(LinearSVC(), parts)
-
-
-def test_duals_of_a_mixture_stay_feasible(data):
-    X, y, _ = data
-    partitions = cut(X, y, None, (300,))
-    fit(MultiTaskMixtureSVC(3, covariance_floor=0.01, max_iter=3, rows_per_expert=100, random_state=0), partitions)
-    for part in partitions.parts:
-        for alpha in part.duals.values():
-            assert (alpha >= 0).all()
-            assert (alpha <= part.cost + 1e-12).all()
 
 
 def test_certificate_of_partitions_is_that_of_the_whole():

@@ -246,6 +246,24 @@ def test_the_objective_of_em_is_what_it_says_and_never_falls(pieces):
 
 
 @needs.node
+@pytest.mark.parametrize("pieces", [1, 5])
+def test_em_goes_the_way_of_the_library(pieces, monkeypatch, experts):
+    X, y = stripes()
+    found = trained(X, y, kind="mixture", tiles=6, pieces=pieces, C=0.1)
+    centers = np.unique(stage(found, "k-means")[-1]["model"]["centers"], axis=0)
+    experts(tol=1e-8, max_iter=20_000)
+    monkeypatch.setattr("svmosaic.estimators.mixture.place_centers", lambda *rows, **options: centers)
+    monkeypatch.setattr("svmosaic.estimators._em.intercept_constant", lambda X, weight: 1.0)
+    model = MultiTaskMixtureSVC(
+        6, groups=None, beta=5 / (2 * 0.1), covariance_floor=1e-3, label_weight=5.0, pieces=found["knots"],
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
+    objective = [frame["objective"] for frame in stage(found, "EM")]
+    assert_allclose(objective, model.objective_, rtol=1e-3)
+    assert_allclose(found["scores"], model.decision_function(X), atol=0.05)
+
+
+@needs.node
 def test_one_expert_is_a_linear_svm():
     X, y = stripes()
     found = trained(X, y, kind="mixture", tiles=1, pieces=1, C=1.0)

@@ -37,23 +37,9 @@ def in_blocks(work, n_rows: int, n_jobs=None) -> list:
         return list(threads.map(work, blocks))
 
 
-def bias_of(fit_intercept, intercept_scaling, mean_square=None) -> float:
-    """The constant appended to each row for the intercept; 0 for a model without one.
-
-    Parameters
-    ----------
-    fit_intercept : bool
-    intercept_scaling : float or "scale"
-        "scale": the root mean square norm of the rows.
-    mean_square : callable, optional
-        Returns the mean squared norm of the rows; called for "scale" only.
-    """
-    if not fit_intercept:
-        return 0.0
-    if not isinstance(intercept_scaling, str):
-        return float(intercept_scaling)
-    square = mean_square()
-    return float(np.sqrt(square)) if square > 0 else 1.0
+def bias_of(fit_intercept, intercept_scaling) -> float:
+    """The constant appended to each row for the intercept; 0 for a model without one."""
+    return float(intercept_scaling) if fit_intercept else 0.0
 
 
 def split_bias(tiles, bias):

@@ -12,25 +12,56 @@ one-vs-rest machines, and the scale Z. See `svm_to_mixture`.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import DTYPES, check_choice, check_real
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier
 from svmosaic.densities.kernel_predictor import KernelPredictor
-from svmosaic.densities.kernel_sums import kernel_bank, kernel_sums
-from svmosaic.densities.one_vs_rest import OneVsRestMachine
-from svmosaic.densities.reduction import reduce_expansion
-from svmosaic.model.heads import contrast, count_outputs, head_of, in_columns
+from svmosaic.densities.kernel_sums import kernel_bank, kernel_sums, squared_distances
+from svmosaic.model.heads import Classify, contrast, count_outputs, head_of, in_columns
 
 BIASES = ("class", "both", "wide")
 
 # Squared radius of the wide density that may stand for a bias, in squared radii of the support vectors: the kernel is
 # then within 1e-6 of one over the data.
 _WIDE = 1e6
+
+# Rows on which the reduced function is compared with the full one.
+_MAX_ROWS = 4000
+
+# Ridge of the least squares, as a share of the mean squared kernel column: keeps nearly equal kernels from cancelling.
+_RIDGE = 1e-6
+
+
+class OneVsRestMachine(ClassifierMixin, BaseEstimator):
+    """One binary SVM per class, or one for two classes.
+
+    Unlike scikit-learn's, it passes `sample_weight` on by itself.
+    """
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        positive = self.classes_[Classify(self.classes_).positive]
+        self.estimators_ = [
+            clone(self.estimator).fit(X, (y == c).astype(int), sample_weight=sample_weight) for c in positive
+        ]
+        return self
+
+    def decision_function(self, X):
+        values = np.column_stack([machine.decision_function(X) for machine in self.estimators_])
+        return head_of(self).shaped(values)
+
+    def predict(self, X):
+        return head_of(self).answers(in_columns(self.decision_function(X)))
 
 
 @dataclass(frozen=True)
@@ -74,7 +105,7 @@ class _KernelClassifier:
 
     def _machine(self) -> tuple:
         """Coefficients of shape (n_outputs, n_centers) and intercepts of the decision values."""
-        raise TypeError(f"{type(self).__name__} is neither a ConvertedSVM nor a ConvertedMixture")
+        raise NotImplementedError
 
     def save(self, path):
         """Write it to a file that `svmosaic.load` opens without executing code from it.
@@ -403,18 +434,71 @@ def _reduced(machine, max_densities, X, random_state):
     centers = machine.centers
     if machine.whitening is not None:
         rows, centers = _mapped(rows, machine.whitening), _mapped(centers, machine.whitening)
-    reduced = reduce_expansion(
+    new, coef, intercept = reduce_expansion(
         centers, machine.dual_coef_.T, machine.intercept_, machine.gamma[0], max_densities, rows, random_state
     )
-    new = reduced.centers
     if machine.whitening is not None:
         vector = machine.whitening.ndim == 1
         new = new / machine.whitening if vector else np.linalg.solve(machine.whitening, new.T).T
     return ConvertedSVM(
-        machine.classes_, new, np.full(len(new), machine.gamma[0]), machine.whitening, reduced.coef.T,
-        reduced.intercept,
-    )  # fmt: skip
+        machine.classes_, new, np.full(len(new), machine.gamma[0]), machine.whitening, coef.T, intercept
+    )
 
 
 def _mapped(X, whitening):
     return X * whitening if whitening.ndim == 1 else X @ whitening.T
+
+
+def reduce_expansion(centers, coef, intercept, gamma, n_centers, rows, random_state=None, *, max_iter=50):
+    r"""Centers, coefficients and intercepts of an expansion of `n_centers` kernels close to the given one over `rows`.
+
+    An expansion is :math:`\sum_i b_{ic} \exp(-\gamma \lVert x - z_i \rVert^2) + b_c`.
+
+    Minimizes over centers z, coefficients b and intercepts
+
+    .. math:: \frac1n \sum_n \lVert g(x_n) - f(x_n) \rVert^2 + \rho \lVert b \rVert^2
+
+    from a start with z the k-means centers of the given ones, each counted by the size of its coefficients. For given
+    z the rest is a linear least squares problem, so that the descent (L-BFGS) is over z alone.
+    """
+    from sklearn.cluster import KMeans  # here, since it takes a while to import
+
+    rng = check_random_state(random_state)
+    if len(rows) > _MAX_ROWS:
+        rows = rows[rng.choice(len(rows), _MAX_ROWS, replace=False)]
+    rows = np.asarray(rows, dtype=np.float64)
+    size = np.abs(coef).sum(axis=1)
+    distinct = len(np.unique(centers, axis=0))
+    kmeans = KMeans(min(n_centers, distinct), n_init=1, random_state=rng).fit(centers, sample_weight=size)
+    start = kmeans.cluster_centers_.astype(np.float64)
+    target = np.exp(-gamma * squared_distances(rows, centers)) @ coef + intercept
+    # A common unit, so that the stopping rule means the same for any SVM.
+    unit = max(float(np.sqrt(np.mean((target - target.mean(axis=0)) ** 2))), np.finfo(np.float64).tiny)
+    target = target / unit
+    ridge = _RIDGE * float(np.mean(np.exp(-2 * gamma * squared_distances(rows, start))))
+    found = minimize(
+        lambda z: misfit(z.reshape(start.shape), rows, target, gamma, ridge),
+        start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": max_iter},
+    )  # fmt: skip
+    z = found.x.reshape(start.shape)
+    solution = fit_coefficients(z, rows, target, gamma, ridge)[1] * unit
+    return z, solution[:-1], solution[-1]
+
+
+def fit_coefficients(z, rows, target, gamma, ridge):
+    """Kernel columns, ridge solution (the intercept last, hardly penalized), residuals and penalties at centers z."""
+    kernel = np.exp(-gamma * squared_distances(rows, z))
+    design = np.column_stack([kernel, np.ones(len(rows))])
+    penalty = np.append(np.full(len(z), ridge), 1e-6 * ridge)
+    gram = design.T @ design / len(rows) + np.diag(penalty)
+    solution = np.linalg.solve(gram, design.T @ target / len(rows))
+    return kernel, solution, design @ solution - target, penalty
+
+
+def misfit(z, rows, target, gamma, ridge):
+    """Half the objective at the best coefficients for the centers z, and its gradient."""
+    kernel, solution, residual, penalty = fit_coefficients(z, rows, target, gamma, ridge)
+    value = 0.5 * np.mean((residual**2).sum(axis=1)) + 0.5 * (penalty @ solution**2).sum()
+    # The inner problem is solved exactly, so this is the gradient with the coefficients held.
+    pull = kernel * (residual @ solution[:-1].T) / len(rows)
+    return value, (2 * gamma * (pull.T @ rows - pull.sum(axis=0)[:, None] * z)).ravel()

@@ -21,21 +21,85 @@ from svmosaic._validation import (
     require_two_classes,
     validate,
 )
-from svmosaic.densities.blend import Blend, Reduction
-from svmosaic.densities.conversion import mixture_to_svm, svm_to_mixture
-from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
-from svmosaic.densities.one_vs_rest import OneVsRestMachine
+from svmosaic.densities.conversion import ConvertedMixture, OneVsRestMachine, mixture_to_svm, svm_to_mixture
+from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabeled_rows
+from svmosaic.densities.kernel_predictor import KernelPredictor, scaled_densities
 from svmosaic.estimators._all_or_nothing import all_or_nothing
 from svmosaic.estimators._export import ExportMixin
 from svmosaic.estimators._parameters import Count, check_parameters, estimator, positional
 from svmosaic.estimators._probabilities import ProbabilityMixin
 from svmosaic.export.forms import Fusion
 from svmosaic.model.calibration import cross_fit
-from svmosaic.model.heads import Classify, in_columns
+from svmosaic.model.heads import Classify, flattened, in_columns
 
 # The search of svm=None: C, and gamma in units of 1 / (n_features * variance of X).
 _COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Blend:
+    """weight * svm + (1 - weight) * exp(log_ratio) * mixture, in units of the SVM's decision values."""
+
+    svm: ConvertedMixture
+    mixture: GaussianMixtureClassifier
+    log_ratio: float
+
+    @classmethod
+    def fit(cls, svm, mixture, X, sample_weight, scale):
+        """Bring the two parts to a common scale on the rows X."""
+        if scale == "raw":
+            # Both as normalized mixtures, as printed: exp(log_scale_) turns densities into decision values.
+            return cls(svm, mixture, svm.log_scale_)
+        values = svm.decision_function(X)
+        if values.ndim == 1:
+            lead = np.abs(values)
+        else:
+            best = np.partition(values, -2, axis=1)[:, -2:]
+            lead = best[:, 1] - best[:, 0]
+        best = np.partition(mixture.predict_joint_log_proba(X), -2, axis=1)[:, -2:]
+        with np.errstate(divide="ignore"):
+            log_lead = best[:, 1] + np.log(-np.expm1(best[:, 0] - best[:, 1]))
+        middle, log_middle = (
+            np.quantile(v, 0.5, weights=sample_weight, method="inverted_cdf") for v in (lead, log_lead)
+        )
+        ratio = np.log(middle) - log_middle if middle > 0 else 0.0
+        return cls(svm, mixture, float(ratio) if np.isfinite(ratio) else 0.0)
+
+    def decision_function(self, X, weight, n_jobs=None):
+        """The parts' own values at weight 0 and 1, else their blend."""
+        if weight == 0:
+            return self.mixture.decision_function(X)
+        if weight == 1:
+            return self.svm.decision_function(X, n_jobs)
+        return weight * self.svm.decision_function(X, n_jobs) + (1 - weight) * self.scaled_densities(X)
+
+    def scaled_densities(self, X):
+        """exp(log_ratio) p(k) p(x|k), for two classes their difference; through logarithms, so nothing underflows."""
+        return flattened(scaled_densities(self.mixture.predict_joint_log_proba(X), self.log_ratio))
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What `max_densities` saves and costs, for the SVM part alone.
+
+    Attributes
+    ----------
+    n_support : int
+        Support vectors of the full SVM.
+    n_densities : int
+        Densities left.
+    accuracy_full, accuracy_reduced : float
+        Cross-validated accuracies of the full and of the reduced SVM.
+    agreement : float
+        Share of the rows on which the two agree, cross-validated.
+    """
+
+    n_support: int
+    n_densities: int
+    accuracy_full: float
+    accuracy_reduced: float
+    agreement: float
 
 
 @estimator
@@ -119,7 +183,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Rows that are unlabeled for the mixture (see its `unlabelled`) are used to fit the mixture but not the SVM.
+    Rows that are unlabeled for the mixture (see its `unlabeled`) are used to fit the mixture but not the SVM.
 
     References
     ----------
@@ -170,7 +234,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         mixture = GaussianMixtureClassifier() if self.mixture is None else self.mixture
         mixture = clone(mixture).set_params(random_state=seed, n_jobs=self.n_jobs)
-        known = ~unlabelled_rows(y, mixture.unlabelled)
+        known = ~unlabeled_rows(y, mixture.unlabeled)
         kept = sample_weight > 0
         if not kept.any():
             raise ValueError(NO_WEIGHT)
@@ -185,21 +249,24 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         self.densities_ = np.array(self.densities if several else [mixture.n_densities])
         chosen, self.weight_ = self.densities_[0], self.weights_[0]
         if choosing or self.max_densities is not None:
-            folds = self._cross_validate(svm, mixture, data, seed)
+            correct, agreed = zip(
+                *Parallel(n_jobs=self.n_jobs)(
+                    delayed(self._score_fold)(svm, mixture, data, train, test, seed)
+                    for train, test in list(self._folds(data.y, seed).split(data.X, data.y))
+                ),
+                strict=True,
+            )
             if choosing:
-                self.cv_accuracy_ = sum(fold.correct for fold in folds) / data.weight.sum()
+                self.cv_accuracy_ = sum(correct) / data.weight.sum()
                 chosen, self.weight_ = self._best(len(data.y))
-        self.svm_ = _fitted(svm, data.X, data.y, data.weight)
-        full = svm_to_mixture(self.svm_)
-        self.svm_mixture_ = self._reduce(full, data.X, seed)
+        self.svm_, full, self.svm_mixture_ = self._fit_svm(svm, data.X, data.y, data.weight, seed)
         self.mixture_ = data.fit_mixture(mixture.set_params(n_densities=int(chosen)), slice(None))
         self._blend = Blend.fit(self.svm_mixture_, self.mixture_, data.X, data.weight, self.scale)
         self.log_ratio_ = self._blend.log_ratio
         self.calibration_ = None if self.calibration is None else self._calibrate(svm, mixture, data, seed)
         if self.max_densities is not None:
-            shares = [sum(getattr(fold, name) for fold in folds) / data.weight.sum()
-                      for name in ("full", "reduced", "agreement")]  # fmt: skip
-            self.reduction_ = Reduction(len(full.centers), len(self.svm_mixture_.centers), *map(float, shares))
+            shares = (float(share) for share in sum(agreed) / data.weight.sum())
+            self.reduction_ = Reduction(len(full.centers), len(self.svm_mixture_.centers), *shares)
         if self.verbose:
             print(f"[FusedSVC] weight {self.weight_:.2g} for the SVM with {len(self.svm_mixture_.centers)} densities, "
                   f"{self.mixture_.n_densities_.tolist()} densities in the mixture")  # fmt: skip
@@ -222,7 +289,13 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         KernelPredictor
         """
         check_is_fitted(self)
-        return self._blend.predictor(self.weight_, self.calibration_)
+        blend, weight = self._blend, self.weight_
+        machine = None if weight == 0 else blend.svm.packed()
+        densities = None if weight == 1 else blend.mixture._densities.packed()
+        return KernelPredictor(
+            self.classes_, blend.svm.centers.shape[1], machine, densities, weight=weight, log_ratio=blend.log_ratio,
+            calibration=self.calibration_,
+        )  # fmt: skip
 
     def _export_form(self):
         """Kernels, densities and their weight as exporters write them."""
@@ -230,14 +303,9 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         svm = mixture_to_svm(self._blend.svm)
         densities = self._blend.mixture._export_form()
         return Fusion(
-            float(self.weight_),
-            self._blend.log_ratio,
-            svm.centers,
-            svm.gamma,
-            svm.dual_coef_,
-            svm.intercept_,
+            float(self.weight_), self._blend.log_ratio, svm.centers, svm.gamma, svm.dual_coef_, svm.intercept_,
             densities,
-        )
+        )  # fmt: skip
 
     def _check_parameters(self):
         if self.weight != "auto":
@@ -279,17 +347,27 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         best = OneVsRestMachine(SVC()).set_params(**search.best_params_)
         return best.estimator if len(self.classes_) == 2 else best
 
-    def _cross_validate(self, svm, mixture, data, seed):
-        splits = list(self._folds(data.y, seed).split(data.X, data.y))
-        return Parallel(n_jobs=self.n_jobs)(
-            delayed(self._score_fold)(svm, mixture, data, train, test, seed) for train, test in splits
-        )
+    def _fit_svm(self, svm, X, y, weight, seed):
+        """The fitted SVM, its mixture, and the reduced mixture if there are too many densities."""
+        if has_fit_parameter(svm, "sample_weight"):
+            svm.fit(X, y, sample_weight=weight)
+        elif (weight != weight[0]).any():
+            raise ValueError(
+                f"{type(svm).__name__} takes no sample_weight: give a plain SVC, or weights that are all equal"
+            )
+        else:
+            svm.fit(X, y)
+        full = reduced = svm_to_mixture(svm)
+        if self.max_densities is not None:
+            machine = mixture_to_svm(full)
+            reduced = svm_to_mixture(machine, max_densities=self.max_densities, X=X, random_state=seed)
+        return svm, full, reduced
 
     def _score_fold(self, svm, mixture, data, train, test, seed):
-        """Sums of the weights of the test rows that each candidate gets right."""
-        rows, labels, weight = data.X[train], data.y[train], data.weight[train]
-        full = svm_to_mixture(_fitted(clone(svm), rows, labels, weight))
-        reduced = self._reduce(full, rows, seed)
+        """Sums of the weights of test rows: those that each candidate gets right, and those that the full SVM, the
+        reduced one, and both alike do."""
+        rows, weight = data.X[train], data.weight[train]
+        _, full, reduced = self._fit_svm(clone(svm), rows, data.y[train], weight, seed)
         X, y, right = data.X[test], data.y[test], data.weight[test]
         values = reduced.decision_function(X)
         correct = np.zeros((len(self.densities_), len(self.weights_)))
@@ -303,7 +381,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
                     score = alone if w == 0 else w * values + (1 - w) * scaled
                     correct[a, b] = right @ (Classify(self.classes_).answers(in_columns(score)) == y)
         with_all, with_few = full.predict(X), reduced.predict(X)
-        return _Fold(correct, right @ (with_all == y), right @ (with_few == y), right @ (with_all == with_few))
+        return correct, np.array([right @ same for same in (with_all == y, with_few == y, with_all == with_few)])
 
     def _calibrate(self, svm, mixture, data, seed):
         """Probabilities from scores of rows that neither part has seen; how the parts were chosen stays."""
@@ -313,16 +391,11 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         def scores_without(weight):
             kept = weight > 0
             rows, part = data.X[kept], data.fit_mixture(clone(mixture), kept)
-            fitted = svm_to_mixture(_fitted(clone(svm), rows, data.y[kept], data.weight[kept]))
-            blend = Blend.fit(self._reduce(fitted, rows, seed), part, rows, data.weight[kept], self.scale)
+            *_, reduced = self._fit_svm(clone(svm), rows, data.y[kept], data.weight[kept], seed)
+            blend = Blend.fit(reduced, part, rows, data.weight[kept], self.scale)
             return in_columns(blend.decision_function(data.X, self.weight_, self.n_jobs))
 
         return cross_fit(self.calibration, target, scores_without, np.random.RandomState(seed))
-
-    def _reduce(self, full, X, seed):
-        if self.max_densities is None:
-            return full
-        return svm_to_mixture(mixture_to_svm(full), max_densities=self.max_densities, X=X, random_state=seed)
 
     def _best(self, n_rows):
         """The number of densities and the weight to use."""
@@ -345,34 +418,14 @@ class _Data:
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray
-    X_unlabelled: np.ndarray
-    y_unlabelled: np.ndarray
-    weight_unlabelled: np.ndarray
+    X_unlabeled: np.ndarray
+    y_unlabeled: np.ndarray
+    weight_unlabeled: np.ndarray
 
     def fit_mixture(self, mixture, rows):
         """Fit the mixture on some of the labeled rows and all unlabeled ones."""
         return mixture.fit(
-            np.concatenate([self.X[rows], self.X_unlabelled]),
-            np.concatenate([self.y[rows], self.y_unlabelled]),
-            np.concatenate([self.weight[rows], self.weight_unlabelled]),
+            np.concatenate([self.X[rows], self.X_unlabeled]),
+            np.concatenate([self.y[rows], self.y_unlabeled]),
+            np.concatenate([self.weight[rows], self.weight_unlabeled]),
         )
-
-
-@dataclass(frozen=True)
-class _Fold:
-    """Weights of the test rows that were right, for every candidate, for the full SVM and for the reduced one."""
-
-    correct: np.ndarray
-    full: float
-    reduced: float
-    agreement: float
-
-
-def _fitted(svm, X, y, sample_weight):
-    if has_fit_parameter(svm, "sample_weight"):
-        return svm.fit(X, y, sample_weight=sample_weight)
-    if (sample_weight != sample_weight[0]).any():
-        raise ValueError(
-            f"{type(svm).__name__} takes no sample_weight: give a plain SVC, or weights that are all equal"
-        )
-    return svm.fit(X, y)

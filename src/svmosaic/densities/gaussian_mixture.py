@@ -1,6 +1,7 @@
 """Gaussian mixture density classifier (the generative part of Deselaers, Heigold and Ney, ICPR 2008)."""
 
 import warnings
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._labels import check_labels
 from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
-from svmosaic.densities.growth import Covariance, Pooling, fit_mixture
+from svmosaic.densities.growth import Covariance, Pooling, gather, maximize, one_each, split
 from svmosaic.densities.kernel_predictor import KernelPredictor
 from svmosaic.estimators._all_or_nothing import all_or_nothing
 from svmosaic.estimators._export import ExportMixin
@@ -67,7 +68,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         than requested and without the unlabeled rows, and a warning is issued.
     priors : array-like of shape (n_classes,) or None, default=None
         The p(k), in the order of the sorted labels. None: estimated.
-    unlabelled : object, default=-1
+    unlabeled : object, default=-1
         The label that marks unlabeled rows, which may belong to any class in EM. It is an ordinary class
         if fewer than two other labels remain, so that classes -1 and 1 can be used. None: every row is labeled.
         Rows with string labels are all labeled unless a string is given here. To give unlabeled rows less influence,
@@ -140,7 +141,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
     tol: NotNegative = 1e-3
     max_iter: Count = 100
     priors: Any = None
-    unlabelled: Any = -1
+    unlabeled: Any = -1
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -155,7 +156,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Labels; `unlabelled` marks unlabeled rows.
+            Labels; `unlabeled` marks unlabeled rows.
         sample_weight : array-like of shape (n_samples,), optional
             A row with weight k counts as k copies of the row.
 
@@ -163,11 +164,11 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         -------
         self
         """
-        self._check_parameters()
+        check_parameters(self)
         X, y = validate(self, X, y, accept_sparse=False)
         check_labels(y)
         weight = check_weight(sample_weight, X)
-        known = ~unlabelled_rows(y, self.unlabelled)
+        known = ~unlabeled_rows(y, self.unlabeled)
         self.classes_ = np.unique(y[known])
         label = np.where(known, np.searchsorted(self.classes_, np.where(known, y, self.classes_[0])), -1)
         kept = weight > 0
@@ -180,24 +181,18 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 "GaussianMixtureClassifier needs rows of positive sample_weight in every class, but there are none in "
                 f"{self.classes_[~present]!r}"
             )
+        priors = self.priors
+        if priors is not None:
+            priors = np.asarray(priors, dtype=np.float64)
+            if priors.shape != self.classes_.shape or not (priors > 0).all() or not np.isclose(priors.sum(), 1.0):
+                raise ValueError(
+                    f"priors must be {len(self.classes_)} positive numbers that sum to one, one for each of the labels "
+                    f"{self.classes_!r}, got {self.priors!r}"
+                )
+            priors = priors / priors.sum()
         progress = Progress(self, self.max_time, X, y, sample_weight)
         with progress.called_back(None):
-            growth = fit_mixture(
-                X[kept].astype(np.float64), label[kept], weight[kept], len(self.classes_), n_densities=self.n_densities,
-                kind=self.covariance, pooling=self.pooling, floor=self.floor, min_count=self.min_count,
-                step=self.split_step, tol=self.tol, max_iter=self.max_iter, priors=self._checked_priors(),
-                rng=check_random_state(self.random_state),
-                watch=lambda growth, densities: self._watch(growth, densities, progress),
-            )  # fmt: skip
-            self._densities = growth.densities
-            self.log_likelihood_path_ = [path for path in growth.path if path]
-            self.log_likelihood_ = self.log_likelihood_path_[-1][-1]
-            self.n_iter_ = growth.n_iter
-            self.stop_reason_ = growth.stop_reason
-        self._warn_of_limits()
-        return self
-
-    def _warn_of_limits(self):
+            self._grow(X[kept].astype(np.float64), label[kept], weight[kept], priors, progress)
         if self.stop_reason_ == "max_iter":
             message = (
                 f"stopped after max_iter={self.max_iter} EM steps while its mean log-likelihood still rose by more "
@@ -209,40 +204,81 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 f"of n_densities={self.n_densities} densities per class; raise max_time or tol"
             )
         else:
-            return
-        warnings.warn(f"GaussianMixtureClassifier {message}", ConvergenceWarning, stacklevel=5)
+            return self
+        warnings.warn(f"GaussianMixtureClassifier {message}", ConvergenceWarning, stacklevel=4)
+        return self
 
-    def _watch(self, growth, densities, progress) -> str | None:
-        """A line of text and the callbacks of an EM step; the reason to stop, if there is one."""
-        if self.verbose:
-            print(
-                f"[GaussianMixtureClassifier] EM step {growth.n_iter}: mean log-likelihood {growth.path[-1][-1]:.6g}, "
-                f"{len(growth.densities.means)} densities",
-                flush=True,
-            )
-        if progress.step("EM step", lambda: {"_densities": densities()}):
-            return "callback"
-        return "max_time" if progress.late else None
+    def _grow(self, X, label, weight, priors, progress):
+        """From one Gaussian per class to all densities, by splitting and EM; label -1 marks unlabeled rows."""
+        rng = check_random_state(self.random_state)
+        middle = np.average(X, axis=0, weights=weight)
+        scale = np.sqrt(np.average((X - middle) ** 2, axis=0, weights=weight))
+        if self.covariance == "spherical":
+            # One number for all features, or a sphere would become an ellipsoid.
+            scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
+        scale[scale <= 1e-12 * np.abs(middle)] = 1.0
+        scale[scale == 0] = 1.0
+        log_volume = np.log(scale).sum()
+        everything = (X - middle) / scale, label, weight
+        densities = one_each(*everything, len(self.classes_), self.covariance, self.pooling, self.floor, priors)
+        limits = [1]
+        while limits[-1] < self.n_densities:
+            limits.append(min(2 * limits[-1], self.n_densities))
+        # Splits look at the labeled rows alone: with few densities, unlabeled rows of one class are easily taken over
+        # by another that is not yet fine enough, and never given back.
+        known = label >= 0
+        stages = [(limit, tuple(part[known] for part in everything)) for limit in limits]
+        if not known.all():
+            stages.append((1, everything))
+        paths, n_iter, ended = [], 0, False
+        for limit, rows in stages:
+            if ended:
+                break
+            if limit > 1:
+                densities = split(densities, gather(densities, *rows), limit, self.split_step, rng)
+            paths.append([])
+            reason = "max_iter"
+            for _ in range(self.max_iter):
+                sums = gather(densities, *rows)
+                paths[-1].append(float(sums.log_likelihood / rows[2].sum() - log_volume))
+                n_iter += 1
+                if self.verbose:
+                    print(
+                        f"[GaussianMixtureClassifier] EM step {n_iter}: mean log-likelihood {paths[-1][-1]:.6g}, "
+                        f"{len(densities.means)} densities",
+                        flush=True,
+                    )
+                stopped = progress.step("EM step", lambda now=densities: {"_densities": now.moved(middle, scale)})
+                ended = stopped or progress.late
+                if ended:
+                    reason = "callback" if stopped else "max_time"
+                    break
+                strong = sums.count >= self.min_count
+                for k in range(densities.n_classes):  # the heaviest of each class always stays
+                    here = np.flatnonzero(densities.owner == k)
+                    strong[here[np.argmax(sums.count[here])]] = True
+                if not strong.all():
+                    densities = densities.without(~strong)
+                    paths.append([])
+                    continue
+                if len(paths[-1]) > 1 and paths[-1][-1] - paths[-1][-2] < self.tol:
+                    reason = "tol"
+                    break
+                densities = maximize(densities, sums, self.floor, priors)
+        self._densities = densities.moved(middle, scale)
+        self.log_likelihood_path_ = [path for path in paths if path]
+        self.log_likelihood_ = self.log_likelihood_path_[-1][-1]
+        self.n_iter_, self.stop_reason_ = n_iter, reason
 
-    @property
-    def means_(self):
-        return self._densities.means
-
-    @property
-    def owner_(self):
-        return self._densities.owner
+    means_ = property(attrgetter("_densities.means"))
+    owner_ = property(attrgetter("_densities.owner"))
 
     @property
     def weights_(self):
         return np.exp(self._densities.log_weight)
 
-    @property
-    def covariances_(self):
-        return self._densities.covariance
-
-    @property
-    def covariance_group_(self):
-        return self._densities.group
+    covariances_ = property(attrgetter("_densities.covariance"))
+    covariance_group_ = property(attrgetter("_densities.group"))
 
     @property
     def n_densities_(self):
@@ -330,22 +366,8 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
                 noise[group == g] = noise[group == g] @ factor.T
         return self.means_[which] + noise, self.classes_[self.owner_[which]]
 
-    def _check_parameters(self):
-        check_parameters(self)
 
-    def _checked_priors(self):
-        if self.priors is None:
-            return None
-        priors = np.asarray(self.priors, dtype=np.float64)
-        if priors.shape != self.classes_.shape or not (priors > 0).all() or not np.isclose(priors.sum(), 1.0):
-            raise ValueError(
-                f"priors must be {len(self.classes_)} positive numbers that sum to one, one for each of the labels "
-                f"{self.classes_!r}, got {self.priors!r}"
-            )
-        return priors / priors.sum()
-
-
-def unlabelled_rows(y, mark):
+def unlabeled_rows(y, mark):
     """Which rows carry the mark for "no label"; none where the mark must be a class."""
     y = np.asarray(y)
     if mark is None or (isinstance(mark, str) != (y.dtype.kind in "OUS")):

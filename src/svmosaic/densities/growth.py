@@ -9,12 +9,11 @@ Maximized is the joint log-likelihood, with the sample weights s_n,
     sum_{n labeled}   s_n log sum_{i: owner_i = y_n} w_i N(x_n; mu_i, Sigma_i)
   + sum_{n unlabeled} s_n log sum_i                  w_i N(x_n; mu_i, Sigma_i)
 
-over covariances whose eigenvalues (in the coordinates of `fit_mixture`, where features have variance one) are at least
+over covariances whose eigenvalues (in the coordinates of the fit, where features have variance one) are at least
 `floor`. The M-step is the exact maximizer under that bound, so that no step lowers the likelihood.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -62,7 +61,15 @@ class Densities:
         """log p(k) p(i|k) N(x; mu_i, Sigma_i) for one block of rows, of shape (n_rows, m)."""
         n_features = self.means.shape[1]
         if self.pooling == "none" and self.covariance.ndim < 3:
-            return self._log_joint_diagonal(X)
+            # One covariance per density: sum_d p_d (x_d - mu_d)^2 as two products for all densities at once.
+            middle = self.means.mean(axis=0)
+            X, means = X - middle, self.means - middle
+            covariance = self.covariance if self.covariance.ndim == 2 else self.covariance[:, None]
+            precision = 1.0 / np.broadcast_to(covariance, means.shape)
+            distances = (X * X) @ precision.T - 2.0 * (X @ (means * precision).T)
+            distances = distances + (means * means * precision).sum(axis=1)
+            constant = n_features * np.log(2 * np.pi) - np.log(precision).sum(axis=1)
+            return self.log_weight - 0.5 * (np.maximum(distances, 0.0) + constant)
         out = np.empty((X.shape[0], len(self.means)))
         for g in np.unique(self.group):
             here = np.flatnonzero(self.group == g)
@@ -77,30 +84,24 @@ class Densities:
             out[:, here] = self.log_weight[here] - 0.5 * (distances + log_det + n_features * np.log(2 * np.pi))
         return out
 
-    def _log_joint_diagonal(self, X):
-        # One covariance per density: sum_d p_d (x_d - mu_d)^2 as two products for all densities at once.
-        middle = self.means.mean(axis=0)
-        X, means = X - middle, self.means - middle
-        covariance = self.covariance if self.covariance.ndim == 2 else self.covariance[:, None]
-        precision = 1.0 / np.broadcast_to(covariance, means.shape)
-        distances = (X * X) @ precision.T - 2.0 * (X @ (means * precision).T) + (means * means * precision).sum(axis=1)
-        constant = X.shape[1] * np.log(2 * np.pi) - np.log(precision).sum(axis=1)
-        return self.log_weight - 0.5 * (np.maximum(distances, 0.0) + constant)
-
     def class_log_joint(self, X, n_jobs=None):
         """log p(k) p(x|k), of shape (n_rows, n_classes)."""
         X = np.asarray(X, dtype=np.float64)
-        if self.covariance.ndim < 3:
-            covariance = self.covariance[self.group].reshape(len(self.means), -1)
-            return self._log_sums(X, self.means, slice(None), 1.0 / covariance, self._log_height(), n_jobs)
-        if self.pooling == "none":
-            return log_sums(self._log_joint_full(X, n_jobs), self.owner, self.n_classes)
-        out = np.full((X.shape[0], self.n_classes), -np.inf)
+        if self.covariance.ndim == 3 and self.pooling == "none":
+            terms = np.empty((X.shape[0], len(self.means)))
+            _core.GaussianGateF64(*self.gaussians()).log_joint(Rows(X, 0.0).core, terms, effective_n_jobs(n_jobs))
+            return log_sums(terms, self.owner, self.n_classes)
         height = self._log_height()
+        if self.covariance.ndim < 3:
+            precision = 1.0 / self.covariance[self.group].reshape(len(self.means), -1)
+            return log_kernel_sums(X, self.means, precision, height, self.owner, self.n_classes, n_jobs)
+        out = np.full((X.shape[0], self.n_classes), -np.inf)
         for g in np.unique(self.group):
             here = np.flatnonzero(self.group == g)
             rows, means = self._whitened(g, X, self.means[here])
-            np.logaddexp(out, self._log_sums(rows, means, here, np.ones((len(here), 1)), height[here], n_jobs), out=out)
+            ones = np.ones((len(here), 1))
+            found = log_kernel_sums(rows, means, ones, height[here], self.owner[here], self.n_classes, n_jobs)
+            np.logaddexp(out, found, out=out)
         return out
 
     def packed(self) -> list:
@@ -119,15 +120,6 @@ class Densities:
             bank = density_bank(means, ones, height[here], self.owner[here], self.n_classes)
             banks.append((np.ascontiguousarray(roots.T), bank))
         return banks
-
-    def _log_sums(self, rows, means, here, precision, log_height, n_jobs):
-        return log_kernel_sums(rows, means, precision, log_height, self.owner[here], self.n_classes, n_jobs)
-
-    def _log_joint_full(self, X, n_jobs):
-        """`log_joint` of a full covariance per density, in the core."""
-        out = np.empty((X.shape[0], len(self.means)))
-        _core.GaussianGateF64(*self.gaussians()).log_joint(Rows(X, 0.0).core, out, effective_n_jobs(n_jobs))
-        return out
 
     def gaussians(self):
         """Kind, means, square roots of the precisions (one per density, end to end) and log heights, for the core."""
@@ -192,18 +184,6 @@ class Sums:
     log_likelihood: float = 0.0
 
 
-@dataclass
-class Growth:
-    """The way of one fit."""
-
-    densities: Densities
-    path: list[list[float]] = field(default_factory=list)  # mean log-likelihoods; a new list after a split or deletion
-    watch: Callable | None = None  # called after each step; a reason ends all
-    n_iter: int = 0
-    stop_reason: str = "max_iter"
-    ended: bool = False  # by the watch
-
-
 def gather(densities, X, label, weight):
     """E-step: the moments of every density under its responsibilities. Label -1 means unknown."""
     m, d = densities.means.shape
@@ -230,7 +210,7 @@ def gather(densities, X, label, weight):
     return sums
 
 
-def maximise(densities, sums, floor, priors):
+def maximize(densities, sums, floor, priors):
     """M-step: weights, means and covariances bounded from below by `floor`."""
     count = np.maximum(sums.count, np.finfo(np.float64).tiny)
     means = sums.first / count[:, None]
@@ -268,7 +248,7 @@ def one_each(X, label, weight, n_classes, kind, pooling, floor, priors):
         n_classes, pooling,
     )  # fmt: skip
     known = label >= 0
-    return maximise(densities, gather(densities, X[known], label[known], weight[known]), floor, priors)
+    return maximize(densities, gather(densities, X[known], label[known], weight[known]), floor, priors)
 
 
 def split(densities, sums, limit, step, rng):
@@ -292,112 +272,3 @@ def split(densities, sums, limit, step, rng):
         covariance=densities.covariance[group] if per_density else densities.covariance,
         group=np.arange(len(group)) if per_density else group,
     )
-
-
-def strong_enough(densities, count, min_count):
-    """Which densities hold at least `min_count` rows; the heaviest of each class always stays."""
-    kept = count >= min_count
-    for k in range(densities.n_classes):
-        here = np.flatnonzero(densities.owner == k)
-        kept[here[np.argmax(count[here])]] = True
-    return kept
-
-
-def fit_mixture(
-    X,
-    label,
-    weight,
-    n_classes,
-    *,
-    n_densities,
-    kind,
-    pooling,
-    floor,
-    min_count,
-    step,
-    tol,
-    max_iter,
-    priors,
-    rng,
-    watch=None,
-):
-    """Grow a mixture a class from one Gaussian by splitting and EM; unlabeled rows join when it is grown.
-
-    Parameters
-    ----------
-    X : ndarray of float64, shape (n_rows, n_features)
-    label : ndarray of int, shape (n_rows,)
-        Positions of the classes, -1 for unknown.
-    weight : ndarray of shape (n_rows,)
-    n_classes : int
-    n_densities : int
-        Densities per class at the end, before deletions.
-    kind, pooling, floor, min_count, step, tol, max_iter, priors
-        As `GaussianMixtureClassifier`'s parameters.
-    rng : RandomState
-    watch : callable (growth, densities), optional
-        Called after each EM step, with a function that gives the densities of this moment; all ends where it returns
-        a reason.
-
-    Returns
-    -------
-    Growth
-    """
-    middle = np.average(X, axis=0, weights=weight)
-    scale = np.sqrt(np.average((X - middle) ** 2, axis=0, weights=weight))
-    if kind == "spherical":
-        # One number for all features, or a sphere would become an ellipsoid.
-        scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
-    scale[scale <= 1e-12 * np.abs(middle)] = 1.0
-    scale[scale == 0] = 1.0
-    inner = (X - middle) / scale
-    growth = Growth(one_each(inner, label, weight, n_classes, kind, pooling, floor, priors))
-    if watch is not None:
-        growth.watch = lambda: watch(growth, lambda: growth.densities.moved(middle, scale))
-    # Splits look at the labeled rows alone: with few densities, unlabeled rows of one class are easily taken over by
-    # another that is not yet fine enough, and never given back.
-    known = label >= 0
-    part = (inner[known], label[known], weight[known])
-    settings = (floor, min_count, tol, max_iter, priors, np.log(scale).sum())
-    for limit in stages(n_densities):
-        if growth.ended:
-            break
-        if limit > 1:
-            growth.densities = split(growth.densities, gather(growth.densities, *part), limit, step, rng)
-        reestimate(growth, *part, *settings)
-    if not known.all() and not growth.ended:
-        reestimate(growth, inner, label, weight, *settings)
-    growth.densities = growth.densities.moved(middle, scale)
-    return growth
-
-
-def stages(n_densities):
-    """1, 2, 4, ... and at last `n_densities`."""
-    limits = [1]
-    while limits[-1] < n_densities:
-        limits.append(min(2 * limits[-1], n_densities))
-    return limits
-
-
-def reestimate(growth, X, label, weight, floor, min_count, tol, max_iter, priors, log_volume):
-    """EM until the mean log-likelihood rises by less than `tol` a step; weak densities are deleted on the way."""
-    growth.path.append([])
-    growth.stop_reason = "max_iter"
-    for _ in range(max_iter):
-        sums = gather(growth.densities, X, label, weight)
-        growth.path[-1].append(float(sums.log_likelihood / weight.sum() - log_volume))
-        growth.n_iter += 1
-        reason = None if growth.watch is None else growth.watch()
-        if reason is not None:
-            growth.stop_reason, growth.ended = reason, True
-            break
-        kept = strong_enough(growth.densities, sums.count, min_count)
-        if not kept.all():
-            growth.densities = growth.densities.without(~kept)
-            growth.path.append([])
-            continue
-        path = growth.path[-1]
-        if len(path) > 1 and path[-1] - path[-2] < tol:
-            growth.stop_reason = "tol"
-            break
-        growth.densities = maximise(growth.densities, sums, floor, priors)

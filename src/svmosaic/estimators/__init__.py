@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from svmosaic.estimators.boosted_linear import BoostedLinearSVC
     from svmosaic.estimators.clustered import ClusteredSVC, KMeansSVC
     from svmosaic.estimators.clustered_svr import ClusteredSVR, KMeansSVR
-    from svmosaic.estimators.hierarchical_mixture import HierarchicalMixtureSVC
     from svmosaic.estimators.kernel import KernelSVC, KernelSVR
     from svmosaic.estimators.learned_gate import LearnedGateSVC
     from svmosaic.estimators.learned_gate_svr import LearnedGateSVR
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from svmosaic.estimators.local_coding import LocalCodingSVC
     from svmosaic.estimators.locally_linear import LocallyLinearSVC
     from svmosaic.estimators.locally_linear_svr import LocallyLinearSVR
-    from svmosaic.estimators.mixture import MixtureSVC
+    from svmosaic.estimators.mixture import HierarchicalMixtureSVC, MixtureSVC
     from svmosaic.estimators.multitask_mixture import MultiTaskMixtureSVC
     from svmosaic.estimators.neighbors import NeighborsSVC
     from svmosaic.estimators.tree import TreeSVC
@@ -29,7 +28,6 @@ __all__, __getattr__, __dir__ = lazy(
         "boosted_linear": ["BoostedLinearSVC"],
         "clustered": ["ClusteredSVC", "KMeansSVC"],
         "clustered_svr": ["ClusteredSVR", "KMeansSVR"],
-        "hierarchical_mixture": ["HierarchicalMixtureSVC"],
         "kernel": ["KernelSVC", "KernelSVR"],
         "learned_gate": ["LearnedGateSVC"],
         "learned_gate_svr": ["LearnedGateSVR"],
@@ -37,7 +35,7 @@ __all__, __getattr__, __dir__ = lazy(
         "local_coding": ["LocalCodingSVC"],
         "locally_linear": ["LocallyLinearSVC"],
         "locally_linear_svr": ["LocallyLinearSVR"],
-        "mixture": ["MixtureSVC"],
+        "mixture": ["HierarchicalMixtureSVC", "MixtureSVC"],
         "multitask_mixture": ["MultiTaskMixtureSVC"],
         "neighbors": ["NeighborsSVC"],
         "tree": ["TreeSVC"],

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from svmosaic.couplings import Coupling
-from svmosaic.estimators._em_rows import MemoryEMRows
 from svmosaic.estimators._region_words import sample_regions
 from svmosaic.explain.contributions import count_regions
 from svmosaic.gates import place_centers
@@ -126,16 +124,6 @@ class FitRows(Protocol):
 
     def region_sample(self, mosaic, counts) -> Any:
         """Rows from which regions can be described in words; see `sample_regions`."""
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether rows are stored sparsely."""
-
-    def take(self, rows) -> tuple[Any, Any]:
-        """Rows at these indices, as the gate sees them, and their target."""
-
-    def for_em(self, **options) -> Any:
-        """The rows with the interface of EM; see `MemoryEMRows`."""
 
 
 @dataclass(frozen=True)
@@ -300,16 +288,6 @@ class MemoryRows:
             return (tile[at], None if weight is None else weight[at]), self.tile_rows[at]
 
         return sample_regions(mosaic, counts, self.n_rows, take)
-
-    @property
-    def is_sparse(self) -> bool:
-        return sparse.issparse(self.gate_rows)
-
-    def take(self, rows):
-        return self.gate_rows[rows], self.target.take(rows)
-
-    def for_em(self, **options):
-        return MemoryEMRows(self, **options)
 
 
 def _as_column(kept, alpha):

@@ -28,7 +28,12 @@ def hold_out(n_rows, n_held, rng, label=None):
     """
     rng = check_random_state(rng)
     if label is None or not can_stratify(label, n_held):
-        return _draw(n_rows, n_held, rng)
+        if n_held >= n_rows:
+            raise ValueError(
+                f"{n_held} of {n_rows} rows would be held out, which leaves none for training: pass more rows"
+            )
+        order = shuffled(rng, n_rows)
+        return order[n_held:], order[:n_held]
     counts = np.bincount(label)
     if len(counts) <= np.iinfo(np.uint16).max:
         label = label.astype(np.uint16)  # of which a stable sort takes linear time
@@ -42,14 +47,6 @@ def hold_out(n_rows, n_held, rng, label=None):
         train.append(rows[:first])
         held.append(rows[first : first + second])
     return tuple(shuffled(rng, np.concatenate(part)) for part in (train, held))
-
-
-def _draw(n_rows, n_held, rng):
-    """The same without classes to share out."""
-    if n_held >= n_rows:
-        raise ValueError(f"{n_held} of {n_rows} rows would be held out, which leaves none for training: pass more rows")
-    order = shuffled(rng, n_rows)
-    return order[n_held:], order[:n_held]
 
 
 def _shares(counts, n_rows, rng):

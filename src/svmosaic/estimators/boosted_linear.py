@@ -1,6 +1,7 @@
 """AdaBoost of linear SVMs: the baseline that the mixture papers compare with."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,21 +9,27 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_choice, validate_rows, validate_training
+from svmosaic.couplings import Coupling
 from svmosaic.estimators._all_or_nothing import all_or_nothing
-from svmosaic.estimators._boosting import Rounds, winners_of
 from svmosaic.estimators._export import SaveMixin
 from svmosaic.estimators._hold_out import can_stratify, hold_out
 from svmosaic.estimators._importances import weighted_importances
 from svmosaic.estimators._parameters import Count, Fraction, Positive, check_parameters, estimator, positional
 from svmosaic.estimators._probabilities import ProbabilityMixin
 from svmosaic.estimators._progress import Progress
-from svmosaic.losses import CLASSIFICATION_LOSSES
+from svmosaic.gates import SingleCell
+from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
 from svmosaic.model.calibration import N_FOLDS, cross_fit
 from svmosaic.model.heads import Classify, in_columns, winners
-from svmosaic.solvers import Solver, warn_if_unconverged
+from svmosaic.rows import Rows, bias_of, split_bias
+from svmosaic.solvers import Control, Solver, problems_of, solve, warn_if_unconverged
+
+# Numbers of votes (rows times rounds times classes) held at a time in prediction.
+_VOTES_AT_ONCE = 1 << 22
 
 
 @estimator
@@ -171,61 +178,124 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
         -------
         self
         """
-        self._check_parameters()
+        check_parameters(self)
+        check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
+        self._check_calibration()
         X, target = validate_training(self, X, y, sample_weight, self.class_weight)
         self.classes_ = target.classes
         rng = check_random_state(self.random_state)
-        progress = Progress(self, self._time_of_a_fit(), X, y, sample_weight)
+        progress = Progress(self, self._time_of_a_fit, X, y, sample_weight)
+        train = np.arange(len(target.label))
+        held = train[:0]
+        if self.early_stopping:
+            n_held = int(np.ceil(self.validation_fraction * len(train)))
+            if not can_stratify(target.label, n_held):
+                raise ValueError(
+                    f"early_stopping=True holds out validation_fraction={self.validation_fraction} of {len(train)} "
+                    f"rows, which leaves too few of {len(self.classes_)} classes; give more rows or set "
+                    "early_stopping=False"
+                )
+            train, held = map(np.sort, hold_out(len(train), n_held, rng.randint(2**31 - 1), target.label))
         with progress.called_back(self.n_estimators):
-            self._boost(X, target, rng, progress)
+            solved = self._boost(X, target, train, held, rng, progress)
+        if self.stop_reason_ == "max_time":
+            n_rounds = self.n_estimators_ if self.validation_scores_ is None else len(self.validation_scores_)
+            warnings.warn(
+                f"{type(self).__name__}: boosting stopped after {self._time_of_a_fit:.3g} s of max_time="
+                f"{self.max_time}, with {n_rounds} of n_estimators={self.n_estimators} rounds. "
+                "Increase max_time, or lower n_estimators.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        else:
+            warn_if_unconverged(solved, self.max_iter, type(self).__name__)
         self.calibration_ = None if self.calibration is None else self._calibrate(X, target, rng)
         return self
 
-    def _boost(self, X, target, rng, progress):
-        train, held = self._hold_out(target.label, rng)
-        rounds = Rounds(self, X[train], target, train, rng, progress)
-        votes = np.zeros((len(held), len(self.classes_)))
-        scores = []
-        self.stop_reason_ = "n_estimators"
-        while len(rounds.weights) < self.n_estimators:
-            before, reason = len(rounds.weights), rounds.boost()
-            if len(held) and len(scores) < len(rounds.weights):
-                found = winners_of(X[held], rounds.coef[-1][None], rounds.intercept[-1][None])
-                votes[np.arange(len(held)), found[:, 0]] += rounds.weights[-1]
-                right = winners(votes) == target.label[held]
-                scores.append(float(np.average(right, weights=target.weight[held])))
-                if reason is None and len(scores) - 1 - int(np.argmax(scores)) >= self.n_iter_no_change:
-                    reason = "validation"
-            kept = len(rounds.weights)  # a round that is no better than chance is not
-            if kept > before and progress.step("round", lambda kept=kept: _attributes(rounds, kept)):
-                reason = reason or "callback"
+    def _boost(self, X, target, train, held, rng, progress):
+        """Boost on some rows, judge by the others, and keep the rounds; returns the solutions of all SVMs."""
+        name, n_classes, loss = type(self).__name__, len(target.classes), LOSSES[self.loss]
+        bias = bias_of(self.fit_intercept, self.intercept_scaling)
+        X, X_held, label = X[train], X[held], target.label[train]
+        signs = [target.signs(c)[train] for c in range(target.n_outputs)]
+        weight = target.weight[train]
+        total, weight = weight.sum(), weight / weight.sum()
+        problem = start = None
+        solved, scores = [], []
+        votes = np.zeros((len(held), n_classes))
+        rounds: dict[str, list] = {
+            name: []
+            for name in ("estimator_coef_", "intercept_", "estimator_weights_", "estimator_errors_", "dual_gap_")
+        }
+
+        def attributes(kept):
+            found = {name: np.array(values[:kept]) for name, values in rounds.items()}
+            return {**found, "n_estimators_": kept, "calibration_": None}
+
+        for _ in range(self.n_estimators):
+            targets = [loss.rows(sign, self.C * total * weight) for sign in signs]
+            if problem is None:
+                codes = SingleCell().code(X, self.n_jobs)
+                problem, *_ = problems_of(Rows(X, bias), codes, Coupling.independent(1), loss, targets)
+            solutions = solve(
+                [problem.with_target(t.sign, t.cost, t.threshold) for t in targets], solver=self.solver, tol=self.tol,
+                max_iter=self.max_iter, n_jobs=self.n_jobs, seed=rng.randint(2**31 - 1), start=start,
+                control=Control(progress.left),
+            )  # fmt: skip
+            solved += [replace(s, alpha=s.alpha[:0]) for s in solutions]  # for the report: duals are large
+            coef, intercept = split_bias(np.stack([s.weights[0] for s in solutions]), bias)
+            wrong = winners_of(X, coef[None], intercept[None])[:, 0] != label
+            error = float(weight[wrong].sum())
+            chance = error >= 1 - 1 / n_classes
+            reason = "chance" if chance else None if wrong.any() else "perfect"
+            first = not rounds["estimator_weights_"]
+            if chance and first and not progress.late:
+                warnings.warn(
+                    f"{name}: the first SVM has a weighted error of {error:.3g}, no better than chance, so "
+                    "boosting stops with this SVM alone. Try other features, another C, or a mosaic.",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
+            if first or not chance:
+                odds = max(error, np.finfo(np.float64).eps)
+                vote = 1.0 if chance else self.learning_rate * (np.log((1 - odds) / odds) + np.log(n_classes - 1))
+                found = coef, intercept, float(vote), error, [s.gap for s in solutions]
+                for values, value in zip(rounds.values(), found, strict=True):
+                    values.append(value)
+                kept = len(rounds["estimator_weights_"])
+                if self.verbose:
+                    print(f"[{name}] round {kept}: weighted error {error:.4f}, weight {vote:.4f}")
+                if len(held):
+                    chosen = winners_of(X_held, coef[None], intercept[None])[:, 0]
+                    votes[np.arange(len(held)), chosen] += vote
+                    right = winners(votes) == target.label[held]
+                    scores.append(float(np.average(right, weights=target.weight[held])))
+                    if reason is None and len(scores) - 1 - int(np.argmax(scores)) >= self.n_iter_no_change:
+                        reason = "validation"
+                if progress.step("round", lambda kept=kept: attributes(kept)):
+                    reason = reason or "callback"
             if progress.late and reason in (None, "chance"):  # an SVM cut short may do no better than chance
                 reason = "max_time"
             if reason is not None:
-                self.stop_reason_ = reason
                 break
-        self._warn_of_limits(rounds)
-        kept = int(np.argmax(scores)) + 1 if scores else len(rounds.weights)
-        vars(self).update(_attributes(rounds, kept))
+            # The largest weight grows by no more than it is normalized by, so nothing overflows.
+            before, grown = weight, np.where(wrong, weight, weight * np.exp(-vote))
+            weight = grown / grown.sum()
+            # Duals scaled with their bounds are feasible, and near where the last SVM stopped.
+            ratio = np.divide(weight, before, where=before > 0, out=np.ones_like(before))
+            start = [s.alpha * ratio for s in solutions]
+        self.stop_reason_ = reason or "n_estimators"
+        vars(self).update(attributes(int(np.argmax(scores)) + 1 if scores else len(rounds["estimator_weights_"])))
         self.validation_scores_ = np.array(scores) if len(held) else None
-        self.n_iter_ = rounds.n_iter
+        self.n_iter_ = max(s.n_iter for s in solved)
+        return solved
 
+    @property
     def _time_of_a_fit(self):
+        """Seconds for boosting, and for each of the folds of a calibration."""
         if self.max_time is None or self.calibration is None:
             return self.max_time
         return self.max_time / (N_FOLDS + 1)
-
-    def _warn_of_limits(self, rounds):
-        if self.stop_reason_ != "max_time":
-            warn_if_unconverged(rounds.solved, self.max_iter, type(self).__name__)
-            return
-        warnings.warn(
-            f"{type(self).__name__}: boosting stopped after {self._time_of_a_fit():.3g} s of max_time={self.max_time}, "
-            f"with {len(rounds.weights)} of n_estimators={self.n_estimators} rounds. Increase max_time, or lower "
-            "n_estimators.",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
 
     @property
     def feature_importances_(self):
@@ -240,7 +310,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
             kept = np.flatnonzero(weight > 0)
             fewer = {"n_estimators": self.n_estimators_, "early_stopping": False, "verbose": 0}
             fixed = {"calibration": None, "class_weight": None, "random_state": rng.randint(2**31 - 1),
-                     "max_time": self._time_of_a_fit()}  # fmt: skip
+                     "max_time": self._time_of_a_fit}  # fmt: skip
             part = type(self)(**self.get_params() | fewer | fixed)
             with warnings.catch_warnings():  # the fit to all rows has already warned
                 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -298,40 +368,19 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
         for scores in self.staged_decision_function(X):
             yield Classify(self.classes_).answers(in_columns(scores))
 
-    def __setstate__(self, state):
-        """Files of earlier versions have `coef_`."""
-        super().__setstate__({{"coef_": "estimator_coef_"}.get(name, name): value for name, value in state.items()})
-
-    def _check_parameters(self):
-        self._check_calibration()
-        check_parameters(self)
-        check_choice("loss", self.loss, CLASSIFICATION_LOSSES)
-        if not isinstance(self.early_stopping, (bool, np.bool_)):
-            raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
-
-    def _hold_out(self, label, rng):
-        """Rows to boost on, and rows held out."""
-        everything = np.arange(len(label))
-        if not self.early_stopping:
-            return everything, everything[:0]
-        n_held = int(np.ceil(self.validation_fraction * len(label)))
-        if not can_stratify(label, n_held):
-            raise ValueError(
-                f"early_stopping=True holds out validation_fraction={self.validation_fraction} of {len(label)} rows, "
-                f"which leaves too few of {len(np.unique(label))} classes; give more rows or set early_stopping=False"
-            )
-        return map(np.sort, hold_out(len(label), n_held, rng.randint(2**31 - 1), label))
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
 
-def _attributes(rounds, kept) -> dict:
-    """What the first rounds are as fitted attributes."""
-    return {
-        "estimator_coef_": np.stack(rounds.coef[:kept]), "intercept_": np.stack(rounds.intercept[:kept]),
-        "estimator_weights_": np.array(rounds.weights[:kept]), "estimator_errors_": np.array(rounds.errors[:kept]),
-        "dual_gap_": np.array(rounds.gaps[:kept]), "n_estimators_": kept, "calibration_": None,
-    }  # fmt: skip
+def winners_of(X, coef, intercept):
+    """Indices of the classes that the SVM of each round answers with, of shape (n_rows, n_rounds)."""
+    n_rounds, n_outputs, n_features = coef.shape
+    flat = coef.reshape(-1, n_features).T.astype(X.dtype, copy=False)
+    found = np.empty((X.shape[0], n_rounds), dtype=np.int32)
+    step = max(1, _VOTES_AT_ONCE // flat.shape[1])
+    for begin in range(0, X.shape[0], step):
+        scores = safe_sparse_dot(X[begin : begin + step], flat, dense_output=True).reshape(-1, n_rounds, n_outputs)
+        found[begin : begin + step] = winners(scores + intercept)
+    return found

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from functools import partial
+from operator import attrgetter
 from time import perf_counter
 from typing import Literal
 
@@ -13,12 +13,13 @@ from svmosaic._validation import warn_if_far
 from svmosaic.couplings import ClusteredTasks
 from svmosaic.couplings.clustered import Groups
 from svmosaic.estimators._composed_fit import MemoryRows
-from svmosaic.estimators._em_fit import fit_em
-from svmosaic.estimators._mixture_classifier import BaseMixtureClassifier
 from svmosaic.estimators._parameters import Count, Positive, estimator, positional
+from svmosaic.estimators.mixture import BaseMixtureClassifier, kmeans_cells
 from svmosaic.gates import GaussianGate
 from svmosaic.gates.gaussian import Covariance
 from svmosaic.gates.placement import one_thread
+from svmosaic.gates.softmax_tree import within_variance
+from svmosaic.rows import Rows
 
 # The floors that are tried on a hold-out, as shares of the mean variance of the features.
 FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -107,106 +108,82 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
     covariance_floor: Positive | Literal["auto"] = "auto"
     label_weight: Positive = 5.0
     max_iter: Count = 20
-    rows_per_expert: Count | None = None
 
-    @property
-    def means_(self):
-        return self.mosaic_.gate.means
-
-    @property
-    def covariances_(self):
-        return self.mosaic_.gate.covariances
-
-    @property
-    def mixing_(self):
-        return self.mosaic_.gate.prior
-
-    def _check_rows(self, X):
-        if not sparse.issparse(X):
-            warn_if_far(self, X, MOST_DISTANCE)
+    means_ = property(attrgetter("mosaic_.gate.means"))
+    covariances_ = property(attrgetter("mosaic_.gate.covariances"))
+    mixing_ = property(attrgetter("mosaic_.gate.prior"))
 
     def _fit_rows(self, rows, rng, progress, held_out=None):
-        if rows.is_sparse:
+        if sparse.issparse(rows.gate_rows):
             raise ValueError(
                 "Sparse input is not supported: the Gaussian gate needs dense rows. Use X.toarray(), or MixtureSVC."
             )
+        warn_if_far(self, rows.gate_rows, MOST_DISTANCE)
         if self.groups == "relaxed" and self.n_groups != "auto" and self.n_groups > rows.n_features:
             warnings.warn(
                 f"n_groups={self.n_groups} leaves the relaxed groups without effect: the experts' weights have only "
                 f"{rows.n_features + 1} dimensions. Use fewer groups, groups='hard' or groups=None.",
-                stacklevel=4,
+                stacklevel=5,
             )
         # Decompositions of covariances on one thread: they are small, and many threads on few processors wait for each
         # other (forty times the processor time at 300 features was seen); nor do the bits depend on their number.
         with one_thread():
-            super()._fit_rows(rows, rng, progress, held_out)
+            mixture, tasks = super()._fit_rows(rows, rng, progress, held_out), self._tasks(rows.target.n_outputs)
+            self.coupling_ = np.array([tasks.matrix(coupling) for coupling in mixture.couplings])
+            self.task_groups_ = np.array([tasks.labels(coupling) for coupling in mixture.couplings])
+        return mixture
 
-    def _remember(self, mixture, trace, plan):
-        super()._remember(mixture, trace, plan)
-        couplings = mixture.bank.couplings
-        self.coupling_ = np.array([plan.tasks.matrix(coupling) for coupling in couplings])
-        self.task_groups_ = np.array([plan.tasks.labels(coupling) for coupling in couplings])
-
-    def _starting(self, rows, rng):
-        if self.covariance_floor == "auto":
-            self.covariance_floor_ = self._search_floor(rows, rng)
-        else:
-            self.covariance_floor_ = float(self.covariance_floor)
-        return self._start_with(self.covariance_floor_)
-
-    def _start_with(self, floor):
-        return partial(_start, placement=self._placement(self.n_experts), floor=floor, covariance=self.covariance)
-
-    def _tasks(self, rows):
-        n_groups, n_outputs = self.n_groups, rows.target.n_outputs
+    def _tasks(self, n_outputs):
+        n_groups = self.n_groups
         if n_groups == "auto":
-            n_groups = max(1, min(5, rows.n_features, self.n_experts - 1))
+            n_groups = max(1, min(5, self.n_features_in_, self.n_experts - 1))
         return ClusteredTasks(self.groups, n_groups, self.alpha / n_outputs, self.beta / n_outputs)
+
+    def _start(self, rows, rng):
+        auto = self.covariance_floor == "auto"
+        self.covariance_floor_ = self._search_floor(rows, rng) if auto else float(self.covariance_floor)
+        return self._start_with(self.covariance_floor_, rows, rng)
+
+    def _start_with(self, floor, rows, rng):
+        """The Gaussians of k-means cells, and their responsibilities."""
+        X, weight = rows.gate_rows, rows.target.weight
+        _, shares = kmeans_cells(rows, self.n_experts, rng, rows_per_center=None)
+        mean = np.average(X, axis=0, weights=weight)
+        variance = within_variance(X, mean[None, :], weight) / X.shape[1]
+        floor *= variance if variance > 0 else 1.0
+        return GaussianGate.from_shares(Rows(X, 1.0), shares, floor=floor, covariance=self.covariance), shares
 
     def _search_floor(self, rows, rng) -> float:
         """The largest floor, hence the smoothest gate, within one standard error of the best on hold-outs."""
+        target = rows.target
         scores: dict[float, list[float]] = {floor: [] for floor in FLOORS}
         for _ in range(SEARCH_SPLITS):
-            # Drawn before the labels are known, which may be in other processes, so not by `hold_out`.
             chosen = rng.permutation(rows.n_rows)[: SEARCH_ROWS + SEARCH_ROWS // 3]
             n_test = len(chosen) // 4
-            test, train = np.arange(n_test), np.arange(n_test, len(chosen))
-            X, target = rows.take(np.concatenate([chosen[:n_test], np.sort(chosen[n_test:])]))
+            test, train = chosen[:n_test], np.sort(chosen[n_test:])
             if n_test == 0 or len(np.unique(target.label[train])) < len(target.classes):
                 return 1e-3  # too few rows to tell
             seed = rng.randint(2**31 - 1)
             for floor in FLOORS:
-                scores[floor].append(self._score_floor(floor, X, target, train, test, np.random.RandomState(seed)))
+                scores[floor].append(self._score_floor(floor, rows, train, test, np.random.RandomState(seed)))
         self.floor_scores_ = {floor: float(np.mean(found)) for floor, found in scores.items()}
         best = max(self.floor_scores_.values())
         enough = best - np.sqrt(best * (1.0 - best) / (SEARCH_SPLITS * n_test))
         return max(floor for floor in FLOORS if self.floor_scores_[floor] >= enough)
 
-    def _score_floor(self, floor, X, target, train, test, rng) -> float:
+    def _score_floor(self, floor, rows, train, test, rng) -> float:
         """Accuracy on the rows `test` of a short run, without groups, with this floor from the rows `train`."""
-        rows = MemoryRows.of(X[train], target.take(train))
-        plan = replace(
-            self._plan_from(self._start_with(floor), rows), tasks=replace(self._tasks(rows), groups=None),
-            max_iter=min(self.max_iter, SEARCH_ITER), link="vote",
-        )  # fmt: skip
+        some, held = MemoryRows.of(rows.gate_rows[train], rows.target.take(train)), rows.target.take(test)
         deadline = None
         if self.max_time is not None:  # all of the search may take half of the time
             deadline = perf_counter() + 0.5 * self.max_time / (SEARCH_SPLITS * len(FLOORS))
-        _, mixture, _ = fit_em(rows, plan, rng, deadline, watch=lambda *_: None)
-        scores = mixture.mosaic(plan.link).decision_function(X[test], self.n_jobs)
-        return target.head.accuracy(scores, target.label[test], target.weight[test])
+        tasks = replace(self._tasks(held.n_outputs), groups=None)
+        em = self._em(some, tasks, rng, deadline, max_iter=min(self.max_iter, SEARCH_ITER))
+        mixture, _ = em.run(*self._start_with(floor, some, rng))
+        scores = mixture.mosaic("vote").decision_function(rows.gate_rows[test], self.n_jobs)
+        return held.head.accuracy(scores, held.label, held.weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
-
-
-def _start(rows, rng, *, placement, floor, covariance):
-    """The Gaussians of k-means cells."""
-    rows.deal(rows.place(rng=rng, **placement))
-    variance = rows.mean_variance()
-    sums, mass = rows.moments()
-    return GaussianGate.from_moments(
-        sums, mass, floor=floor * (variance if variance > 0 else 1.0), covariance=covariance
-    )

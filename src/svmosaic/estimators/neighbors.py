@@ -187,7 +187,11 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
     def decision_function(self, X):
         """Return signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
-        X = _stored_as(validate_rows(self, X), self._rows)
+        X = validate_rows(self, X).astype(self._rows.dtype, copy=False)  # in the storage of the training rows
+        if sparse.issparse(self._rows):
+            X = sparse.csr_array(X)
+        else:
+            X = np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X)
         bias = bias_of(self.fit_intercept, self.intercept_scaling)
         n_classes, n_queries = len(self.classes_), X.shape[0]
         rows = Rows(self._rows, bias)
@@ -207,7 +211,18 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
                     scores[begin : begin + QUERIES_AT_ONCE], effective_n_jobs(self.n_jobs),
                 )
             )  # fmt: skip
-        self._report(reports, n_queries)
+        n_problems, n_late = sum(r[0] for r in reports), sum(r[1] for r in reports)
+        if self.verbose:
+            epochs = max(r[2] for r in reports)
+            print(f"[{type(self).__name__}] {n_queries} queries: {n_problems} SVMs, at most {epochs} epochs")
+        if n_late:
+            warnings.warn(
+                f"{type(self).__name__}: {n_late} of {n_problems} SVMs stopped after max_iter={self.max_iter} epochs; "
+                f"the worst has a relative duality gap of {max(r[3] for r in reports):.3g}, above tol={self.tol:.3g}. "
+                "Standardize the features, increase max_iter, raise tol, or lower C.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         return head_of(self).shaped(scores)
 
     def _nearest(self, queries):
@@ -228,29 +243,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         with ThreadPoolExecutor(n_threads) as threads:
             return np.concatenate(list(threads.map(search, blocks)))
 
-    def _report(self, reports, n_queries):
-        n_problems, n_late = sum(r[0] for r in reports), sum(r[1] for r in reports)
-        if self.verbose:
-            epochs = max(r[2] for r in reports)
-            print(f"[{type(self).__name__}] {n_queries} queries: {n_problems} SVMs, at most {epochs} epochs")
-        if n_late:
-            warnings.warn(
-                f"{type(self).__name__}: {n_late} of {n_problems} SVMs stopped after max_iter={self.max_iter} epochs; "
-                f"the worst has a relative duality gap of {max(r[3] for r in reports):.3g}, above tol={self.tol:.3g}. "
-                "Standardize the features, increase max_iter, raise tol, or lower C.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _stored_as(X, rows):
-    """X in the storage and precision of the training rows."""
-    X = X.astype(rows.dtype, copy=False)
-    if sparse.issparse(rows):
-        return sparse.csr_array(X)
-    return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X)

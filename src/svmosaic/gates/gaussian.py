@@ -49,11 +49,7 @@ class GaussianGate(PackedGate):
         Among covariances with no eigenvalue below the floor the maximizer is the weighted covariance with its
         eigenvalues lifted to the floor, so the step is exact and EM's objective rises.
         """
-        return cls.from_moments(moments(rows, shares), shares.mass, floor=floor, covariance=covariance)
-
-    @classmethod
-    def from_moments(cls, sums, mass, *, floor, covariance) -> "GaussianGate":
-        """The same from the sums of q (x, 1)(x, 1)^T of each tile, of shape (n_tiles, n_features + 1, .. + 1)."""
+        sums, mass = moments(rows, shares), shares.mass
         sums = sums / np.maximum(mass, np.finfo(float).tiny)[:, None, None]
         means, second = sums[:, :-1, -1], sums[:, :-1, :-1]
         if covariance == "full":
@@ -111,14 +107,9 @@ class GaussianGate(PackedGate):
         """What the E-step in the core reads: no softmax tree, but log joint densities."""
         return None, self.log_joint(X)
 
-    @staticmethod
-    def alive(mass):
-        """Which tiles an M-step keeps: those whose responsibilities exceed rounding."""
-        return mass > 1e-10 * mass.sum()
-
     def updated(self, rows, X, shares, **_):
-        """Return the gate after its M-step, and which tiles remain."""
-        kept = self.alive(shares.mass)
+        """Return the gate after its M-step, and which tiles remain: those whose responsibilities exceed rounding."""
+        kept = shares.mass > 1e-10 * shares.mass.sum()
         shares = shares.restricted(kept)
         return type(self).from_shares(rows, shares, floor=self.floor, covariance=self.covariance), kept
 

@@ -16,7 +16,7 @@ class HierarchicalGate(SoftmaxTree):
     """
 
     @classmethod
-    def from_rows(cls, X, weight, branching, *, tau=None, rng, inside=True, **placement):
+    def from_rows(cls, X, weight, branching, *, tau=None, rng, inside=True):
         """Initialize by k-means, level by level: the cells of each level are divided into those of the next.
 
         Parameters
@@ -29,8 +29,6 @@ class HierarchicalGate(SoftmaxTree):
             The scale of all levels. None: 2 / D on each level, D the mean squared distance to the cell's center.
         rng : RandomState
         inside : bool
-        **placement
-            Passed on to `place_centers`.
 
         Returns
         -------
@@ -44,7 +42,7 @@ class HierarchicalGate(SoftmaxTree):
             first = len(centers)
             for top in np.unique(node):
                 members = np.flatnonzero(node == top)
-                placed = place_centers(X[members], n_children, sample_weight=weight[members], rng=rng, **placement)
+                placed = place_centers(X[members], n_children, sample_weight=weight[members], rng=rng)
                 cell = DistanceGate(placed).code(X[members])[0][:, 0]
                 used, cell = np.unique(cell, return_inverse=True)
                 below[members] = len(centers) + cell

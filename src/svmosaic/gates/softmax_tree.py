@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import minimize
 
 from svmosaic import _core
 from svmosaic.gates._packed import PackedGate
 from svmosaic.gates.distance import DistanceGate
+from svmosaic.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class SoftmaxTree(PackedGate):
     def log_weights(self, X, n_threads=1):
         """log g_j(x_i), of shape (n_samples, n_tiles)."""
         out = np.empty((X.shape[0], self.n_tiles))
-        _core.gate_log_weights(_core_rows(X), self.tree, out, n_threads)
+        _core.gate_log_weights(Rows(X, 0.0).core, self.tree, out, n_threads)
         return out
 
     @property
@@ -117,7 +117,8 @@ class SoftmaxTree(PackedGate):
         live = _survivors(mass, self.parent, nu)
         kept = live[self.leaf]
         shares = shares.restricted(kept)
-        parent = _renumbered(self.parent, live)
+        above = self.parent[live]
+        parent = np.where(above < 0, -1, (np.cumsum(live, dtype=np.int32) - 1)[above]).astype(np.int32)
         before = replace(
             self, centers=self.centers[live], tau=self.tau[live], parent=parent,
             prior=among_siblings(self.prior[live], parent),
@@ -157,13 +158,6 @@ class SoftmaxTree(PackedGate):
         return mass
 
 
-def _core_rows(X):
-    """The rows as the core reads them, without a bias."""
-    if sparse.issparse(X):
-        return _core.Rows.sparse(X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64), X.shape[1], 0.0)
-    return _core.Rows.dense(np.ascontiguousarray(X), 0.0)
-
-
 def _survivors(mass, parent, nu):
     """Mask of the nodes that answer for more than nu; the heaviest of all siblings always does."""
     live = mass > nu
@@ -175,12 +169,6 @@ def _survivors(mass, parent, nu):
         if parent[a] >= 0 and not live[parent[a]]:
             live[a] = False
     return live
-
-
-def _renumbered(parent, live):
-    place = np.cumsum(live, dtype=np.int32) - 1
-    kept = parent[live]
-    return np.where(kept < 0, -1, place[kept]).astype(np.int32)
 
 
 def among_siblings(value, parent):

@@ -14,14 +14,12 @@ from svmosaic.maps.pieces import SAMPLE, Pieces
 from svmosaic.model.calibration import N_FOLDS, fit_calibration, require_rows
 from svmosaic.model.heads import Classify, Regress
 from svmosaic.scale.learning import PartitionedLearningRows
-from svmosaic.scale.mixture import PartitionedEMRows
 from svmosaic.scale.part import (
     Job,
     cells_used,
     describe,
     describe_values,
     held_out_scores,
-    is_sparse,
     prepare,
     prepare_values,
     regions,
@@ -45,7 +43,6 @@ NEEDS: dict[type, dict] = {
     estimators.TreeSVR: {},
     estimators.LearnedGateSVC: {"polish": False, "warm_start": False},
     estimators.LearnedGateSVR: {"polish": False, "warm_start": False},
-    estimators.MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
 }
 SUPPORTED = tuple(NEEDS)
 # Held-out scores that calibration is fitted to, at most about so many.
@@ -278,19 +275,6 @@ class PartitionedRows:
             return mosaic.gate.code(rows), rows
 
         return sample_regions(mosaic, counts, self.n_rows, at)
-
-    @property
-    def is_sparse(self) -> bool:
-        return any(self.partitions.gather(is_sparse))
-
-    def take(self, rows):
-        order = np.argsort(rows)
-        X, weight, label = take(self.partitions, rows[order])
-        back = np.argsort(order)
-        return X[back], self.target.target_of(label[back], weight[back])
-
-    def for_em(self, **options):
-        return PartitionedEMRows(self, **options)
 
     def for_learning(self):
         return PartitionedLearningRows(self)

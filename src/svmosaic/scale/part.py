@@ -60,10 +60,8 @@ class Part:
     bias : float, the constant of the intercepts
     kept : ndarray of int or None, the rows of the source that have weight
     tile, code : codes over the tiles, as a gate gives them
-    index : ndarray of int32 or None, the row of each problem row
     cost : ndarray of float64, one per problem row
     duals : dict of slot to ndarray, the centers of the proximal steps; zero if there is none
-    extra : dict, what a model keeps besides
     feature_map : FeatureMap or None, what the tiles see instead of the rows
     head : Regress or None, that of values
     """
@@ -77,10 +75,8 @@ class Part:
     kept: np.ndarray | None = None
     tile: Any = None
     code: Any = None
-    index: Any = None
     cost: Any = None
     duals: dict = field(default_factory=dict)
-    extra: dict = field(default_factory=dict)
     feature_map: Any = None
     head: Any = None
     # What the core builds of rows and codes; made again after a journey.
@@ -90,9 +86,7 @@ class Part:
         return {**self.__dict__, "built": {}}
 
     def __sizeof__(self):
-        return size_of(
-            self.X, self.label, self.weight, self.tile, self.code, self.index, self.cost, *self.duals.values()
-        )
+        return size_of(self.X, self.label, self.weight, self.tile, self.code, self.cost, *self.duals.values())
 
     @property
     def n_rows(self) -> int:
@@ -117,19 +111,17 @@ class Part:
         target = job.loss.rows(self._wanted(job), cost, **job.parameters)
         if key not in self.built:
             rows = self._once("rows", lambda: Rows(self.tile_rows, self.bias))
-            # Losses of values have two rows per sample; samples of values are one row each (`index` is None) before.
-            index = self.index if target.index is None else target.index
-            codes = (self.tile, self.code) if target.index is None else (self.tile[index], at(self.code, index))
+            index = target.index  # losses of values have two rows per sample
+            codes = (self.tile, self.code) if index is None else (self.tile[index], at(self.code, index))
             unused = np.ones(len(target.sign), dtype=np.int8)
             self.built[key] = Problem(rows, *codes, job.coupling, unused, target.cost, job.loss, index, sight=job.sight)
         return self.built[key].with_target(target.sign, target.cost, target.threshold)
 
     def _wanted(self, job):
         """What the scores of an output should be, as a loss takes it."""
-        label = at(self.label, self.index)
         if self.head is not None:
-            return self.head.targets(label)[:, job.output]
-        return signs_of(label, job.output, job.n_outputs)
+            return self.head.targets(self.label)[:, job.output]
+        return signs_of(self.label, job.output, job.n_outputs)
 
     @property
     def folds(self):
@@ -291,11 +283,6 @@ def lloyd(part, gate, stratum):
         centers = np.asarray(gate.centers, dtype=np.float64)
         inertia = float(weight @ squares - 2 * np.vdot(centers, sums) + mass @ (centers**2).sum(axis=1))
     return sums, mass, np.array(inertia)
-
-
-def is_sparse(part):
-    """Whether the rows are stored sparsely."""
-    return sparse.issparse(part.X)
 
 
 def cells_used(part, gate, n_threads):

@@ -12,9 +12,7 @@ from svmosaic.solvers.newton import FIRST_STEPS, Setting, newton_steps
 from svmosaic.solvers.share import Evaluate
 
 
-def solve_partitions(
-    partitions, jobs, *, n_features, n_rows, one_tile, tol, max_iter, start=None, keep_duals=False, control=None
-):  # fmt: skip
+def solve_partitions(partitions, jobs, *, n_features, n_rows, one_tile, tol, max_iter, control=None):
     """Solve the problems of `jobs` over all partitions.
 
     Parameters
@@ -30,10 +28,6 @@ def solve_partitions(
         Stop at a duality gap of tol times the objective at zero.
     max_iter : int
         Newton steps.
-    start : list of ndarray, optional
-        Block weights to start from; the duals are the partitions' own.
-    keep_duals : bool
-        Leave the dual points of the solutions with the partitions.
     control : Control, optional
         Is called after every step, and decides whether to stop.
 
@@ -42,16 +36,14 @@ def solve_partitions(
     list of Solution, without duals
     """
     control = control or Control()
-    last: dict = {}
     runs = []
     for k, job in enumerate(jobs):
         setting = Setting(job, job.coupling, job.loss, n_features, one_tile, travels=True, sight=job.sight)
         runs.append(
             newton_steps(
-                setting, np.zeros(setting.shape) if start is None else start[k], FIRST_STEPS[start is not None],
-                tol=tol, max_iter=max_iter,
+                setting, np.zeros(setting.shape), FIRST_STEPS[False], tol=tol, max_iter=max_iter,
                 control=control.for_task((k, None), 0, 1),  # in step with each other: each of them has all the time
-                keep=lambda found, k=k: last.update({k: found}),
+                keep=lambda found: None,
             )
         )  # fmt: skip
     asked = {k: next(run) for k, run in enumerate(runs)}
@@ -70,6 +62,4 @@ def solve_partitions(
                 certificate, n_iter, target = stop.value
                 solutions[k] = Solution(certificate, None, n_iter, target, "newton")
                 del asked[k]
-    if keep_duals:
-        partitions.advance(move, list(last.values()), partitions.n_threads)
     return solutions
