@@ -14,7 +14,7 @@ from pages import DOCS
 from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC
 from svmosaic.datasets import make_xor
 from svmosaic.learner.gate_learner import GateLearner
 from svmosaic.learner.schedule import one_cycle
