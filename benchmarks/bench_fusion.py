@@ -2,7 +2,7 @@
 
 python benchmarks/bench_fusion.py            all measurements; writes results/fusion.json and docs/fusion.md
 python benchmarks/bench_fusion.py --quick    generated data only, a few seconds, writes nothing
-python benchmarks/fusion_page.py             docs/fusion.md again from results/fusion.json
+python benchmarks/pages.py fusion            docs/fusion.md again from results/fusion.json
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from fusion_page import PAGE
+import pages
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -234,7 +234,7 @@ def main():
             RESULTS.parent.mkdir(exist_ok=True)
             write_text(RESULTS, json.dumps(results, indent=1, default=float, sort_keys=True) + "\n")
     if all(set(results.get(part, ())) == set(sets) for part, (_, sets, _) in PARTS.items()):
-        PAGE.write()
+        pages.write("fusion")
 
 
 def quick():

@@ -9,7 +9,7 @@ seeds. Times are processor seconds of one thread.
     python benchmarks/bench_gates.py --sets satimage     # one set; what is stored of the others stays
     python benchmarks/bench_gates.py --resume            # settings that are stored for a set are not fitted again
     python benchmarks/bench_gates.py --quick             # digits, two settings; writes nothing
-    python benchmarks/learned_page.py                    # puts what is stored into docs/learned_gates.md
+    python benchmarks/pages.py learned_gates             # puts what is stored into docs/learned_gates.md
 """
 
 import argparse

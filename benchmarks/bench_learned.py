@@ -10,7 +10,7 @@ Every run is written as soon as it is done, in place of the same run of an earli
     python benchmarks/bench_learned.py --curves satimage         # some curves
     python benchmarks/bench_learned.py --sets covtype --models "learned, curves"
     python benchmarks/bench_learned.py --quick                   # digits only, under a minute; writes nothing
-    python benchmarks/learned_page.py                            # puts what is stored into docs/learned_gates.md
+    python benchmarks/pages.py learned_gates                     # puts what is stored into docs/learned_gates.md
 """
 
 import argparse

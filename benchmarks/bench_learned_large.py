@@ -11,7 +11,7 @@ Each fit from files is made in a process of its own, whose peak memory is all it
 
     python benchmarks/bench_learned_large.py            both parts
     python benchmarks/bench_learned_large.py --quick    small sizes, nothing is written; without data sets, generated
-    python benchmarks/dask_page.py                      puts what is stored into docs/dask.md
+    python benchmarks/pages.py dask                      puts what is stored into docs/dask.md
 """
 
 import argparse

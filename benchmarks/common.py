@@ -140,6 +140,15 @@ def read_results(name) -> dict:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
+def grouped(records, *keys) -> dict:
+    """Records by the values of some fields (a tuple if there are several), in the order in which they come."""
+    groups: dict = {}
+    for r in records:
+        key = tuple(r.get(name) for name in keys)
+        groups.setdefault(key if len(keys) > 1 else key[0], []).append(r)
+    return groups
+
+
 def print_table(title, columns, rows):
     """A plain table; every cell is text."""
     print(f"\n{title}")
