@@ -4,16 +4,21 @@ Each fit runs in a process of its own that imports the library from a folder; ve
 repeated, and the fastest counts.
 
     pip install --no-deps --target FOLDER CHECKOUT_OF_THE_EARLIER_VERSION
-    python benchmarks/bench_before.py FOLDER [--sets SET ...] [--quick]
+    python benchmarks/bench_before.py --before FOLDER [--sets SET ...] [--quick]
 """
 
-import argparse
 import json
 import subprocess
 import sys
 from pathlib import Path
 
-from common import print_table, read_results, write_results  # before NumPy: it gives every library one thread
+from common import (  # before NumPy: it gives every library one thread
+    arguments,
+    print_table,
+    read_results,
+    show,
+    write_results,
+)
 
 SETS = ("svmguide1", "pendigits", "satimage", "letter", "ijcnn1", "usps", "covtype")
 # The first edition's default was 8 neighbors, and is 16 now.
@@ -72,18 +77,15 @@ def fitted(folder, name, model):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("before", nargs="?", type=Path, help="a folder with the earlier version installed")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--quick", action="store_true", help="few made-up rows; without a folder, this version twice")
-    options = parser.parse_args()
+    before = {"type": Path, "metavar": "FOLDER", "help": "a folder with the earlier version installed"}
+    options = arguments(__doc__, sets=SETS, before=before)
     if options.before is None and not options.quick:
-        parser.error("name a folder with the earlier version installed")
+        raise SystemExit("--before names a folder with the earlier version installed")
     folders = {"before": "" if options.before is None else options.before.resolve(), "now": ""}
     stored = read_results("threads").get("before", {}).get("records", [])
     records = [record for record in stored if record["set"] not in options.sets]
     for name in ("quick",) if options.quick else options.sets:
-        for model in MODELS:
+        for model in MODELS[: 2 if options.quick else None]:
             runs = {version: [] for version in folders}
             for _ in range(2):
                 for version, folder in folders.items():
@@ -94,9 +96,8 @@ def main():
                  "seconds": [best[version]["seconds"] for version in folders],
                  "accuracy": [best[version]["accuracy"] for version in folders]}
             )  # fmt: skip
-            print(json.dumps(records[-1]), flush=True)
-            if not options.quick:
-                write_results("threads", "before", records, {"covertype": COVERTYPE})
+            show(records[-1])
+            write_results("threads", "before", records, {"covertype": COVERTYPE}, options)
     rows = [[r["set"], r["model"], *(" → ".join(map(str, r[key])) for key in ("seconds", "accuracy"))] for r in records]
     print_table("Before and now", ["set", "model", "seconds", "accuracy, %"], rows)
 

@@ -9,11 +9,11 @@ from statistics import mean
 
 import matplotlib as mpl
 import numpy as np
+from auto_data import encoded_adult
 from common import grouped
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pages import DOCS, curves_of, named, picture, stored
 from sklearn.preprocessing import StandardScaler
-from table_data import adult
 
 from svmosaic import LinearSVC, TreeSVC
 
@@ -177,6 +177,6 @@ if __name__ == "__main__":
         draw_learned(name, learned[f"{name} curve"]["records"])
     draw_scaling(stored("gpu")["scaling"])
     if "SVMOSAIC_DATA" in os.environ:
-        (rows, label), _, columns, n_first = adult()
+        (rows, label), _, columns, n_first = encoded_adult()
         draw_curve(rows, label, columns)
         draw_rules(rows, label, columns, n_first)

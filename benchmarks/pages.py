@@ -905,7 +905,7 @@ def learned_defaults(report):
     yield (
         f"**Defaults.** Percentage points of accuracy behind the best of {len(part['summary'])} settings of each data "
         f"set, mean over {len(grouped(part['records'], 'set'))} data sets, on a quarter held out of at most 4000 "
-        "training rows, two seeds (`benchmarks/study_learned.py`). Differences below half a point are within chance. "
+        "training rows, two seeds (`benchmarks/study_defaults.py`). Differences below half a point are within chance. "
         'The default is "one gate, early stopping", with 100 tiles.'
     )
     lines = [{"name": name, **one} for name, one in part["summary"].items()]
@@ -1513,7 +1513,7 @@ def tree_defaults(report):
     n_sets = len(grouped(report["defaults"]["records"], "set"))
     yield (
         f"**Defaults.** Percentage points of accuracy behind the best of {len(summary)} settings, mean over {n_sets} "
-        "data sets, on rows held out from the training parts (`benchmarks/study_trees.py`). The table shows the best "
+        "data sets, on rows held out from the training parts (`benchmarks/study_defaults.py`). The table shows the best "
         "settings, and those that differ from 32 linear trees of 32 leaves in one parameter:"
     )
     base = "32 trees of 32, linear, C = 0.1"
