@@ -1,10 +1,9 @@
 """LocallyLinearSVC on the papers' sets: error beside the papers', time beside a kernel SVM's.
 
 Everything is as by default, which `study_defaults.py` found best on held-out parts of the training sets, but for C,
-which is chosen here, on a held-out fifth of the training part. Images and ijcnn1 have rows of unit norm, as in the papers;
-other features are standardized.
-On MNIST the fit and the prediction are timed beside scikit-learn-intelex's `SVC` (or scikit-learn's, where that is not
-installed) in the same run, and the fit is split into its stages.
+which is chosen here, on a held-out fifth of the training part. Images and ijcnn1 have rows of unit norm, as in the
+papers; other features are standardized. On MNIST the fit and the prediction are timed beside scikit-learn-intelex's
+`SVC` (or scikit-learn's, where that is not installed) in the same run, and the fit is split into its stages.
 
     python benchmarks/bench_local.py            # needs the data folder; writes benchmarks/results/local.json
     python benchmarks/bench_local.py --quick    # digits only
