@@ -51,22 +51,15 @@ def speed(X, y, X_test, y_test, n_experts, gamma):
     whole, seconds, processor = timed(MixtureSVC(n_experts, C=C, nu=0.0, random_state=0), X, y)
     kernel, kernel_seconds, kernel_processor = timed(SVC(C=C, gamma=gamma), X, y)
     result = {
-        "rows": len(y),
-        "experts": n_experts,
-        "iteration_seconds": iteration[0],
-        "kmeans_svc_seconds": cell_seconds[0],
+        "rows": len(y), "experts": n_experts, "iteration_seconds": iteration[0], "kmeans_svc_seconds": cell_seconds[0],
         "iteration_over_kmeans_svc": iteration[0] / cell_seconds[0],
         "iteration_over_kmeans_svc_processor": iteration[1] / cell_seconds[1],
-        "fit_seconds": seconds,
-        "fit_iterations": whole.n_iter_,
-        "svc_seconds": kernel_seconds,
-        "svc_over_fit": kernel_seconds / seconds,
-        "svc_over_fit_processor": kernel_processor / processor,
-        "fit_accuracy": whole.score(X_test, y_test),
-        "kmeans_svc_accuracy": cells[0][0].score(X_test, y_test),
-        "svc_accuracy": kernel.score(X_test, y_test),
+        "fit_seconds": seconds, "fit_iterations": whole.n_iter_,
+        "svc_seconds": kernel_seconds, "svc_over_fit": kernel_seconds / seconds,
+        "svc_over_fit_processor": kernel_processor / processor, "fit_accuracy": whole.score(X_test, y_test),
+        "kmeans_svc_accuracy": cells[0][0].score(X_test, y_test), "svc_accuracy": kernel.score(X_test, y_test),
         "support_vectors": int(kernel.n_support_.sum()),
-    }
+    }  # fmt: skip
     show(result)
     return result
 
@@ -110,14 +103,9 @@ def growth(X, y, X_test, y_test, sizes, kernel_limit, n_experts, share):
         chosen = np.random.RandomState(0).permutation(len(y))[:n]
         model, seconds, _ = timed(grown(n_experts, share * n), X[chosen], y[chosen])
         line = {
-            "rows": n,
-            "experts_at_start": int(model.experts_per_iter_[0]),
-            "experts": model.n_experts_,
-            "accuracy": model.score(X_test, y_test),
-            "seconds": seconds,
-            "support_vectors": None,
-            "svc_accuracy": None,
-        }
+            "rows": n, "experts_at_start": int(model.experts_per_iter_[0]), "experts": model.n_experts_,
+            "accuracy": model.score(X_test, y_test), "seconds": seconds, "support_vectors": None, "svc_accuracy": None,
+        }  # fmt: skip
         if n <= kernel_limit:
             kernel, _, _ = timed(SVC(C=10.0), X[chosen], y[chosen])
             line |= {"support_vectors": int(kernel.n_support_.sum()), "svc_accuracy": kernel.score(X_test, y_test)}
