@@ -188,6 +188,11 @@ def bundled_split(name, split):
     return X, y, X_test, y_test
 
 
+def digits_split(test_size=0.3):
+    """X_train, X_test, y_train, y_test of scikit-learn's digits, for --quick."""
+    return train_test_split(*load_digits(return_X_y=True), test_size=test_size, random_state=0)
+
+
 def means_of(records) -> dict:
     """Records of a set, a system and a budget, averaged over splits."""
     groups: dict = {}

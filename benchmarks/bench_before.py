@@ -12,13 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from common import (  # before NumPy: it gives every library one thread
-    arguments,
-    print_table,
-    read_results,
-    show,
-    write_results,
-)
+# Before NumPy: it gives every library one thread.
+from common import arguments, print_table, read_results, show, write_results
 
 SETS = ("svmguide1", "pendigits", "satimage", "letter", "ijcnn1", "usps", "covtype")
 # The first edition's default was 8 neighbors, and is 16 now.

@@ -20,7 +20,6 @@ from common import arguments, print_table, read_results, write_results  # isort:
 import auto_data
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -60,7 +59,7 @@ SETTINGS = {
 def parts_of(name):
     """Standardized training rows and labels, and those of the test part."""
     if name == "digits":
-        X, Z, y, z = train_test_split(*load_digits(return_X_y=True), test_size=0.3, random_state=0)
+        X, Z, y, z = auto_data.digits_split()
     elif name == "adult":
         train, test = auto_data.adult()
         (X, Z), y, z = auto_data.one_hot(train, test), train.y, test.y

@@ -20,17 +20,10 @@ from functools import partial
 from time import process_time
 
 import numpy as np
-from common import (  # first: sets the threads
-    arguments,
-    gradient_boosting,
-    grouped,
-    print_records,
-    read_results,
-    run_child,
-    show,
-    write_results,
-)
-from sklearn.datasets import load_digits
+from auto_data import digits_split
+
+# Before NumPy: it gives every library one thread.
+from common import arguments, gradient_boosting, grouped, print_records, read_results, run_child, show, write_results
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
@@ -99,14 +92,12 @@ CURVES = {
 }
 
 
-def digits():
-    X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, random_state=0)
-    return Dataset(X, y, X_test, y_test)
-
-
 def prepared(name, max_rows=None):
-    data = digits() if name == "digits" else load(name)
+    if name == "digits":
+        X, X_test, y, y_test = digits_split()
+        data = Dataset(X, y, X_test, y_test)
+    else:
+        data = load(name)
     if name == "covtype":  # class 2 against the others, as in the papers
         data = replace(data, y_train=(data.y_train == 2).astype(int), y_test=(data.y_test == 2).astype(int))
     if max_rows is not None:  # they are shuffled

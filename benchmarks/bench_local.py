@@ -13,8 +13,8 @@ import warnings
 from time import perf_counter
 
 import numpy as np
+from auto_data import digits_split
 from common import arguments, print_records, write_results  # first: it sets the number of threads
-from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
@@ -35,18 +35,14 @@ RUNS = (
 
 def prepared(name):
     """The set as float32: rows of unit norm where the papers have them, else standardized by the training part."""
+    if name == "digits":
+        X, X_test, y, y_test = digits_split()
+        return Dataset(normalize(X).astype(np.float32), y, normalize(X_test).astype(np.float32), y_test)
     data = load(name)
     if name in ("usps", "mnist", "ijcnn1"):
         return Dataset(normalize(data.X_train), data.y_train, normalize(data.X_test), data.y_test)
     mean, std = data.X_train.mean(axis=0), np.maximum(data.X_train.std(axis=0), 1e-12)
     return Dataset((data.X_train - mean) / std, data.y_train, (data.X_test - mean) / std, data.y_test)
-
-
-def digits():
-    """scikit-learn's bundled digits, for --quick."""
-    X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(normalize(X).astype(np.float32), y, test_size=0.3, random_state=0)
-    return Dataset(X, y, X_test, y_test)
 
 
 def with_chosen_cost(data, settings):
@@ -132,7 +128,7 @@ def main():
     else:
         runs = [run for run in RUNS if run[0] in options.sets]
     for name, settings, published, wanted in runs:
-        data = digits() if name == "digits" else prepared(name)
+        data = prepared(name)
         settings = with_chosen_cost(data, settings)
         record = measure(name, data, settings, options.repeats)
         linear = LinearSVC(random_state=0, n_jobs=2).fit(data.X_train, data.y_train)
