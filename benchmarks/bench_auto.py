@@ -17,7 +17,7 @@ Each run of a system on a split is appended to a file as soon as it is done, so 
     python benchmarks/bench_auto.py --part tables --only MosaicClassifier --threads 2 --out runs/a.jsonl
     python benchmarks/bench_auto.py --part covertype7 --budget 300 --out runs/b.jsonl
     python benchmarks/bench_auto.py --merge runs/*.jsonl     # into results/auto.json
-    python benchmarks/bench_auto.py --short runs/c.jsonl --before auto.json  # next to an early version's auto.json
+    python benchmarks/bench_auto.py --short runs/c.jsonl     # runs with a short budget, into the same file
     python benchmarks/bench_auto.py --quick                  # bundled sets, a minute; writes nothing
 """
 
@@ -261,18 +261,11 @@ def merge(files):
         show_means(name, records)
 
 
-def merge_short(files, before):
-    """Put means of our runs with a short budget into results/auto.json, next to the scores of an early version."""
+def merge_short(files):
+    """Put means of our runs with a short budget into results/auto.json."""
     lines = [json.loads(line) for file in files for line in Path(file).read_text().splitlines()]
-    early = {
-        r["set"]: r["accuracy"]
-        for r in json.loads(Path(before).read_text())["accuracy"]["records"]
-        if r["model"] == OURS
-    }
-    records = [
-        {key: run[key] for key in ("set", "budget", "splits", "score", "fit_seconds")} | {"before": early[name]}
-        for (name, _), run in means_of(lines).items()
-    ]
+    keys = ("set", "budget", "splits", "score", "fit_seconds")
+    records = [{key: run[key] for key in keys} for run in means_of(lines).values()]
     write_results("auto", "short", records, on=lines[-1]["machine"])
 
 
@@ -300,10 +293,9 @@ def main():
     parser.add_argument("--out", default="auto_runs.jsonl", help="file to which each run is appended")
     parser.add_argument("--merge", nargs="+", metavar="FILE", help="put runs into results/auto.json, and end")
     parser.add_argument("--short", nargs="+", metavar="FILE", help="the same for runs with a short budget")
-    parser.add_argument("--before", metavar="FILE", help="results/auto.json of an early version, for --short")
     options = parser.parse_args()
     if options.short:
-        return merge_short(options.short, options.before)
+        return merge_short(options.short)
     if options.merge:
         return merge(options.merge)
     parts, records = {"bundled": tuple(BUNDLED)} if options.quick else PARTS, []

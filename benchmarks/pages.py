@@ -251,17 +251,13 @@ def comparison(report):
                 )
     short = report["short"]
     budget = short["records"][0]["budget"]
-    yield (
-        f"With a budget of {budget:g} seconds ({machine_of(short)}), on the data sets of the papers; the early version "
-        "had 60 seconds, and stopped earlier on small data sets:"
-    )
+    yield (f"With a budget of {budget:g} seconds ({machine_of(short)}), on the data sets of the papers:")
     yield listing(
         short["records"],
         {
             "data set": "{set}",
-            "early version, 60 s": "{before:.2f}",
-            f"now, {budget:g} s": "{score:.2f}",
-            "now, 30 s": lambda r: f"{runs[r['set']][OURS]['score']:.2f}",
+            f"{budget:g} s": "{score:.2f}",
+            "30 s": lambda r: f"{runs[r['set']][OURS]['score']:.2f}",
         },
     )
     yield f"{boosting()} ([learned gates](learned_gates.md#how-it-was-measured))."
@@ -1124,24 +1120,6 @@ def fits(report):
         )
     else:
         yield "The scores of each line are bit-for-bit the same for every number of threads."
-
-
-@place("performance", "threads", "before")
-def before(report):
-    part = report["before"]
-    sizes = {model: n for model, (_, n) in part["summary"]["covertype"].items()}
-    yield (
-        f"Fits with default settings on one thread, in an early version → now ({machine_of(part)}; "
-        "`benchmarks/bench_before.py`): processor seconds, the best of two to ten runs, and test accuracy in %. "
-        f"Covertype has seven classes and {', '.join(f'{n:,} rows for `{model}`' for model, n in sizes.items())}. The "
-        "default number of neighbors of `LocallyLinearSVC` was 8 and is now 16."
-    )
-    columns = {
-        "set": "{set}", "fit": "`{model}`", "seconds": "{seconds[0]:.3g} → {seconds[1]:.3g}",
-        "speedup": lambda r: f"{r['seconds'][0] / r['seconds'][1]:.1f}",
-        "test accuracy, %": "{accuracy[0]:.2f} → {accuracy[1]:.2f}",
-    }  # fmt: skip
-    yield listing(part["records"], columns)
 
 
 @place("performance", "threads", "predictions")
