@@ -1,4 +1,8 @@
-"""The sets of bench_auto.py and study_search.py: papers' sets and everyday tables, each split in one place."""
+"""The data of the benchmarks: papers' sets and everyday tables, each split in one place.
+
+Tables come in two forms: `Table`, whose one-hot rows mark missing numbers, and matrices by `encoded`, which fill them
+with the median.
+"""
 
 import csv
 import os
@@ -6,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from setting import load
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import OneHotEncoder
 
 PAPERS = (
     "heart", "vehicle", "diabetes", "german", "svmguide1", "satimage", "pendigits", "usps", "letter", "ijcnn1", "skin",
@@ -30,6 +36,7 @@ TABLES = {
     "oil_spill": ("oil_spill", "class", ("f1",), "average_precision"),
     "wine_white": ("wine_white", "quality", (), "accuracy"),
 }  # fmt: skip
+IDENTIFIERS = {"horse_colic": ["hospital_number"], "oil_spill": ["f1"]}  # the columns that `encoded_table` leaves out
 BUNDLED = {"wine": load_wine, "breast_cancer_wisconsin": load_breast_cancer, "digits": load_digits}
 PARTS = {"tables": tuple(TABLES), "papers": PAPERS, "adult": ("adult",), "covertype7": ("covertype7",)}
 # Seconds for MosaicClassifier, if not its default.
@@ -52,8 +59,6 @@ class Table:
 
     def frame(self):
         """A pandas DataFrame with categories for text."""
-        import pandas as pd
-
         frame = pd.DataFrame(self.columns)
         for name in self.text:
             frame[name] = frame[name].where(frame[name] != "", None).astype("category")
@@ -95,14 +100,14 @@ def read_csv(path, label, left_out=()) -> Table:
     return Table(columns, y.astype(str)).take(kept)
 
 
-def data_folder() -> Path:
-    return Path(os.environ["SVMOSAIC_DATA"])
+def tables_folder() -> Path:
+    return Path(os.environ["SVMOSAIC_DATA"]) / "tables"
 
 
 def table_split(name, split) -> tuple[Table, Table]:
     """Training and test part of a table: 70 and 30 % with the shares of the classes, by the number of the split."""
     file, label, left_out, _ = TABLES[name]
-    table = read_csv(data_folder() / "tables" / f"{file}.csv", label, left_out)
+    table = read_csv(tables_folder() / f"{file}.csv", label, left_out)
     label = table.y if np.unique(table.y, return_counts=True)[1].min() > 1 else None
     train, test = train_test_split(np.arange(len(table.y)), test_size=0.3, stratify=label, random_state=split)
     return table.take(train), table.take(test)
@@ -110,8 +115,46 @@ def table_split(name, split) -> tuple[Table, Table]:
 
 def adult() -> tuple[Table, Table]:
     """The official parts."""
-    folder = data_folder() / "tables"
-    return read_csv(folder / "adult_train.csv", "income"), read_csv(folder / "adult_test.csv", "income")
+    return tuple(read_csv(tables_folder() / f"adult_{part}.csv", "income") for part in ("train", "test"))
+
+
+def encoded(frame, *others):
+    """Matrices of frames with equal columns, categories and medians from the first, and the names of their columns.
+
+    Columns that are numbers come first; then each text of each text column, which is missing as a text of its own.
+    """
+    numbers = list(frame.select_dtypes("number").columns)
+    texts = [name for name in frame if name not in numbers]
+    median = frame[numbers].median()
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+
+    def matrix(part, transform):
+        found = [part[numbers].fillna(median).to_numpy(float)]
+        if texts:
+            found.append(transform(part[texts].fillna("missing").astype(str)))
+        return np.ascontiguousarray(np.hstack(found))
+
+    matrices = [matrix(frame, encoder.fit_transform), *(matrix(part, encoder.transform) for part in others)]
+    names = [*numbers, *(encoder.get_feature_names_out(texts) if texts else [])]
+    return matrices, [str(name) for name in names]
+
+
+def encoded_adult():
+    """(X, y) for training and for testing, the names of the columns, and how many of the first are numbers."""
+    parts = [pd.read_csv(tables_folder() / f"adult_{part}.csv") for part in ("train", "test")]
+    y = [(part.pop("income").str.strip() == ">50K").to_numpy().astype(int) for part in parts]
+    n_numbers = len(parts[0].select_dtypes("number").columns)
+    (X, Z), names = encoded(*parts)
+    return (X, y[0]), (Z, y[1]), names, n_numbers
+
+
+def encoded_table(name):
+    """(X, y) of one table; rows without a label are left out, and so are identifiers."""
+    file, label, _, _ = TABLES[name]
+    frame = pd.read_csv(tables_folder() / f"{file}.csv").dropna(subset=[label])
+    y = np.unique(frame.pop(label), return_inverse=True)[1]
+    (X,), _ = encoded(frame.drop(columns=IDENTIFIERS.get(name, [])))
+    return X, y
 
 
 def part(X, y, n_rows, seed=0):
@@ -142,6 +185,11 @@ def bundled_split(name, split):
     X, y = BUNDLED[name](return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
     return X, y, X_test, y_test
+
+
+def digits_split(test_size=0.3):
+    """X_train, X_test, y_train, y_test of scikit-learn's digits, for --quick."""
+    return train_test_split(*load_digits(return_X_y=True), test_size=test_size, random_state=0)
 
 
 def means_of(records) -> dict:

@@ -16,8 +16,8 @@ Each run of a system on a split is appended to a file as soon as it is done, so 
 
     python benchmarks/bench_auto.py --part tables --only MosaicClassifier --threads 2 --out runs/a.jsonl
     python benchmarks/bench_auto.py --part covertype7 --budget 300 --out runs/b.jsonl
-    python benchmarks/bench_auto.py --merge runs/*.jsonl     # into results/auto.json, with mean ranks
-    python benchmarks/bench_auto.py --short runs/c.jsonl --before auto.json  # next to an early version's auto.json
+    python benchmarks/bench_auto.py --merge runs/*.jsonl     # into results/auto.json
+    python benchmarks/bench_auto.py --short runs/c.jsonl     # runs with a short budget, into the same file
     python benchmarks/bench_auto.py --quick                  # bundled sets, a minute; writes nothing
 """
 
@@ -56,8 +56,7 @@ from auto_data import (
     part,
     table_split,
 )
-from common import print_table, read_results, write_results
-from scipy.stats import rankdata
+from common import print_records, read_results, show, write_results
 from setting import machine
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.ensemble import RandomForestClassifier
@@ -190,8 +189,6 @@ SYSTEMS = {
     "RandomForest": fit_forest, "LinearSVC": fit_linear,
 }  # fmt: skip
 OURS = "MosaicClassifier"
-# Those that ranks are first made without.
-OTHERS = ("RandomForest", "LinearSVC")
 
 
 def _toward(model, rows, label):
@@ -237,22 +234,6 @@ def measure(name, system, number, budget) -> dict | None:
     }  # fmt: skip
 
 
-def mean_ranks(records, systems) -> dict:
-    """Mean over the sets of the place of each system, 1 the best; equals share their places."""
-    means = means_of(records)
-    sets = [name for name in dict.fromkeys(s for s, _ in means) if all((name, system) in means for system in systems)]
-    if not sets:
-        return {"sets": 0}
-    table = np.array([[means[name, system]["score"] for system in systems] for name in sets])
-    # Scores that the page shows as equal share a rank.
-    ranks = np.mean([rankdata(-np.round(row, 2)) for row in table], axis=0)
-    return {
-        "sets": len(sets),
-        "mean_rank": dict(zip(systems, np.round(ranks, 3).tolist(), strict=True)),
-        "mean_score": dict(zip(systems, np.round(table.mean(axis=0), 3).tolist(), strict=True)),
-    }
-
-
 def merge(files):
     """Put stored runs into results/auto.json, a part each; the last run of a set, system, split and budget counts."""
     before = read_results("auto")
@@ -276,39 +257,27 @@ def merge(files):
         records.sort(
             key=lambda r: (sets.index(r["set"]), list(SYSTEMS).index(r["model"]), r.get("budget", 0), r["split"])
         )
-        systems = list(dict.fromkeys(model for _, model in means_of(records)))
-        summary = mean_ranks(records, [s for s in systems if s not in OTHERS])
-        summary["with_random_forest"] = mean_ranks(records, [s for s in systems if s != "LinearSVC"])
-        write_results("auto", name, records, summary, machines[name])
-        show(name, records)
+        write_results("auto", name, records, on=machines[name])
+        show_means(name, records)
 
 
-def merge_short(files, before):
-    """Put means of our runs with a short budget into results/auto.json, next to the scores of an early version."""
+def merge_short(files):
+    """Put means of our runs with a short budget into results/auto.json."""
     lines = [json.loads(line) for file in files for line in Path(file).read_text().splitlines()]
-    early = {
-        r["set"]: r["accuracy"]
-        for r in json.loads(Path(before).read_text())["accuracy"]["records"]
-        if r["model"] == OURS
-    }
-    records = [
-        {key: run[key] for key in ("set", "budget", "splits", "score", "fit_seconds")} | {"before": early[name]}
-        for (name, _), run in means_of(lines).items()
-    ]
-    write_results("auto", "short", records, {}, lines[-1]["machine"])
+    keys = ("set", "budget", "splits", "score", "fit_seconds")
+    records = [{key: run[key] for key in keys} for run in means_of(lines).values()]
+    write_results("auto", "short", records, on=lines[-1]["machine"])
 
 
 def _key(record):
     return record["set"], record["model"], record["split"], record.get("budget")
 
 
-def show(title, records):
-    """Means, and mean ranks."""
+def show_means(title, records):
+    """Print the means of each set and system over its splits."""
     columns = ["set", "model", "score", "std", "log_loss", "fit_seconds", "predict_microseconds", "chosen"]
-    means = means_of(records)
-    rows = [[name, model, *(str(r.get(c, "")) for c in columns[2:])] for (name, model), r in means.items()]
-    print_table(title, columns, rows)
-    print(mean_ranks(records, list(dict.fromkeys(model for _, model in means))), flush=True)
+    means = [r | {"set": name, "model": model} for (name, model), r in means_of(records).items()]
+    print_records(title, means, columns)
 
 
 def main():
@@ -324,27 +293,21 @@ def main():
     parser.add_argument("--out", default="auto_runs.jsonl", help="file to which each run is appended")
     parser.add_argument("--merge", nargs="+", metavar="FILE", help="put runs into results/auto.json, and end")
     parser.add_argument("--short", nargs="+", metavar="FILE", help="the same for runs with a short budget")
-    parser.add_argument("--before", metavar="FILE", help="results/auto.json of an early version, for --short")
     options = parser.parse_args()
     if options.short:
-        merge_short(options.short, options.before)
-        return
+        return merge_short(options.short)
     if options.merge:
-        merge(options.merge)
-        return
-    systems = [options.only] if options.only else list(SYSTEMS)
-    parts = {"bundled": tuple(BUNDLED)} if options.quick else PARTS
-    records = []
+        return merge(options.merge)
+    parts, records = {"bundled": tuple(BUNDLED)} if options.quick else PARTS, []
     for name, sets in parts.items():
-        if options.part in (None, name):
-            for one in sets:
-                if options.sets is None or one in options.sets.split(","):
-                    records += _run(name, one, systems, options)
-    if records:
-        show("quick" if options.quick else "runs", records)
+        for one in sets if options.part in (None, name) else ():
+            if options.sets is None or one in options.sets.split(","):
+                records += _run(name, one, options)
+    show_means("quick" if options.quick else "runs", records)
 
 
-def _run(part_name, name, systems, options):
+def _run(part_name, name, options):
+    systems = [options.only] if options.only else list(SYSTEMS)
     budget = options.budget or (3.0 if options.quick else BUDGETS.get(name, BUDGET))
     n_splits = 1 if options.quick else options.splits or N_SPLITS.get(name, 1)
     systems = [s for s in systems if not (options.quick and s in ("CatBoost", "SVC, tuned"))]
@@ -354,7 +317,7 @@ def _run(part_name, name, systems, options):
             if record is None:
                 continue
             yield record
-            print(json.dumps(record), flush=True)
+            show(record)
             if not options.quick:
                 with open(options.out, "a") as file:
                     file.write(json.dumps({"part": part_name, **record, "machine": machine()}) + "\n")

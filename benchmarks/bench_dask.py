@@ -3,16 +3,16 @@
 Three parts:
 
     cluster   1, 2 and 4 worker processes against the local model on ijcnn1 and covertype (class 2 against the rest;
-              all 522,911 training rows), three ways to partition the rows, one of them with a single class a partition
+              all 522,911 training rows), three ways to partition the rows, one of them with a
+              single class a partition
     traffic   bytes that travel in a round, for more rows and for more tiles
     disk      fit and predict from Parquet files of 5, 10 and 20 million rows x 50 features: rows/s, peak memory
 
     python benchmarks/bench_dask.py            all of it; writes benchmarks/results/dask.json
     python benchmarks/bench_dask.py --quick    small sizes, nothing is written; without data sets, generated ones
-    python benchmarks/bench_dask.py --part disk --folder BIG   one part; 5 GB of files go to a temporary folder in BIG
+    python benchmarks/bench_dask.py --parts disk --folder BIG  one part; 5 GB of files go to a temporary folder in BIG
 """
 
-import argparse
 import multiprocessing
 import os
 import tempfile
@@ -107,45 +107,27 @@ def cluster_part(quick):
                     if quick and n_workers == 1:
                         ways = {"even": ways["even"]}
                     for way, (order, sizes) in ways.items():
-                        dX, dy = (
-                            da.from_array(X[order], chunks=(sizes, -1)),
-                            da.from_array(y[order], chunks=(sizes,)),
-                        )
-                        dX, dy = client.persist([dX, dy])
+                        arrays = da.from_array(X[order], (sizes, -1)), da.from_array(y[order], (sizes,))
+                        dX, dy = client.persist(list(arrays))
                         start = perf_counter()
                         found = getattr(svmosaic.dask, model)(**options, **gate(fitted)).fit(dX, dy)
+                        least = fitted.objective_[-1]
                         record = {
-                            "data": name,
-                            "rows": len(y),
+                            "data": name, "rows": len(y),
                             "model": model + (" " + options["loss"] if "loss" in options else ""),
-                            "workers": n_workers,
-                            "partitions": way,
-                            "objective": float(np.ravel(found.objective_)[-1]),
-                            "difference": float(
-                                abs(found.objective_[-1] - fitted.objective_[-1]) / abs(fitted.objective_[-1])
-                            ),
-                            "gap": float(found.dual_gap_.max() / found.objective_.max())
-                            if hasattr(found.local_, "dual_gap_")
-                            else None,
-                            "accuracy": found.to_local().score(Z, z),
-                            "local_accuracy": accuracy,
-                            "rounds": len(found.rounds_),
-                            "sent": max(r.sent for r in found.rounds_),
+                            "workers": n_workers, "partitions": way, "objective": float(np.ravel(found.objective_)[-1]),
+                            "difference": float(abs(found.objective_[-1] - least) / abs(least)),
+                            "gap": float(found.dual_gap_.max() / found.objective_.max()),
+                            "accuracy": found.to_local().score(Z, z), "local_accuracy": accuracy,
+                            "rounds": len(found.rounds_), "sent": max(r.sent for r in found.rounds_),
                             "returned": max(r.returned for r in found.rounds_ if r.name != "rows_at"),
-                            "seconds": round(perf_counter() - start, 2),
-                            "local_seconds": round(seconds, 2),
-                        }
+                            "seconds": round(perf_counter() - start, 2), "local_seconds": round(seconds, 2),
+                        }  # fmt: skip
                         records.append(record)
                         points = 100 * abs(record["accuracy"] - accuracy)
                         if record["difference"] > OBJECTIVE_TOL or points > ACCURACY_POINTS:
                             faults.append(record)
-                        _line(record)
-    columns = list(records[0])
-    common.print_table(
-        "cluster against local",
-        columns,
-        [[_text(r[c]) for c in columns] for r in records],
-    )
+                        common.show(record)
     return records, {"outside_tolerance": len(faults), "runs": len(records)}
 
 
@@ -165,18 +147,12 @@ def traffic_part(quick):
             fit(svmosaic.ClusteredSVC(tiles, loss="squared_hinge", tol=1e-3, random_state=0), held)
         solver = [r for r in held.rounds if r.name == "answer"]
         records.append(
-            {
-                "rows": rows,
-                "tiles": tiles,
-                "features": N_FEATURES,
-                "rounds": len(held.rounds),
-                "largest_sent": max(r.sent for r in solver),
-                "largest_returned": max(r.returned for r in solver),
-                "mean_returned": round(np.mean([r.returned for r in solver])),
-                "sample_for_kmeans": sum(4 * r.returned for r in held.rounds if r.name == "rows_at"),
-            }
-        )
-        _line(records[-1])
+            {"rows": rows, "tiles": tiles, "features": N_FEATURES, "rounds": len(held.rounds),
+             "largest_sent": max(r.sent for r in solver), "largest_returned": max(r.returned for r in solver),
+             "mean_returned": round(np.mean([r.returned for r in solver])),
+             "sample_for_kmeans": sum(4 * r.returned for r in held.rounds if r.name == "rows_at")}
+        )  # fmt: skip
+        common.show(records[-1])
     by_rows = records[2]["largest_returned"] / records[0]["largest_returned"]
     by_tiles = records[4]["largest_returned"] / records[0]["largest_returned"]
     print(f"4 times the rows: {by_rows:.3f} times the bytes; 4 times the tiles: {by_tiles:.3f} times the bytes")
@@ -234,8 +210,8 @@ def write_rows(folder, n_rows, file_rows, group_rows):
         writer.close()
 
 
-def disk_child(pipe, folder, output, scratch, n_jobs):
-    """Fit and predict in a process of its own, whose peak memory is all its own."""
+def disk_child(folder, output, scratch, n_jobs):
+    """Seconds, peak memory and accuracy of a fit and a prediction from files."""
     from svmosaic import outofcore
     from svmosaic.scale.chunks import Chunks
 
@@ -256,21 +232,27 @@ def disk_child(pipe, folder, output, scratch, n_jobs):
     n_rows = outofcore.predict(model, folder, output)
     predicted = perf_counter() - start
     X, y = Stream(0).rows(10**6, 20_000)
-    pipe.send(
-        {
-            "rows": n_rows,
-            "passes": len(passes),
-            "fit_seconds": round(fitted, 2),
-            "fit_rows_per_second": round(n_rows / fitted),
-            "rows_read_per_second": round(len(passes) * n_rows / fitted),
-            "predict_seconds": round(predicted, 2),
-            "predict_rows_per_second": round(n_rows / predicted),
-            "fit_peak_megabytes": round(peak / 1e6),
-            "peak_megabytes": round(common._memory("VmHWM") / 1e6),
-            "gap": float(model.dual_gap_[0] / model.objective_[0]),
-            "accuracy": float(np.mean(model.mosaic_.decision_function(X)[:, 0].__gt__(0) == y)),
-        }
-    )
+    return {
+        "rows": n_rows, "passes": len(passes), "fit_seconds": round(fitted, 2),
+        "fit_rows_per_second": round(n_rows / fitted),
+        "rows_read_per_second": round(len(passes) * n_rows / fitted), "predict_seconds": round(predicted, 2),
+        "predict_rows_per_second": round(n_rows / predicted), "fit_peak_megabytes": round(peak / 1e6),
+        "peak_megabytes": round(common._memory("VmHWM") / 1e6), "gap": float(model.dual_gap_[0] / model.objective_[0]),
+        "accuracy": float(np.mean((model.mosaic_.decision_function(X)[:, 0] > 0) == y)),
+    }  # fmt: skip
+
+
+def files_by_size(room, sizes, file_rows, group_rows):
+    """Number of rows and a folder of links to so many of the files, for each size."""
+    whole = Path(room) / "whole"
+    whole.mkdir()
+    write_rows(whole, sizes[-1], file_rows, group_rows)
+    for n_rows in sizes:
+        folder = Path(room) / str(n_rows)
+        folder.mkdir()
+        for file in sorted(whole.iterdir())[: n_rows // file_rows]:
+            os.link(file, folder / file.name)
+        yield n_rows, folder
 
 
 def disk_part(quick, where, n_jobs):
@@ -279,27 +261,11 @@ def disk_part(quick, where, n_jobs):
     file_rows, group_rows = (10_000, 5_000) if quick else (FILE_ROWS, ROW_GROUP)
     records = []
     with tempfile.TemporaryDirectory(prefix="svmosaic-bench-", dir=where) as room:
-        whole = Path(room) / "whole"
-        whole.mkdir()
-        start = perf_counter()
-        write_rows(whole, sizes[-1], file_rows, group_rows)
-        files = sorted(whole.iterdir())
-        print(f"{sizes[-1]:,} rows written in {perf_counter() - start:.0f} s")
-        for n_rows in sizes:
-            folder = Path(room) / str(n_rows)
-            folder.mkdir()
-            for file in files[: n_rows // file_rows]:
-                os.link(file, folder / file.name)
-            context = multiprocessing.get_context("spawn")
-            here, there = context.Pipe(duplex=False)
-            child = context.Process(target=disk_child, args=(there, folder, Path(room) / "out.npy", room, n_jobs))
-            child.start()
-            there.close()
-            records.append(
-                {**here.recv(), "megabytes_on_disk": sum(f.stat().st_size for f in folder.iterdir()) // 10**6}
-            )
-            child.join()
-            _line(records[-1])
+        for _, folder in files_by_size(room, sizes, file_rows, group_rows):
+            found = in_a_process(disk_child, folder, Path(room) / "out.npy", room, n_jobs)
+            on_disk = sum(f.stat().st_size for f in folder.iterdir()) // 10**6
+            records.append(found | {"megabytes_on_disk": on_disk})
+            common.show(records[-1])
     growth = records[-1]["peak_megabytes"] / records[0]["peak_megabytes"]
     slowdown = records[0]["fit_rows_per_second"] * records[-1]["passes"] / (
         records[-1]["fit_rows_per_second"] * records[0]["passes"]
@@ -313,37 +279,43 @@ def disk_part(quick, where, n_jobs):
     return records, {"memory_growth": growth, "seconds_a_row_and_pass": slowdown}
 
 
-def _text(value):
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def in_a_process(work, *arguments):
+    """What `work` returns in a new process, whose peak memory is all its own."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    child = context.Process(target=_sent, args=(there, work, arguments))
+    child.start()
+    there.close()
+    try:
+        return here.recv()
+    finally:
+        child.join()
 
 
-def _line(record):
-    print("  " + "  ".join(f"{key} {_text(value)}" for key, value in record.items()), flush=True)
+def _sent(pipe, work, arguments):
+    pipe.send(work(*arguments))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="small sizes, nothing is written")
-    size.add_argument("--full", action="store_true", help="all sizes (the default)")
-    parser.add_argument("--part", choices=["cluster", "traffic", "disk"], action="append")
-    parser.add_argument("--folder", help="where the temporary folder for the files is made (8 GB)")
-    parser.add_argument("--jobs", type=int, default=1, help="threads for the files")
-    options = parser.parse_args()
+    options = common.arguments(
+        __doc__,
+        parts=("cluster", "traffic", "disk"),
+        folder={"help": "where the temporary folder for the files is made (8 GB)"},
+        jobs={"type": int, "default": 1, "help": "threads for the files"},
+    )
     parts = {
         "cluster": lambda: cluster_part(options.quick),
         "traffic": lambda: traffic_part(options.quick),
         "disk": lambda: disk_part(options.quick, options.folder, options.jobs),
     }
     failed = []
-    for name in options.part or parts:
+    for name in options.parts:
         print(f"\n{name}")
         records, summary = parts[name]()
         print(f"  {summary}")
         if summary.get("outside_tolerance"):
             failed.append(name)
-        if not options.quick:
-            common.write_results("dask", name, records, summary)
+        common.write_results("dask", name, records, summary, options)
     if failed:
         raise SystemExit(f"outside the tolerance: {', '.join(failed)}")
 

@@ -2,10 +2,9 @@
 
 python benchmarks/bench_fusion.py            all measurements; writes results/fusion.json and docs/fusion.md
 python benchmarks/bench_fusion.py --quick    generated data only, a few seconds, writes nothing
-python benchmarks/fusion_page.py             docs/fusion.md again from results/fusion.json
+python benchmarks/pages.py fusion            docs/fusion.md again from results/fusion.json
 """
 
-import argparse
 import json
 import warnings
 from copy import copy
@@ -14,7 +13,8 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from fusion_page import PAGE
+import pages
+from common import arguments
 from setting import load, one_hot_heart
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -215,26 +215,23 @@ PARTS = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", choices=PARTS, help="measure this part again and keep the others")
-    parser.add_argument("--sets", nargs="+", choices=SEMI_SETS, help="only these data sets")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__, sets=SEMI_SETS, only={"choices": PARTS, "help": "measure this part again and keep the others"}
+    )
     warnings.simplefilter("ignore", ConvergenceWarning)  # of EM after 100 steps: the figures are what counts here
     if options.quick:
         return quick()
     for part in [options.only] if options.only else PARTS:
         measure, sets, n_splits = PARTS[part]
-        for name in options.sets or sets:
+        for name in (name for name in sets if name in options.sets):
             found = measure(name, n_splits)
             # Read now: another part may have been measured at the same time.
             results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
             results.setdefault(part, {})[name] = found
             results.setdefault("splits", {})[part] = n_splits
-            RESULTS.parent.mkdir(exist_ok=True)
             write_text(RESULTS, json.dumps(results, indent=1, default=float, sort_keys=True) + "\n")
     if all(set(results.get(part, ())) == set(sets) for part, (_, sets, _) in PARTS.items()):
-        PAGE.write()
+        pages.write("fusion")
 
 
 def quick():

@@ -9,20 +9,18 @@ seeds. Times are processor seconds of one thread.
     python benchmarks/bench_gates.py --sets satimage     # one set; what is stored of the others stays
     python benchmarks/bench_gates.py --resume            # settings that are stored for a set are not fitted again
     python benchmarks/bench_gates.py --quick             # digits, two settings; writes nothing
-    python benchmarks/learned_page.py                    # puts what is stored into docs/learned_gates.md
+    python benchmarks/pages.py learned_gates             # puts what is stored into docs/learned_gates.md
 """
 
-import argparse
 import warnings
 from time import process_time
 
-from common import print_table, read_results, write_results  # isort: skip; first: it sets the number of threads
+from common import arguments, print_table, read_results, write_results  # isort: skip; first: it sets the number of threads
 
 import auto_data
 import numpy as np
 from joblib import Parallel, delayed
 from setting import load
-from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -61,7 +59,7 @@ SETTINGS = {
 def parts_of(name):
     """Standardized training rows and labels, and those of the test part."""
     if name == "digits":
-        X, Z, y, z = train_test_split(*load_digits(return_X_y=True), test_size=0.3, random_state=0)
+        X, Z, y, z = auto_data.digits_split()
     elif name == "adult":
         train, test = auto_data.adult()
         (X, Z), y, z = auto_data.one_hot(train, test), train.y, test.y
@@ -131,22 +129,21 @@ def seeds_of(name, data, chosen, n_seeds, workers):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="digits, two settings; writes nothing")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="only these")
-    parser.add_argument("--resume", action="store_true", help="keep the scores of settings that are stored for a set")
-    parser.add_argument("--processes", type=int, default=1, help="fits at a time")
-    parser.add_argument("--out", help="file to write to instead")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        sets=SETS,
+        out=True,
+        resume={"action": "store_true", "help": "keep the scores of settings that are stored for a set"},
+        processes={"type": int, "default": 1, "help": "fits at a time"},
+    )
     settings = list(SETTINGS)[1:3] if options.quick else list(SETTINGS)
     workers, rows = Parallel(options.processes, verbose=5), []
     for name in ("digits",) if options.quick else options.sets:
         before = read_results("gates").get(name, {}) if options.resume else {}
         records, summary = chosen_and_tested(name, settings, 1 if options.quick else SEEDS, workers, before)
         rows.append([name, summary["setting"], f"{summary['accuracy']:.2f}"])
-        if not options.quick:
-            on = before.get("machine") if records is before.get("records") else None  # where the seeds were run
-            write_results("gates", name, records, summary, on=on, path=options.out)
+        on = before.get("machine") if records is before.get("records") else None  # where the seeds were run
+        write_results("gates", name, records, summary, options, on=on)
     print_table("LearnedGateSVC", ["set", "setting", "test accuracy, %"], rows)
 
 

@@ -44,11 +44,8 @@ class Task:
     batch: int
     components: int | None = 16
     neighbors: int = 8
-    gates: int = 1
     rate: float = 0.03
     decay: float = 0.01
-    dropout: float = 0.0
-    loss: str = "squared_hinge"
     data: dict = field(default_factory=dict)
 
 
@@ -102,34 +99,23 @@ def learner_of(task, X, n_classes, seed=0):
         centered = sample[:SAMPLE].astype(np.float64) - sample[:SAMPLE].mean(axis=0)
         components = np.linalg.eigh(centered.T @ centered)[1].T[::-1][: task.components]
     n_outputs = 1 if n_classes == 2 else n_classes
-    anchors, log_tau, projections = [], [], []
-    for _ in range(task.gates):
-        projection = components
-        if task.gates > 1 and components is not None:
-            q = np.linalg.qr(rng.standard_normal((len(components),) * 2))[0]
-            projection = rng.uniform(0.7, 1.3, len(components))[:, None] * (q @ components)
-        z = sample if projection is None else (sample @ projection.T).astype(np.float32)
-        centers, distances = kmeans(z, task.tiles, task.neighbors, rng)
-        anchors.append(centers)
-        log_tau.append(np.log(SHARPNESS / np.median(distances)))
-        projections.append(projection)
+    z = sample if components is None else (sample @ components.T).astype(np.float32)
+    anchors, distances = kmeans(z, task.tiles, task.neighbors, rng)
 
     def moving(value):
         stacked = np.zeros((3, *np.shape(value)), dtype=np.float32)
         stacked[0] = value
         return stacked
 
-    n_tiles, n_features = task.gates * task.tiles, X.shape[1]
     projection = None
     if components is not None:
-        stacked = np.concatenate(projections)
-        projection = moving(np.hstack([stacked, np.zeros((len(stacked), 1))]))
+        projection = moving(np.hstack([components, np.zeros((len(components), 1))]))
+    log_tau = np.log(SHARPNESS / np.median(distances))
     return SimpleNamespace(
-        tiles=moving(np.zeros((n_tiles, n_outputs * (n_features + 1)))), anchors=moving(np.concatenate(anchors)),
-        projection=projection, log_tau=moving(np.array(log_tau)).astype(np.float64), idle_since=np.zeros(n_tiles),
-        clock=np.zeros(2), first_tile=(task.tiles * np.arange(task.gates + 1)).tolist(), n_outputs=n_outputs,
-        width=task.neighbors, loss=task.loss, loss_parameter=[], dropout=task.dropout, seed=seed, decay=task.decay,
-        gate_rate=0.3, centered=lambda rows: rows,
+        tiles=moving(np.zeros((task.tiles, n_outputs * (X.shape[1] + 1)))), anchors=moving(anchors),
+        projection=projection, log_tau=moving(np.array([log_tau])).astype(np.float64), idle_since=np.zeros(task.tiles),
+        clock=np.zeros(2), first_tile=[0, task.tiles], n_outputs=n_outputs, width=task.neighbors, loss="squared_hinge",
+        loss_parameter=[], dropout=0.0, seed=seed, decay=task.decay, gate_rate=0.3, centered=lambda rows: rows,
     )  # fmt: skip
 
 
@@ -192,7 +178,7 @@ def measured(name, task, device):
     X, y, X_test, y_test = rows_of(task)
     engine, seconds = train(task, X, y, int(y.max()) + 1, device)
     record = {
-        "task": name, "rows": len(y), "features": X.shape[1], "tiles": task.gates * task.tiles, "epochs": task.epochs,
+        "task": name, "rows": len(y), "features": X.shape[1], "tiles": task.tiles, "epochs": task.epochs,
         "batch": task.batch, **{f"{part}_seconds": round(value, 3) for part, value in seconds.items()},
         "accuracy": accuracy_of(engine, X_test, y_test), "peak_gigabytes": peak(device),
     }  # fmt: skip

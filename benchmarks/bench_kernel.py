@@ -7,11 +7,10 @@ tuned, so that only the number of anchors differs.
     python benchmarks/bench_kernel.py --quick                        synthetic rows, seconds
 """
 
-import argparse
 import pickle
 from time import process_time
 
-from common import print_table, run_child, write_results  # isort: skip; first: it sets the number of threads
+from common import arguments, fastest, print_records, run_child, show, write_results  # isort: skip; first: it sets the number of threads
 
 import numpy as np
 from auto_data import paper_split
@@ -50,33 +49,25 @@ def measured(model, X, y, Z, z):
     model.fit(X, y)
     seconds = process_time() - began
     fast = model.predictor() if hasattr(model, "predictor") else model
-    rows, times = Z[:2000], []
-    fast.predict(rows)
-    for _ in range(3):
-        began = process_time()
-        fast.predict(rows)
-        times.append(process_time() - began)
+    rows = Z[:2000]
+    microseconds = 1e6 * fastest(lambda: fast.predict(rows), repeats=3) / len(rows)
     return {
         "accuracy": round(float(np.mean(model.predict(Z) == z)), 5), "seconds": round(seconds, 3),
-        "microseconds": round(1e6 * min(times) / len(rows), 3), "bytes": len(pickle.dumps(fast)),
+        "microseconds": round(microseconds, 3), "bytes": len(pickle.dumps(fast)),
     }  # fmt: skip
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    options = parser.parse_args()
+    options = arguments(__doc__, sets=SETS)
     records = []
     for name in ("quick",) if options.quick else options.sets:
         data = rows_of(name)
         for title, model in systems(options.quick):
             found = run_child(lambda model=model, data=data: measured(model, *data), limit=3600).value
             records.append({"set": name, "rows": len(data[1]), "model": title, **found})
-            print(records[-1], flush=True)
-            if not options.quick:
-                write_results("kernel", "sets", records, {})
-    print_table("Kernels over anchors", list(records[0]), [list(map(str, r.values())) for r in records])
+            show(records[-1])
+            write_results("kernel", "sets", records, options=options)
+    print_records("Kernels over anchors", records)
 
 
 if __name__ == "__main__":

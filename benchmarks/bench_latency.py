@@ -10,15 +10,13 @@ of one row; LightGBM's booster also an array that was encoded by hand. Labels of
     python benchmarks/bench_latency.py --quick    a small made-up table
 """
 
-import argparse
 import json
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from time import process_time
 
-from common import gradient_boosting, print_table, write_results  # isort: skip
+from common import arguments, fastest, gradient_boosting, print_records, write_results  # isort: skip
 
 import numpy as np
 import pandas as pd
@@ -94,13 +92,8 @@ def table(quick):
 
 def timed(answer, rows, passes):
     """Microseconds per row, and the answers."""
-    answers, best = [answer(row) for row in rows], np.inf
-    for _ in range(passes):
-        start = process_time()
-        for row in rows:
-            answer(row)
-        best = min(best, process_time() - start)
-    return 1e6 * best / len(rows), answers
+    answers = [answer(row) for row in rows]
+    return 1e6 * fastest(lambda: [answer(row) for row in rows], repeats=passes) / len(rows), answers
 
 
 def peers(frame):
@@ -204,9 +197,8 @@ def in_c(model, rows, passes, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    options = arguments(__doc__)
+    quick = options.quick
     frame, y, test, y_test = table(quick)
     n_rows, passes = (50, 2) if quick else (300, 10)
     some = test[:n_rows]
@@ -235,13 +227,8 @@ def main():
             keep("LightGBM's booster, encoded by hand", accuracy, microseconds)
     kind = type(model.best_estimator_).__name__ if hasattr(model, "best_estimator_") else type(model).__name__
     summary = {"model": kind, "tiles": int(model.mosaic_.n_tiles), "rows": n_rows, "train_rows": len(frame)}
-    if not quick:
-        write_results("latency", "adult", records, summary)
-    print_table(
-        "One row, from its columns to its class",
-        ["", "accuracy", "microseconds"],
-        [(record["what"], f"{record['accuracy']:.2%}", f"{record['microseconds']:.2f}") for record in records],
-    )
+    write_results("latency", "adult", records, summary, options)
+    print_records("One row, from its columns to its class", records)
 
 
 if __name__ == "__main__":

@@ -6,14 +6,13 @@ Every run is written as soon as it is done, in place of the same run of an earli
 
     python benchmarks/bench_learned.py                           # all sets, then all curves; needs the data folder
     python benchmarks/bench_learned.py --resume                  # the same, without the runs that are stored
-    python benchmarks/bench_learned.py --sets letter mnist       # some sets
+    python benchmarks/bench_learned.py --only letter mnist       # some sets
     python benchmarks/bench_learned.py --curves satimage         # some curves
-    python benchmarks/bench_learned.py --sets covtype --models "learned, curves"
+    python benchmarks/bench_learned.py --only covtype --models "learned, curves"
     python benchmarks/bench_learned.py --quick                   # digits only, under a minute; writes nothing
-    python benchmarks/learned_page.py                            # puts what is stored into docs/learned_gates.md
+    python benchmarks/pages.py learned_gates                     # puts what is stored into docs/learned_gates.md
 """
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -21,9 +20,11 @@ from functools import partial
 from time import process_time
 
 import numpy as np
-from common import gradient_boosting, print_table, read_results, run_child, write_results  # first: sets the threads
+from auto_data import digits_split
+
+# Before NumPy: it gives every library one thread.
+from common import arguments, gradient_boosting, grouped, print_records, read_results, run_child, show, write_results
 from setting import Dataset, load
-from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
@@ -91,14 +92,12 @@ CURVES = {
 }
 
 
-def digits():
-    X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, random_state=0)
-    return Dataset(X, y, X_test, y_test)
-
-
 def prepared(name, max_rows=None):
-    data = digits() if name == "digits" else load(name)
+    if name == "digits":
+        X, X_test, y, y_test = digits_split()
+        data = Dataset(X, y, X_test, y_test)
+    else:
+        data = load(name)
     if name == "covtype":  # class 2 against the others, as in the papers
         data = replace(data, y_train=(data.y_train == 2).astype(int), y_test=(data.y_test == 2).astype(int))
     if max_rows is not None:  # they are shuffled
@@ -198,10 +197,9 @@ def run(name, part, task, trials, options):
         about = {"set": name, "model": trial.model, "tiles": trial.tiles, "seed": trial.seed}
         found = measured(data, trial.make, trial.most_rows)
         kept[trial.key] = about | found | {"date": str(date.today())}
-        print(f"{part}: {trial.model}, {trial.tiles} tiles, seed {trial.seed}: {found['accuracy']} %", flush=True)
-        if not options.quick:
-            records = in_order(trials, kept)
-            write_results("learned", part, records, summary_of(records))
+        show({"part": part, **kept[trial.key]})
+        records = in_order(trials, kept)
+        write_results("learned", part, records, summary_of(records), options)
     return in_order(trials, kept)
 
 
@@ -216,31 +214,27 @@ def in_order(trials, kept):
 
 def summary_of(records):
     """Mean accuracy of each model and number of tiles over its seeds."""
-    groups = {}
-    for r in records:
-        groups.setdefault(f"{r['model']}, {r['tiles']} tiles" if r["tiles"] else r["model"], []).append(r["accuracy"])
-    return {"mean_accuracy": {key: round(float(np.mean(values)), 2) for key, values in groups.items()}}
-
-
-def report(title, records):
-    columns = ["model", "tiles", "seed", "accuracy", "fit_seconds", "row_microseconds", "train_rows", "peak_megabytes"]
-    print_table(title, columns, [[str(r[c]) for c in columns] for r in records])
+    means = {}
+    for (model, tiles), some in grouped(records, "model", "tiles").items():
+        means[f"{model}, {tiles} tiles" if tiles else model] = round(float(np.mean([r["accuracy"] for r in some])), 2)
+    return {"mean_accuracy": means}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="digits only; writes nothing")
-    parser.add_argument("--sets", nargs="*", choices=TASKS, help="compare on these sets")
-    parser.add_argument("--curves", nargs="*", choices=CURVES, help="draw the curves of these sets")
-    parser.add_argument("--models", nargs="+", help="only these, by their names in the results")
-    parser.add_argument("--resume", action="store_true", help="leave out the runs that are stored")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        only={"nargs": "*", "choices": TASKS, "metavar": "SET", "help": "compare on these sets"},
+        curves={"nargs": "*", "choices": CURVES, "metavar": "SET", "help": "draw the curves of these sets"},
+        models={"nargs": "+", "help": "only these, by their names in the results"},
+        resume={"action": "store_true", "help": "leave out the runs that are stored"},
+    )
     parts = PARTS
-    if options.sets is not None or options.curves is not None:
-        asked = [*(options.sets or ()), *(f"{name} curve" for name in options.curves or ())]
+    if options.only is not None or options.curves is not None:
+        asked = [*(options.only or ()), *(f"{name} curve" for name in options.curves or ())]
         parts = {part: PARTS[part] for part in asked}
     for part, (name, task, trials) in (QUICK if options.quick else parts).items():
-        report(part, run(name, part, task, trials, options))
+        columns = ["model", "tiles", "seed", "accuracy", "fit_seconds", "row_microseconds", "train_rows"]
+        print_records(part, run(name, part, task, trials, options), columns)
 
 
 if __name__ == "__main__":

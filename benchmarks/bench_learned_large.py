@@ -11,12 +11,9 @@ Each fit from files is made in a process of its own, whose peak memory is all it
 
     python benchmarks/bench_learned_large.py            both parts
     python benchmarks/bench_learned_large.py --quick    small sizes, nothing is written; without data sets, generated
-    python benchmarks/dask_page.py                      puts what is stored into docs/dask.md
+    python benchmarks/pages.py dask                      puts what is stored into docs/dask.md
 """
 
-import argparse
-import multiprocessing
-import os
 import tempfile
 from pathlib import Path
 
@@ -24,7 +21,7 @@ import common  # before NumPy: it gives every library one thread
 
 # isort: split
 import numpy as np
-from bench_dask import N_FEATURES, Stream, dataset, write_rows
+from bench_dask import N_FEATURES, Stream, dataset, files_by_size, in_a_process
 
 from svmosaic import LearnedGateSVC, outofcore
 
@@ -37,23 +34,6 @@ GROWTH = 1.1
 def settings(quick):
     """Of all fits to covertype."""
     return {"n_tiles": 16 if quick else 200, "max_iter": 2 if quick else 10, "early_stopping": False}
-
-
-def in_a_process(work, *arguments):
-    """What `work` returns in a new process."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe(duplex=False)
-    child = context.Process(target=_sent, args=(there, work, arguments))
-    child.start()
-    there.close()
-    try:
-        return here.recv()
-    finally:
-        child.join()
-
-
-def _sent(pipe, work, arguments):
-    pipe.send(work(*arguments))
 
 
 def in_memory(path, options):
@@ -88,7 +68,7 @@ def covertype_part(quick):
         accuracy = round(100 * float(np.mean((scores_of(model, Z) > 0) == (z == 1))), 3)
         record = {"way": way, "seed": seed, "rows": len(y), "accuracy": accuracy, **more}
         records.append(record)
-        print("  " + "  ".join(f"{key} {value}" for key, value in record.items()), flush=True)
+        common.show(record)
 
     seeds = range(1 if quick else SEEDS)
     with tempfile.TemporaryDirectory(prefix="svmosaic-bench-") as room:
@@ -110,10 +90,10 @@ def covertype_part(quick):
             "averaged", seed, model.local_, workers=WORKERS, steps_between_averages=n_steps,
             averages=len(moves), sent_kilobytes=round(max(r.sent for r in moves) / 1e3),
         )  # fmt: skip
-    groups = {}
-    for r in records:
-        groups.setdefault((r["way"], r.get("steps_between_averages", "")), []).append(r["accuracy"])
-    means = [[*key, round(float(np.mean(found)), 2)] for key, found in groups.items()]
+    groups = common.grouped(records, "way", "steps_between_averages")
+    means = [
+        [way, n or "", round(float(np.mean([r["accuracy"] for r in some])), 2)] for (way, n), some in groups.items()
+    ]
     common.print_table("covertype", ["way", "steps between averages", "accuracy %"], means)
     return records, {**settings(quick), "chunk_rows": chunk_rows, "means": means}
 
@@ -153,22 +133,14 @@ def memory_part(quick):
     Z, z = Stream(0).rows(10**6, 20_000)
     records = []
     with tempfile.TemporaryDirectory(prefix="svmosaic-bench-") as room:
-        whole = Path(room) / "whole"
-        whole.mkdir()
-        write_rows(whole, sizes[-1], file_rows, chunk_rows)
-        files = sorted(whole.iterdir())
-        for n_rows in sizes:
-            folder = Path(room) / str(n_rows)
-            folder.mkdir()
-            for file in files[: n_rows // file_rows]:
-                os.link(file, folder / file.name)
+        for n_rows, folder in files_by_size(room, sizes, file_rows, chunk_rows):
             model, peak = in_a_process(in_chunks, folder, options, chunk_rows)
             accuracy = round(100 * float(np.mean((scores_of(model, Z) > 0) == (z == 1))), 2)
             records.append(
                 {"rows": n_rows, "row_megabytes": round(4e-6 * n_rows * N_FEATURES),
                  "peak_megabytes": round(peak / 1e6), "accuracy": accuracy}
             )  # fmt: skip
-            print(f"  {records[-1]}", flush=True)
+            common.show(records[-1])
     growth = records[-1]["peak_megabytes"] / records[0]["peak_megabytes"]
     if not quick and growth > GROWTH:  # few rows are nothing next to the libraries
         raise SystemExit(f"peak memory is not flat: {growth:.2f} times that of the fewest rows")
@@ -176,16 +148,12 @@ def memory_part(quick):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes, nothing is written")
-    parser.add_argument("--part", choices=["learned", "learned_memory"], action="append")
-    options = parser.parse_args()
     parts = {"learned": covertype_part, "learned_memory": memory_part}
-    for name in options.part or parts:
+    options = common.arguments(__doc__, parts=parts)
+    for name in options.parts:
         print(f"\n{name}")
         records, summary = parts[name](options.quick)
-        if not options.quick:
-            common.write_results("dask", name, records, summary)
+        common.write_results("dask", name, records, summary, options)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,21 @@
 """LocallyLinearSVC on the papers' sets: error beside the papers', time beside a kernel SVM's.
 
-Everything is as by default, which `study_local.py` found best on held-out parts of the training sets, but for C: it is
-chosen here, on a held-out fifth of the training part. Images and ijcnn1 have rows of unit norm, as in the papers;
-other features are standardized.
-On MNIST the fit and the prediction are timed beside scikit-learn-intelex's `SVC` (or scikit-learn's, where that is not
-installed) in the same run, and the fit is split into its stages.
+Everything is as by default, which `study_defaults.py` found best on held-out parts of the training sets, but for C,
+which is chosen here, on a held-out fifth of the training part. Images and ijcnn1 have rows of unit norm, as in the
+papers; other features are standardized. On MNIST the fit and the prediction are timed beside scikit-learn-intelex's
+`SVC` (or scikit-learn's, where that is not installed) in the same run, and the fit is split into its stages.
 
     python benchmarks/bench_local.py            # needs the data folder; writes benchmarks/results/local.json
     python benchmarks/bench_local.py --quick    # digits only
 """
 
-import argparse
 import warnings
 from time import perf_counter
 
 import numpy as np
-from common import print_table, write_results  # first: it sets the number of threads
+from auto_data import digits_split
+from common import arguments, print_records, write_results  # first: it sets the number of threads
 from setting import Dataset, load
-from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
@@ -37,18 +35,14 @@ RUNS = (
 
 def prepared(name):
     """The set as float32: rows of unit norm where the papers have them, else standardized by the training part."""
+    if name == "digits":
+        X, X_test, y, y_test = digits_split()
+        return Dataset(normalize(X).astype(np.float32), y, normalize(X_test).astype(np.float32), y_test)
     data = load(name)
     if name in ("usps", "mnist", "ijcnn1"):
         return Dataset(normalize(data.X_train), data.y_train, normalize(data.X_test), data.y_test)
     mean, std = data.X_train.mean(axis=0), np.maximum(data.X_train.std(axis=0), 1e-12)
     return Dataset((data.X_train - mean) / std, data.y_train, (data.X_test - mean) / std, data.y_test)
-
-
-def digits():
-    """scikit-learn's bundled digits, for --quick."""
-    X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(normalize(X).astype(np.float32), y, test_size=0.3, random_state=0)
-    return Dataset(X, y, X_test, y_test)
 
 
 def with_chosen_cost(data, settings):
@@ -127,20 +121,16 @@ def kernel_svm(data):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="bundled digits only, nothing is written")
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--only", nargs="*")
-    arguments = parser.parse_args()
-    records, rows = [], []
-    if arguments.quick:
+    options = arguments(__doc__, sets=[name for name, *_ in RUNS], repeats={"type": int, "default": 1})
+    records = []
+    if options.quick:
         runs = [("digits", {"n_anchors": 50}, None, None)]
     else:
-        runs = [run for run in RUNS if not arguments.only or run[0] in arguments.only]
+        runs = [run for run in RUNS if run[0] in options.sets]
     for name, settings, published, wanted in runs:
-        data = digits() if name == "digits" else prepared(name)
+        data = prepared(name)
         settings = with_chosen_cost(data, settings)
-        record = measure(name, data, settings, arguments.repeats)
+        record = measure(name, data, settings, options.repeats)
         linear = LinearSVC(random_state=0, n_jobs=2).fit(data.X_train, data.y_train)
         record |= {
             "linear_error": round(100 * (1 - linear.score(data.X_test, data.y_test)), 3),
@@ -152,24 +142,10 @@ def main():
             }
             record["kernel"] = kernel_svm(data)
         records.append(record)
-        rows.append(
-            [name, settings.get("n_anchors", 100), record["error"], record["deviation"], published or "-",
-             record["linear_error"], record["fit_seconds"], record["row_microseconds"]]
-        )  # fmt: skip
         print(record, flush=True)
-    print_table("LocallyLinearSVC", ["set", "anchors", "error %", "+-", "paper %", "linear %", "fit s", "us/row"], rows)
-    for record in records:
-        if "kernel" in record:
-            kernel, total = record["kernel"], sum(record["stages"].values())
-            placed = record["stages"]["anchors"] + record["stages"]["coding"]
-            print(
-                f"{record['set']}: {kernel['peer']} error {kernel['error']} %; our fit is "
-                f"{kernel['fit_seconds'] / record['fit_seconds']:.1f} times faster, prediction "
-                f"{kernel['row_microseconds'] / record['row_microseconds']:.1f} times; anchors and codes take "
-                f"{placed / total:.0%} of our fit"
-            )
-    if not arguments.quick:
-        write_results("local", "runs", records, {"repeats": arguments.repeats})
+    columns = ["set", "settings", "error", "deviation", "published_error", "linear_error", "fit_seconds"]
+    print_records("LocallyLinearSVC", records, [*columns, "row_microseconds"])
+    write_results("local", "runs", records, {"repeats": options.repeats}, options)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ writes nothing. Times are of one process and include everything `fit` does; besi
 the processor, which other work on the machine does not lengthen.
 """
 
-import argparse
 import json
 import warnings
-from pathlib import Path
 from time import perf_counter, process_time
+
+from common import RESULTS, arguments, show, write_document  # isort: skip; first: it sets the number of threads
 
 import numpy as np
 from setting import load, machine
@@ -22,10 +22,8 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
 from svmosaic import KMeansSVC, MixtureSVC
-from svmosaic.atomic import write_text
 from svmosaic.datasets import make_two_spirals
 
-RESULTS = Path(__file__).parent / "results" / "mixtures.json"
 C = 100.0
 # What `nu` may be in the growth table, as a share of the training rows: 5 % is what each of 20 experts has on average.
 PRUNING_SHARES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)
@@ -53,29 +51,16 @@ def speed(X, y, X_test, y_test, n_experts, gamma):
     whole, seconds, processor = timed(MixtureSVC(n_experts, C=C, nu=0.0, random_state=0), X, y)
     kernel, kernel_seconds, kernel_processor = timed(SVC(C=C, gamma=gamma), X, y)
     result = {
-        "rows": len(y),
-        "experts": n_experts,
-        "iteration_seconds": iteration[0],
-        "kmeans_svc_seconds": cell_seconds[0],
+        "rows": len(y), "experts": n_experts, "iteration_seconds": iteration[0], "kmeans_svc_seconds": cell_seconds[0],
         "iteration_over_kmeans_svc": iteration[0] / cell_seconds[0],
         "iteration_over_kmeans_svc_processor": iteration[1] / cell_seconds[1],
-        "fit_seconds": seconds,
-        "fit_iterations": whole.n_iter_,
-        "svc_seconds": kernel_seconds,
-        "svc_over_fit": kernel_seconds / seconds,
-        "svc_over_fit_processor": kernel_processor / processor,
-        "fit_accuracy": whole.score(X_test, y_test),
-        "kmeans_svc_accuracy": cells[0][0].score(X_test, y_test),
-        "svc_accuracy": kernel.score(X_test, y_test),
+        "fit_seconds": seconds, "fit_iterations": whole.n_iter_,
+        "svc_seconds": kernel_seconds, "svc_over_fit": kernel_seconds / seconds,
+        "svc_over_fit_processor": kernel_processor / processor, "fit_accuracy": whole.score(X_test, y_test),
+        "kmeans_svc_accuracy": cells[0][0].score(X_test, y_test), "svc_accuracy": kernel.score(X_test, y_test),
         "support_vectors": int(kernel.n_support_.sum()),
-    }
-    print(f"{len(y)} rows, {n_experts} experts")
-    print(f"  EM iteration       {iteration[0]:8.3f} s   ({iteration[1]:.3f} s of the processor)")
-    print(f"  KMeansSVC fit      {cell_seconds[0]:8.3f} s   accuracy {result['kmeans_svc_accuracy']:.2%}")
-    print(f"  iteration / KMeansSVC: {result['iteration_over_kmeans_svc']:.2f}")
-    print(f"  MixtureSVC fit     {seconds:8.3f} s   accuracy {result['fit_accuracy']:.2%}, {whole.n_iter_} iterations")
-    print(f"  SVC fit            {kernel_seconds:8.3f} s   accuracy {result['svc_accuracy']:.2%}")
-    print(f"  SVC / MixtureSVC: {result['svc_over_fit']:.1f}")
+    }  # fmt: skip
+    show(result)
     return result
 
 
@@ -83,14 +68,12 @@ def rows(X, y, sizes, n_experts):
     """Seconds of ten EM iterations against the number of rows."""
     model = MixtureSVC(n_experts, C=C, nu=0.0, tol=0.0, max_iter=10, random_state=0)
     table = []
-    print(f"{'rows':>8}{'seconds':>10}{'processor':>11}{'us per row and iteration':>25}")
     for n in sizes:
         chosen = np.random.RandomState(0).permutation(len(y))[:n]
         _, seconds, processor = timed(model, X[chosen], y[chosen])
         table.append({"rows": n, "seconds": seconds, "processor_seconds": processor})
-        print(f"{n:>8}{seconds:>10.2f}{processor:>11.2f}{1e5 * processor / n:>25.2f}")
+        show(table[-1])
     exponent = np.polyfit(np.log([t["rows"] for t in table]), np.log([t["processor_seconds"] for t in table]), 1)[0]
-    print(f"  processor time grows as rows^{exponent:.2f}")
     return {"table": table, "exponent": float(exponent)}
 
 
@@ -99,11 +82,10 @@ def prune(X, y, n_experts, n_rows):
     chosen = np.random.RandomState(1).permutation(len(y))[:n_rows]
     train, held_out = chosen[n_rows // 4 :], chosen[: n_rows // 4]
     table = []
-    print(f"{'nu, share of the rows':>22}{'experts':>9}{'hold-out accuracy':>19}")
     for share in PRUNING_SHARES:
         model, _, _ = timed(grown(n_experts, share * len(train)), X[train], y[train])
         table.append({"share": share, "experts": model.n_experts_, "accuracy": model.score(X[held_out], y[held_out])})
-        print(f"{share:>22.1%}{table[-1]['experts']:>9}{table[-1]['accuracy']:>19.2%}", flush=True)
+        show(table[-1])
     best = max(t["accuracy"] for t in table)
     enough = best - np.sqrt(best * (1 - best) / len(held_out))
     return {"rows": n_rows, "table": table, "share": max(t["share"] for t in table if t["accuracy"] >= enough)}
@@ -117,29 +99,18 @@ def grown(n_experts, nu):
 def growth(X, y, X_test, y_test, sizes, kernel_limit, n_experts, share):
     """Live experts against support vectors as the training set grows."""
     table = []
-    print(f"{'rows':>8}{'experts':>9}{'accuracy':>10}{'support vectors':>17}{'SVC accuracy':>14}")
     for n in sizes:
         chosen = np.random.RandomState(0).permutation(len(y))[:n]
         model, seconds, _ = timed(grown(n_experts, share * n), X[chosen], y[chosen])
         line = {
-            "rows": n,
-            "experts_at_start": int(model.experts_per_iter_[0]),
-            "experts": model.n_experts_,
-            "accuracy": model.score(X_test, y_test),
-            "seconds": seconds,
-            "support_vectors": None,
-            "svc_accuracy": None,
-        }
+            "rows": n, "experts_at_start": int(model.experts_per_iter_[0]), "experts": model.n_experts_,
+            "accuracy": model.score(X_test, y_test), "seconds": seconds, "support_vectors": None, "svc_accuracy": None,
+        }  # fmt: skip
         if n <= kernel_limit:
             kernel, _, _ = timed(SVC(C=10.0), X[chosen], y[chosen])
             line |= {"support_vectors": int(kernel.n_support_.sum()), "svc_accuracy": kernel.score(X_test, y_test)}
         table.append(line)
-        last = (
-            f"{line['support_vectors']:>17}{line['svc_accuracy']:>14.2%}"
-            if line["support_vectors"] is not None
-            else f"{'not run':>17}{'':>14}"
-        )
-        print(f"{n:>8}{line['experts']:>9}{line['accuracy']:>10.2%}{last}", flush=True)
+        show(line)
     return table
 
 
@@ -153,8 +124,9 @@ def quick():
     growth(X, y, X_test, y_test, [250, 1000, 4000], 4000, 20, pruned["share"])
 
 
-def full(only, kernel_limit):
-    result = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+def full(options):
+    only, path = options.only, RESULTS / "mixtures.json"
+    result = json.loads(path.read_text()) if path.exists() else {}
     if only in (None, "speed", "rows"):
         data = load("ijcnn1")
         X, X_test = normalize(data.X_train), normalize(data.X_test)
@@ -169,19 +141,18 @@ def full(only, kernel_limit):
         sizes = [100, 500, 1000, 5000, 10000, 60000]
         result["prune"] = prune(X, data.y_train % 2, 20, 4000)
         share = result["prune"]["share"]
-        result["growth"] = growth(X, data.y_train % 2, X_test, data.y_test % 2, sizes, kernel_limit, 20, share)
+        result["growth"] = growth(X, data.y_train % 2, X_test, data.y_test % 2, sizes, options.kernel_limit, 20, share)
     result["machine"] = machine()
-    RESULTS.parent.mkdir(exist_ok=True)
-    write_text(RESULTS, json.dumps(result, indent=1) + "\n")
+    write_document("mixtures", result, options)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="generated data, under 30 seconds")
-    parser.add_argument("--only", choices=["speed", "rows", "growth"])
-    parser.add_argument("--kernel-limit", type=int, default=60_000, help="largest training set for the kernel SVM")
-    options = parser.parse_args()
-    quick() if options.quick else full(options.only, options.kernel_limit)
+    options = arguments(
+        __doc__,
+        only={"choices": ["speed", "rows", "growth"]},
+        kernel_limit={"type": int, "default": 60_000, "help": "largest training set for the kernel SVM"},
+    )
+    quick() if options.quick else full(options)
 
 
 if __name__ == "__main__":

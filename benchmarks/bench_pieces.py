@@ -14,18 +14,17 @@ LearnedGateSVC on covertype is in bench_devices.py. Settings are chosen on train
 of one thread.
 
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_pieces.py              all parts
-    SVMOSAIC_DATA=/path/to/data python benchmarks/bench_pieces.py adult sets   these
+    SVMOSAIC_DATA=/path/to/data python benchmarks/bench_pieces.py --parts adult sets   these
     python benchmarks/bench_pieces.py --quick                                  synthetic rows, half a minute
 """
 
-import argparse
 import warnings
 from time import process_time
 
-from common import print_table, read_results, run_child, write_results  # isort: skip; first: it sets the number of threads
+from common import arguments, read_results, run_child, show, write_results  # isort: skip; first: it sets the number of threads
 
 import numpy as np
-from auto_data import paper_split
+from auto_data import encoded_adult, encoded_table, paper_split
 from scipy import sparse
 from setting import load
 from sklearn.base import clone
@@ -34,7 +33,6 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn.svm import LinearSVC as Liblinear
-from table_data import adult, table
 
 from svmosaic import (
     ClusteredSVC,
@@ -128,22 +126,23 @@ def compare(name, X, y, Z, z, score, knots=KNOTS, only=None, done=()):
                 continue
             best = chosen(candidates, X, y, score)
             run = run_child(lambda best=best: score(clone(best).fit(X, y), Z, z), limit=3600)
-            print(f"  {name}: {model}, pieces={pieces}: {run.value:.4f} in {run.seconds:.2f} s", flush=True)
-            yield {
-                "set": name, "model": model, "pieces": pieces, "score": run.value, "seconds": round(run.seconds, 3),
-                "settings": {k: v for k, v in best[-1].get_params().items() if k in ("C", "weight_decay", "beta")},
-            }  # fmt: skip
+            settings = {k: v for k, v in best[-1].get_params().items() if k in ("C", "weight_decay", "beta")}
+            record = {"set": name, "model": model, "pieces": pieces, "score": run.value}
+            record |= {"seconds": round(run.seconds, 3), "settings": settings}
+            show(record)
+            yield record
 
 
 # ---- parts ----------------------------------------------------------------------------------------------------------
 
 
-def run_adult(quick):
+def run_adult(options):
+    quick = options.quick
     if quick:
         X, y = skewed_rows(1500)
         Z, z = skewed_rows(1500, 1)
     else:
-        (X, y), (Z, z), *_ = adult()
+        (X, y), (Z, z), *_ = encoded_adult()
     linear = [LinearSVC(C=C, loss="squared_hinge", random_state=0, pieces=KNOTS) for C in COSTS]
     best = chosen(linear, X, y, accuracy, 5)
     run = run_child(lambda: accuracy(clone(best).fit(X, y), Z, z), repeats=3)
@@ -152,12 +151,12 @@ def run_adult(quick):
         {"set": "adult", "model": "LinearSVC alone", "pieces": KNOTS, "score": run.value, "seconds": fit.seconds,
          "settings": {"C": best.C}}
     ]  # fmt: skip
-    print(f"  LinearSVC(pieces={KNOTS}): {run.value:.4f}, fitted in {fit.seconds:.2f} s")
+    show(records[0])
     only = ("LinearSVC", "KMeansSVC") if quick else ("LinearSVC", "KMeansSVC", "LearnedGateSVC", "TreeSVC")
     records += compare("adult", X, y, Z, z, accuracy, only=only)
-    write("adult", records, quick)  # before what takes long
+    write_results("pieces", "adult", records, options=options)  # before what takes long
     records += boosting_machine("adult", X, y, Z, z, accuracy, quick)
-    write("adult", records, quick)
+    write_results("pieces", "adult", records, options=options)
 
 
 def boosting_machine(name, X, y, Z, z, score, quick):
@@ -185,25 +184,26 @@ def boosting_machine(name, X, y, Z, z, score, quick):
         run = run_child(work, limit=7200)
         title = "explainable boosting machine" + ("" if pairs == 0 else " with pairs")
         records.append({"set": name, "model": title, "pieces": None, "score": run.value, "seconds": run.seconds})
-        print(f"  {title}: {run.value:.4f} in {run.seconds:.1f} s", flush=True)
+        show(records[-1])
     return records
 
 
-def run_splines(quick):
+def run_splines(options):
     """The same objective by two ways: our encoded rows, and an expanded matrix for liblinear."""
+    quick = options.quick
     sets = {}
     if quick:
         X, y = skewed_rows(3000)
         sets["skewed"] = X, y, 8
     else:
-        (X, y), _, _, n_numbers = adult()
+        (X, y), _, _, n_numbers = encoded_adult()
         sets["adult"] = X, y, n_numbers
         covertype = load("covtype")
         sets["covertype, class 2"] = covertype.X_train.astype(np.float64), (covertype.y_train == 2).astype(int), 10
     records = []
     for name, (X, y, n_numbers) in sets.items():
         records += same_objective(name, X, y, n_numbers)
-        write("splines", records, quick)
+        write_results("pieces", "splines", records, options=options)
 
 
 def same_objective(name, X, y, n_numbers, C=0.1, gap=1e-3):
@@ -267,17 +267,18 @@ def same_objective(name, X, y, n_numbers, C=0.1, gap=1e-3):
             {"set": name, "rows": len(X), "features": Z.shape[1], "way": title, "reached": reached,
              "seconds": round(run.seconds, 3), "megabytes": megabytes, "x_megabytes": round(X.nbytes / 1e6, 1)}
         )  # fmt: skip
-        print(f"  {name}: {title}: {run.seconds:.2f} s, {megabytes} MB beyond X, reached: {reached}", flush=True)
+        show(records[-1])
     return records
 
 
-def run_tables(quick, resume=False):
+def run_tables(options):
+    quick = options.quick
     sets = {"skewed": (*skewed_rows(600), accuracy)}
     if not quick:
-        X, y = table("mammography")
-        W, quality = table("wine_white")
+        X, y = encoded_table("mammography")
+        W, quality = encoded_table("wine_white")
         sets = {"mammography": (X, y, precision), "wine_white": (W, quality, accuracy)}
-    records = kept("tables", resume)
+    records = kept("tables", options.resume)
     for name, (X, y, score) in sets.items():
         counts = np.bincount(y)
         n_folds = 2 if quick else 5
@@ -292,12 +293,12 @@ def run_tables(quick, resume=False):
             if name == "mammography":
                 found += boosting_machine(name, X[a], y[a], X[b], y[b], score, quick)
             records += [{**record, "fold": f} for record in found]
-            write("tables", records, quick)
+            write_results("pieces", "tables", records, options=options)
 
 
-def run_sets(quick, resume=False, sets=SETS, out=None, part="sets", only=SEPARATE):
-    records = kept(part, resume)
-    for name in ("svmguide1",) if quick else sets:
+def run_sets(options, sets=None, part="sets", only=SEPARATE, resume=None):
+    quick, records = options.quick, kept(part, options.resume if resume is None else resume)
+    for name in ("svmguide1",) if quick else sets or options.sets:
         if quick:
             X, y = skewed_rows(400)
             train = X[:200], y[:200], X[200:], y[200:]
@@ -307,20 +308,21 @@ def run_sets(quick, resume=False, sets=SETS, out=None, part="sets", only=SEPARAT
         here = [model for model in only if "Mixture" not in model] if name == "mnist" else only
         for record in compare(name, *train, accuracy, only=here[:1] if quick else here, done=done):
             records.append(record)
-            write(part, records, quick, out)
+            write_results("pieces", part, records, options=options)
 
 
-def run_large(quick):
-    run_sets(quick, sets=LARGE_SETS, part="large")
+def run_large(options):
+    run_sets(options, LARGE_SETS, "large", resume=False)
 
 
-def run_coupled(quick, resume=False):
-    run_sets(quick, resume, sets=SETS[:6], part="coupled", only=COUPLED)
-    run_sets(quick, resume or not quick, sets=SETS[6:] + LARGE_SETS, part="coupled", only=COUPLED[:1])
+def run_coupled(options):
+    run_sets(options, SETS[:6], "coupled", COUPLED)
+    run_sets(options, SETS[6:] + LARGE_SETS, "coupled", COUPLED[:1], resume=options.resume or not options.quick)
 
 
-def run_predict(quick):
+def run_predict(options):
     """Microseconds of one row, and nanoseconds per row of a batch, with and without pieces."""
+    quick = options.quick
     if quick:
         X, y = skewed_rows(2000)
     else:
@@ -348,7 +350,7 @@ def run_predict(quick):
                 )  # fmt: skip
                 row, batch = (times[KNOTS][k] / times[None][k] for k in (0, 1))
                 print(f"  {name}, {np.dtype(dtype).name}: row {row:.2f} times, batch {batch:.2f} times", flush=True)
-    write("predict", records, quick)
+    write_results("pieces", "predict", records, options=options)
 
 
 def timed(predictors, rows, n_calls=2000, repeats=25):
@@ -377,11 +379,6 @@ def kept(part, resume):
     return read_results("pieces").get(part, {}).get("records", []) if resume else []
 
 
-def write(part, records, quick, out=None):
-    if not quick:
-        write_results("pieces", part, records, {}, path=out)
-
-
 PARTS = {
     "adult": run_adult,
     "splines": run_splines,
@@ -394,19 +391,11 @@ PARTS = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all if not given")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--resume", action="store_true", help="tables, sets, coupled: leave out what is stored")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="of the part sets")
-    parser.add_argument("--out", help="file for the part sets, instead of results/pieces.json")
-    options = parser.parse_args()
-    for part in options.parts or PARTS:
-        print_table(part, ["", ""], [])
-        resumed = {"resume": options.resume} if part in ("tables", "sets", "coupled") else {}
-        if part == "sets":
-            resumed |= {"sets": options.sets, "out": options.out}
-        PARTS[part](options.quick, **resumed)
+    resume = {"action": "store_true", "help": "tables, sets, coupled: leave out what is stored"}
+    options = arguments(__doc__, sets=SETS, parts=PARTS, out=True, resume=resume)
+    for part in options.parts:
+        print(part)
+        PARTS[part](options)
 
 
 if __name__ == "__main__":

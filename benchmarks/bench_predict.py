@@ -11,14 +11,8 @@ matrix product, or its bytes at the measured rate of reading memory, whichever t
 out, each with a line that says so (the extra `bench` installs them).
 """
 
-# ruff: noqa: E402
+from common import RESULTS, arguments, show, write_document  # isort: skip; first: it sets the number of threads
 
-import os
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
-
-import argparse
 import json
 import pickle
 import tempfile
@@ -54,45 +48,35 @@ from svmosaic import (
     NeighborsSVC,
     svm_to_mixture,
 )
-from svmosaic.atomic import write_text
 from svmosaic.gates import GaussianGate, ProjectedGate
 from svmosaic.gates.softmax_tree import SoftmaxTree
 
-RESULTS = Path(__file__).parent / "results" / "predict.json"
-
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="synthetic data, less than half a minute")
-    parser.add_argument("--probabilities", action="store_true", help="only these, into the report that is stored")
-    options = parser.parse_args()
+    probabilities = {"action": "store_true", "help": "only these, into the report that is stored"}
+    options = arguments(__doc__, probabilities=probabilities)
     quick = options.quick
     if not quick and data_folder() is None:
         raise SystemExit("SVMOSAIC_DATA does not name a folder; --quick needs none")
     warnings.simplefilter("ignore", ConvergenceWarning)
     if options.probabilities and not quick:
-        report = json.loads(RESULTS.read_text())
-        return finish(report, quick)
+        return finish(json.loads((RESULTS / "predict.json").read_text()), options)
     rates = machine_rates(0.05 if quick else 1.0)
     print(f"measured: {rates['macs'] / 1e9:.1f} G multiply-adds/s, {rates['bytes'] / 1e9:.1f} GB/s read, one thread")
     sets = quick_sets() if quick else real_sets()
     rows = {name: len(data.y_train) for name, data in sets.items()}
-    report = {"machine": machine(), "rates": rates, "train_rows": rows, "cost": {}, "probabilities": {}, "must": {}}
+    report = {"machine": machine(), "rates": rates, "train_rows": rows, "cost": {}, "probabilities": {}}
     for name, data in sets.items():
         report["cost"][name] = measure_costs(name, data, rates, quick)
-    report["must"] = check_musts(report["cost"], sets)
-    finish(report, quick)
+    finish(report, options)
 
 
-def finish(report, quick):
+def finish(report, options):
     """The probabilities, and the file."""
-    for name, data in (quick_sets() if quick else calibration_sets()).items():
-        report["probabilities"][name] = measure_probabilities(name, data, quick)
+    for name, data in (quick_sets() if options.quick else calibration_sets()).items():
+        report["probabilities"][name] = measure_probabilities(name, data, options.quick)
     report["probabilities_machine"] = machine()
-    if not quick:
-        RESULTS.parent.mkdir(exist_ok=True)
-        write_text(RESULTS, json.dumps(report, indent=1) + "\n")
-        print(f"\nwritten: {RESULTS.name}")
+    write_document("predict", report, options)
 
 
 # ---- data --------------------------------------------------------------------------------
@@ -343,67 +327,6 @@ def sizes(model):
     return found
 
 
-def show(record):
-    line = f"  {record['model']:<26}{record['accuracy']:>8.2%}  row {record['row_us']:>9.2f} us"
-    line += f"  batch {record['batch_us']:>9.3f} us/row"
-    if "bound_us" in record:
-        macs, read = record["multiply_adds"], record["bytes_read"]
-        line += f" (bound {record['bound_us']:.3f}: {macs} multiply-adds, {read} bytes)"
-    if "estimator_row_us" in record:
-        line += f"  estimator row {record['estimator_row_us']:.0f} us"
-    for key, what in (("saved_bytes", "file"), ("c_bytes", "C"), ("onnx_bytes", "ONNX"), ("pickle_bytes", "pickle")):
-        if record.get(key):
-            line += f"  {what} {record[key] / 1e3:.0f} kB"
-    if "onnx_row_us" in record:
-        line += f"  ONNX row {record['onnx_row_us']:.1f} us, batch {record['onnx_batch_us']:.3f} us"
-    print(line, flush=True)
-
-
-def check_musts(costs, sets):
-    """The ratios that were promised, on whatever data was run."""
-    musts = {}
-    for name, records in costs.items():
-        by = {record["model"]: record for record in records}
-        linear = by["scikit-learn LinearSVC"]["row_us"]
-        tiled = ("KMeansSVC", "ClusteredSVC", "LocallyLinearSVC")
-        compiled = [record["model"] for record in records if "bound_us" in record]
-        must = {
-            "row_us_of_100_tiles": {m: by[m]["row_us"] for m in tiled},
-            "row_times_faster_than_LinearSVC": {m: linear / by[m]["row_us"] for m in compiled},
-            "clustered_over_two_products": clustered_ratio(sets[name], by["ClusteredSVC"]["batch_us"]),
-        }
-        fast = by.get("scikit-learn-intelex SVC")
-        if fast:
-            must["local_times_faster_than_intelex_batch"] = fast["batch_us"] / by["LocallyLinearSVC"]["batch_us"]
-        tenth = by.get("SVC by svm_to_mixture, a tenth")
-        if tenth:
-            must["tenth_of_the_densities_times_faster_than_SVC"] = (
-                by["scikit-learn SVC"]["batch_us"] / tenth["batch_us"]
-            )
-        musts[name] = must
-        print(f"\n{name}:")
-        for key, value in must.items():
-            shown = ", ".join(f"{k} {v:.3g}" for k, v in value.items()) if isinstance(value, dict) else f"{value:.3g}"
-            print(f"  {key.replace('_', ' ')}: {shown}")
-    return musts
-
-
-def clustered_ratio(data, batch_us):
-    """CSVM's batch cost over that of X @ W.T of a linear model plus X @ centers.T of the gate, as numpy does them."""
-    X = data.X_test
-    n_classes = len(np.unique(data.y_train))
-    rng = np.random.default_rng(0)
-    n_centers = 100 if data_is_real(data) else 20
-    W = rng.standard_normal((1 if n_classes == 2 else n_classes, X.shape[1])).astype(np.float32)
-    centers = rng.standard_normal((n_centers, X.shape[1])).astype(np.float32)
-    seconds = best_seconds(lambda: (X @ W.T, X @ centers.T), at_least=0.1)
-    return batch_us / (1e6 * seconds / len(X))
-
-
-def data_is_real(data):
-    return len(data.y_train) > 5000
-
-
 # ---- probabilities --------------------------------------------------------------------------------
 
 
@@ -457,12 +380,7 @@ def measure_probabilities(name, data, quick):
         record["log_loss"] = float(log_loss(places, p, labels=np.arange(p.shape[1])))
         record["ece"] = expected_calibration_error(p, places)
         records.append(record)
-        extra = f" (without calibration {record['fit_without_s']:.2f} s)" if "fit_without_s" in record else ""
-        print(
-            f"  {title:<50}{record['accuracy']:>8.2%}  log-loss {record['log_loss']:.4f}  ECE {record['ece']:.4f}"
-            f"  fit {seconds:.2f} s{extra}",
-            flush=True,
-        )
+        show(record)
     return records
 
 

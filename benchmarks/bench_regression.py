@@ -12,20 +12,20 @@ Every method sees the same matrix (text columns one-hot, missing numbers by thei
 one thread. Settings of SVR are chosen by cross-validation on training rows. Records are written after each set.
 
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_regression.py                   all parts
-    SVMOSAIC_DATA=/path/to/data python benchmarks/bench_regression.py --part ranks      this one
-    ... --part solver --sets synthetic                  one of its sets; records of the others stay
-    ... --part ranks --only MosaicRegressor             one of its models; records of the others stay
+    SVMOSAIC_DATA=/path/to/data python benchmarks/bench_regression.py --parts ranks     this one
+    ... --parts solver --sets synthetic                 one of its sets; records of the others stay
+    ... --parts ranks --only MosaicRegressor            one of its models; records of the others stay
     python benchmarks/bench_regression.py --quick                                       synthetic rows, half a minute
 """
 
-import argparse
-import sys
 import warnings
+from itertools import product
 from time import perf_counter
 
-from common import print_table, read_results, run_child, write_results  # isort: skip; first: it sets the number of threads
+from common import arguments, fastest, grouped, mean_ranks, read_results, run_child, show, write_results  # isort: skip; first: it sets the number of threads
 
 import numpy as np
+from auto_data import encoded, tables_folder
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import QuantileRegressor
@@ -34,7 +34,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 from sklearn.svm import LinearSVR as Liblinear
-from table_data import encoded, folder
 
 from svmosaic import LinearSVR, LocallyLinearSVR, MosaicRegressor
 from svmosaic.losses import LOSSES
@@ -69,7 +68,7 @@ def frame_of(name):
     """Columns and values of one table; rows without a value are left out."""
     import pandas
 
-    frame = pandas.read_csv(folder() / f"{name}.csv").dropna(subset=[LABELS[name]])
+    frame = pandas.read_csv(tables_folder() / f"{name}.csv").dropna(subset=[LABELS[name]])
     y = frame.pop(LABELS[name]).to_numpy(dtype=np.float64)
     return frame.drop(columns=IDENTIFIERS.get(name, [])), y
 
@@ -135,37 +134,31 @@ def climb(solver, X, y, loss, epsilon, least, tolerances, limit):
 
 
 def run_solver(options):
-    quick, sets = options.quick, options.sets or ("wine_white", "beijing_pm25", "synthetic")
+    quick, sets = options.quick, [s for s in ("wine_white", "beijing_pm25", "synthetic") if s in options.sets]
     records = kept("solver", options, lambda r: r["set"] not in sets)
     for name in ("synthetic",) if quick else sets:
         X, y = whole(name, quick)
-        for loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
-            for epsilon in (0.0, 0.1):
-                least = objective(*ours(X, y, loss, epsilon, 1e-9), X, y, loss, epsilon)
-                for title, solver in (("LinearSVR", ours), ("liblinear", liblinear)):
-                    found = climb(
-                        solver, X, y, loss, epsilon, least, TOLERANCES[:6] if quick else TOLERANCES, options.limit
-                    )
-                    records.append(
-                        {"set": name, "rows": len(y), "loss": loss, "epsilon": epsilon, "solver": title} | found
-                    )
-                    print(f"  {records[-1]}", flush=True)
-        write("solver", records, quick, {"speedup": speedup(records)})
+        for loss, epsilon in product(("epsilon_insensitive", "squared_epsilon_insensitive"), (0.0, 0.1)):
+            least = objective(*ours(X, y, loss, epsilon, 1e-9), X, y, loss, epsilon)
+            ladder = TOLERANCES[:6] if quick else TOLERANCES
+            for title, solver in (("LinearSVR", ours), ("liblinear", liblinear)):
+                found = climb(solver, X, y, loss, epsilon, least, ladder, options.limit)
+                about = {"set": name, "rows": len(y), "loss": loss, "epsilon": epsilon, "solver": title}
+                records.append(about | found)
+                show(records[-1])
+        write_results("regression", "solver", records, {"speedup": speedup(records)}, options)
 
 
 def speedup(records):
     """Geometric mean of liblinear's seconds over ours, of the problems that both solved."""
-    pairs = {}
-    for r in records:
-        pairs.setdefault((r["set"], r["loss"], r["epsilon"]), {})[r["solver"]] = r["seconds"]
-    ratios = [p["liblinear"] / p["LinearSVR"] for p in pairs.values() if len(p) == 2 and all(p.values())]
+    problems = grouped(records, "set", "loss", "epsilon").values()
+    pairs = [{r["solver"]: r["seconds"] for r in some} for some in problems]
+    ratios = [p["liblinear"] / p["LinearSVR"] for p in pairs if len(p) == 2 and all(p.values())]
     return {
         "geometric_mean": round(float(np.exp(np.mean(np.log(ratios)))), 2) if ratios else None,
         "problems": len(ratios),
-        "not_reached": {
-            s: sum(p.get(s, 0) is None for p in pairs.values()) for s in ("LinearSVR", "liblinear")
-        },
-    }  # fmt: skip
+        "not_reached": {s: sum(p.get(s, 0) is None for p in pairs) for s in ("LinearSVR", "liblinear")},
+    }
 
 
 # ---- quantiles ------------------------------------------------------------------------------------------------------
@@ -202,8 +195,8 @@ def run_quantile(options):
                 shared | {"solver": "LinearSVR", "C": C, "pinball": found, "excess": excess,
                           "seconds": round(run.seconds, 4)}
             )  # fmt: skip
-            print(f"  {records[-2:]}", flush=True)
-        write("quantile", records, quick)
+            show(records[-1])
+        write_results("regression", "quantile", records, options=options)
 
 
 # ---- ranks ----------------------------------------------------------------------------------------------------------
@@ -245,7 +238,7 @@ def peers(quick):
 
 
 def run_ranks(options):
-    quick, sets = options.quick, options.sets or LABELS
+    quick, sets = options.quick, [s for s in LABELS if s in options.sets]
     records = kept("ranks", options, lambda r: r["set"] not in sets or options.only not in (None, r["model"]))
     for name in ("synthetic",) if quick else sets:
         for split, (X, y, Z, z) in enumerate(splits_of(name, 10)):
@@ -269,22 +262,8 @@ def run_ranks(options):
                         "fit_seconds": round(fit_seconds, 3), "row_microseconds": round(1e6 * row_seconds, 2),
                     }  # fmt: skip
                 records.append(record)
-                print(f"  {record}", flush=True)
-        write("ranks", records, quick, {by: mean_ranks(records, by) for by in ("mae", "rmse")})
-
-
-def mean_ranks(records, by):
-    """Mean over the sets of the rank by the mean error; one is the best, and equals share a rank."""
-    from scipy.stats import rankdata
-
-    models = list(dict.fromkeys(r["model"] for r in records))
-    ranks = []
-    for name in dict.fromkeys(r["set"] for r in records):
-        means = [
-            np.mean([r.get(by, np.inf) for r in records if (r["set"], r["model"]) == (name, model)]) for model in models
-        ]
-        ranks.append(rankdata(means))
-    return {model: round(float(rank), 2) for model, rank in zip(models, np.mean(ranks, axis=0), strict=True)}
+                show(record)
+        write_results("regression", "ranks", records, {by: mean_ranks(records, by) for by in ("mae", "rmse")}, options)
 
 
 # ---- intervals ------------------------------------------------------------------------------------------------------
@@ -341,23 +320,11 @@ def run_intervals(options):
                         "test_rows": len(z), "seconds": round(run.seconds, 2),
                     }  # fmt: skip
                 records.append(record)
-                print(f"  {record}", flush=True)
-        write("intervals", records, quick)
+                show(record)
+        write_results("regression", "intervals", records, options=options)
 
 
 # ---- latency --------------------------------------------------------------------------------------------------------
-
-
-def fastest(work, n_calls, repeats=9):
-    """Seconds of one call: the fastest of several, so that other load does not count."""
-    work()
-    found = []
-    for _ in range(repeats):
-        start = perf_counter()
-        for _ in range(n_calls):
-            work()
-        found.append((perf_counter() - start) / n_calls)
-    return min(found)
 
 
 def run_latency(options):
@@ -373,32 +340,23 @@ def run_latency(options):
     except ImportError:
         if not quick:
             raise
-    calls = 20 if quick else 500
-    predictor, row = ours.predictor(), X[7]
-    records = [
-        {"model": "LocallyLinearSVR", "by": "predictor()", "microseconds": 1e6 * fastest(lambda: predictor(row), calls)}
-    ]
+    predictor, row, calls = ours.predictor(), X[7], 20 if quick else 500
+    ways = [("LocallyLinearSVR", "predictor()", lambda: predictor(row))]
     if "LightGBM" in fitted:
         booster = fitted["LightGBM"].booster_
-        seconds = fastest(lambda: booster.predict(X[7:8], num_threads=1), calls)
-        records.append({"model": "LightGBM", "by": "booster_.predict", "microseconds": 1e6 * seconds})
-    for title, model in fitted.items():
-        seconds = fastest(lambda model=model: model.predict(X[7:8]), calls)
-        records.append({"model": title, "by": "predict", "microseconds": 1e6 * seconds})
-    for record in records:
-        record["microseconds"] = round(record["microseconds"], 2)
-        print(f"  {record}", flush=True)
-    write("latency", records, quick)
+        ways.append(("LightGBM", "booster_.predict", lambda: booster.predict(X[7:8], num_threads=1)))
+    ways += [(title, "predict", lambda model=model: model.predict(X[7:8])) for title, model in fitted.items()]
+    records = []
+    for title, by, work in ways:
+        microseconds = round(1e6 * fastest(work, calls, clock=perf_counter), 2)
+        records.append({"model": title, "by": by, "microseconds": microseconds})
+        show(records[-1])
+    write_results("regression", "latency", records, options=options)
 
 
 def kept(part, options, stays) -> list:
     """Stored records of a part that are not measured again."""
     return [] if options.quick else [r for r in read_results("regression").get(part, {}).get("records", []) if stays(r)]
-
-
-def write(part, records, quick, summary=None):
-    if not quick:
-        write_results("regression", part, records, summary or {})
 
 
 PARTS = {
@@ -408,18 +366,18 @@ PARTS = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--part", action="append", choices=PARTS, help="which part (repeatable); all if not given")
-    parser.add_argument("--sets", nargs="+", choices=[*LABELS, "synthetic"], help="of the parts solver and ranks")
-    parser.add_argument("--only", help="one model of the part ranks")
-    parser.add_argument("--limit", type=float, default=SECONDS, help="seconds of a fit of the part solver, on the wall")
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        sets=[*LABELS, "synthetic"],
+        parts=PARTS,
+        only={"help": "one model of the part ranks"},
+        limit={"type": float, "default": SECONDS, "help": "seconds of a fit of the part solver, on the wall"},
+    )
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
-    for part in options.part or PARTS:
-        print_table(part, ["", ""], [])
+    for part in options.parts:
+        print(part)
         PARTS[part](options)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -11,12 +11,11 @@ before.
     python benchmarks/bench_shared.py [--quick]
 """
 
-import argparse
 import os
 import threading
 from time import perf_counter, process_time
 
-from common import machine, print_table, write_results  # before NumPy: it gives every library one thread
+from common import arguments, machine, print_records, write_results  # before NumPy: it gives every library one thread
 
 # isort: split
 import numpy as np
@@ -30,16 +29,14 @@ BATCH, LARGE_BATCH = 500, 10_000
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small data, a few seconds; nothing is written")
-    quick = parser.parse_args().quick
+    options = arguments(__doc__)
+    quick = options.quick
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     predictions = measure_predictions(1000 if quick else 20_000, 0.03 if quick else 3.0)
     fits = measure_fits(1000 if quick else 40_000, 4 if quick else 8)
     summary = {"cores": cores, "processor": machine()}
-    if not quick:
-        write_results("shared", "predictions", predictions, summary)
-        write_results("shared", "fits", fits, summary)
+    write_results("shared", "predictions", predictions, summary, options)
+    write_results("shared", "fits", fits, summary, options)
 
 
 def rows_of(n):
@@ -74,8 +71,7 @@ def measure_predictions(n, seconds):
                                 "rows_a_second": round(speed), "speedup": round(speed / base, 2),
                                 "processor_by_wall": round(cpu, 2)})  # fmt: skip
     columns = ["model", "way", "threads", "rows_a_second", "speedup", "processor_by_wall"]
-    print_table("Predictions of threads that share a model", columns,
-                [[record[c] for c in columns] for record in records])  # fmt: skip
+    print_records("Predictions of threads that share a model", records, columns)
     return records
 
 
@@ -158,8 +154,7 @@ def measure_fits(n, count):
                             "processes": len({pid for pid, *_ in found}),
                             "threads_more": max(threads for *_, threads in found)})  # fmt: skip
     columns = ["backend", "n_jobs_of_a_fit", "seconds", "processor_by_wall", "processes", "threads_more"]
-    print_table("Fits side by side under joblib, two workers", columns,
-                [[str(record[c]) for c in columns] for record in records])  # fmt: skip
+    print_records("Fits side by side under joblib, two workers", records, columns)
     return records
 
 

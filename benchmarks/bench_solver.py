@@ -5,14 +5,13 @@ else), each rung a fresh run in a child process. One scorer, the objective in fl
 is our solver's at tol=1e-8, with its certificate. Also measured: memory beyond X, growth of time with the number of
 rows, a hundred times the C, and the clustered SVM beside scikit-learn's LinearSVC on MNIST odd/even.
 
-    python benchmarks/bench_solver.py [--quick] [--only NAME ...] [--parts NAME ...]
+    python benchmarks/bench_solver.py [--quick] [--sets NAME ...] [--parts NAME ...]
 
 --quick runs on synthetic data; otherwise SVMOSAIC_DATA must name the data folder.
 """
 
 import common  # isort: skip  (first: it limits the threads of what is imported next)
 
-import argparse
 import math
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,7 +41,7 @@ class Task:
     y: np.ndarray
 
     def objective(self, weights, loss):
-        """1/2 |w|^2 + sum_i loss(y_i <w, (x_i, 1)>) with C = 1, in float64; the bias is last and penalised."""
+        """1/2 |w|^2 + sum_i loss(y_i <w, (x_i, 1)>) with C = 1, in float64; the bias is last and penalized."""
         value = 0.5 * weights @ weights
         for start in range(0, len(self.y), 8192):
             part = slice(start, start + 8192)
@@ -107,10 +106,8 @@ def climb(task, loss, solver, optimum, limit):
         )
         above = None if run.value is None else task.objective(run.value, loss) / optimum - 1.0
         rungs.append(
-            {
-                "task": task.name, "loss": loss, "solver": solver, "setting": setting, "seconds": round(run.seconds, 5),
-                "suboptimality": above, "finished": above is not None, "reached": above is not None and above <= NEAR,
-            }
+            {"task": task.name, "loss": loss, "solver": solver, "setting": setting, "seconds": round(run.seconds, 5),
+             "suboptimality": above, "finished": above is not None, "reached": above is not None and above <= NEAR}
         )  # fmt: skip
         if rungs[-1]["reached"] or above is None:
             break
@@ -124,14 +121,8 @@ def race(task, loss, limit):
     records = []
     for solver in SOLVERS:
         records += climb(task, loss, solver, optimum, limit)
-        last = records[-1]
-        note = "out of time" if not last["finished"] else f"{last['suboptimality']:.1e} above the optimum"
-        print(f"  {task.name}, {loss}: {solver} {last['seconds']:.3f} s at {last['setting']:g} ({note})", flush=True)
+        common.show(records[-1])
     return records
-
-
-def show(rung):
-    return f"{rung['seconds']:.3f}" if rung["reached"] else f"> {rung['seconds']:.0f}"
 
 
 def race_all(tasks, limit, write):
@@ -142,40 +133,25 @@ def race_all(tasks, limit, write):
         yield from records
 
 
-def race_table(records):
-    """The main table, from the last rung of every ladder: seconds to near the optimum, and ratios to ours."""
+def race_summary(records):
+    """Ratios of the peers' seconds to ours, at the last rung of every ladder."""
     last = {(r["task"], r["loss"], r["solver"]): r for r in records}
-    rows, ratios = [], {"liblinear": [], "rehline": []}
-    for task, loss in dict.fromkeys((r["task"], r["loss"]) for r in records):
-        own = last[task, loss, "svmosaic"]
-        row = [task, loss, show(own)]
-        for peer, found in ratios.items():
-            rung = last[task, loss, peer]
-            ratio = rung["seconds"] / own["seconds"]
-            found.append((ratio, rung["reached"]))
-            row += [show(rung), f"{'' if rung['reached'] else '> '}{ratio:.1f}"]
-        rows.append(row)
-    common.print_table(
-        f"Processor seconds to a relative suboptimality of {NEAR:g} (C = 1, one thread; '>': ended before reaching it)",
-        ["data", "loss", "svmosaic", "liblinear", "ratio", "rehline", "ratio"],
-        rows,
-    )
+    common.print_records(f"Processor seconds to within {NEAR:g} of the optimum", list(last.values()))
     summary = {}
-    for peer, found in ratios.items():
-        values = np.array([ratio for ratio, _ in found])
-        mean, least = float(np.exp(np.log(values).mean())), float(values.min())
-        bounds = sum(not reached for _, reached in found)
-        summary[peer] = {"geometric_mean": round(mean, 2), "smallest": round(least, 2), "lower_bounds": bounds}
-        print(
-            f"  svmosaic is {mean:.1f} times as fast as {peer} in geometric mean, {least:.1f} at least "
-            f"({bounds} of {len(found)} ratios are lower bounds)"
-        )
+    for peer in ("liblinear", "rehline"):
+        ends = {key[:2]: r for key, r in last.items() if key[2] == peer}
+        ratios = np.array([r["seconds"] / last[*key, "svmosaic"]["seconds"] for key, r in ends.items()])
+        summary[peer] = {
+            "geometric_mean": round(float(np.exp(np.log(ratios).mean())), 2), "smallest": round(float(ratios.min()), 2),
+            "lower_bounds": sum(not r["reached"] for r in ends.values()),
+        }  # fmt: skip
+    print(summary)
     return summary
 
 
 def memory_all(tasks):
     """Peak memory of a fit beyond X, in units of X as float32; the peer's does not depend on its iterations."""
-    records, rows = [], []
+    records = []
     for task in tasks:
         for loss in LOSSES:
             models = {
@@ -184,8 +160,7 @@ def memory_all(tasks):
             }
             shares = {name: peak_share(task, model) for name, model in models.items()}
             records.append({"task": task.name, "loss": loss, "memory_beyond_X": shares})
-            rows.append([task.name, loss, *["?" if s is None else f"{s:.2f}" for s in shares.values()]])
-    common.print_table("Peak memory beyond X, in sizes of X as float32", ["data", "loss", *models], rows)
+            common.show(records[-1])
     known = [r["memory_beyond_X"]["svmosaic"] for r in records if r["memory_beyond_X"]["svmosaic"] is not None]
     return records, {"largest_memory_beyond_X": max(known, default=None)}
 
@@ -205,7 +180,7 @@ def growth(task):
         "LinearSVC, squared hinge": lambda: LinearSVC(loss="squared_hinge", random_state=0),
         "ClusteredSVC, hinge": lambda: ClusteredSVC(random_state=0),
     }
-    records, rows, steps = [], [], []
+    records, steps = [], []
     for name, make in models.items():
         seconds = []
         for n in sizes:
@@ -218,18 +193,14 @@ def growth(task):
             )
             seconds.append(run.seconds)
             records.append({"task": task.name, "model": name, "rows": n, "fit_seconds": round(run.seconds, 4)})
-        ratios = [b / a for a, b in pairwise(seconds)]
-        steps += ratios
-        rows.append([name, *[f"{s:.3f}" for s in seconds], f"{max(ratios):.2f}"])
-    common.print_table(
-        f"Fit seconds on {task.name}, default tol", ["model", *[f"n={n}" for n in sizes], "largest step"], rows
-    )
+        steps += [b / a for a, b in pairwise(seconds)]
+    common.print_records("Growth", records)
     return records, {"largest_step_ratio": round(max(steps), 2)}
 
 
 def large_cost(task, C=100.0, epochs=100):
     """A hundred times the C: seconds of the default solver to a gap of 1e-6, beside the gap descent is left with."""
-    few, records, rows = part_of(task, 200), [], []
+    few, records = part_of(task, 200), []
     settings = {"auto": {"tol": 1e-6}, "dual": {"tol": 1e-6, "solver": "dual", "max_iter": epochs}}
     for loss in LOSSES:
         for solver, setting in settings.items():
@@ -239,20 +210,9 @@ def large_cost(task, C=100.0, epochs=100):
                 warm_up=lambda model=model: model.fit(few.X, few.y),
             )
             gap = float(run.value) / (C * len(task.y))
-            records.append(
-                {
-                    "task": task.name,
-                    "C": C,
-                    "loss": loss,
-                    "solver": solver,
-                    "seconds": round(run.seconds, 3),
-                    "gap": gap,
-                }
-            )
-            rows.append(
-                [loss, solver if solver == "auto" else f"dual, {epochs} epochs", f"{run.seconds:.2f}", f"{gap:.1e}"]
-            )
-    common.print_table(f"{task.name}, C = {C:g}, tol = 1e-6", ["loss", "solver", "seconds", "relative gap"], rows)
+            about = {"task": task.name, "C": C, "loss": loss, "solver": solver}
+            records.append(about | {"seconds": round(run.seconds, 3), "gap": gap})
+            common.show(records[-1])
     return records, {}
 
 
@@ -265,7 +225,7 @@ def clustered(train, test, n_clusters=8):
         f"svmosaic ClusteredSVC, {n_clusters} cells": lambda: ClusteredSVC(n_clusters, random_state=0),
     }
     few = part_of(train, 200)
-    records, rows = [], []
+    records = []
     for name, make in models.items():
         run = common.run_child(
             lambda make=make: make().fit(train.X, train.y),
@@ -274,8 +234,7 @@ def clustered(train, test, n_clusters=8):
         )
         accuracy = None if run.value is None else round(float(run.value.score(test.X, test.y)), 4)
         records.append({"task": train.name, "model": name, "fit_seconds": round(run.seconds, 3), "accuracy": accuracy})
-        rows.append([name, "?" if accuracy is None else f"{accuracy:.2%}", f"{run.seconds:.2f}"])
-    common.print_table(f"{train.name}: the whole fit, k-means included", ["model", "test accuracy", "fit s"], rows)
+        common.show(records[-1])
     return records, {
         "csvm_accuracy": records[-1]["accuracy"],
         "csvm_seconds": records[-1]["fit_seconds"],
@@ -290,7 +249,7 @@ def unit_rows(X):
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-def standardised(X, like):
+def standardized(X, like):
     spread = like.std(axis=0)
     return ((X - like.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).astype(np.float32)
 
@@ -313,7 +272,7 @@ def real_tasks(only):
         yield odd_even("usps")[0]
     if "ijcnn1" in only:
         data = load("ijcnn1")
-        yield Task("ijcnn1", standardised(data.X_train, data.X_train), signs(data.y_train == 1))
+        yield Task("ijcnn1", standardized(data.X_train, data.X_train), signs(data.y_train == 1))
     if "mnist" in only:
         yield odd_even("mnist")[0]
     if "covtype" in only:
@@ -322,40 +281,37 @@ def real_tasks(only):
 
 def covertype():
     data = load("covtype", test_size=0)
-    return Task("covtype 2 v rest", standardised(data.X_train, data.X_train), signs(data.y_train == 2))
+    return Task("covtype 2 v rest", standardized(data.X_train, data.X_train), signs(data.y_train == 2))
 
 
 def synthetic(n, d, seed=0):
     X, y = make_classification(n, d, n_informative=d // 2, flip_y=0.05, n_clusters_per_class=4, random_state=seed)
-    return Task("synthetic", standardised(X, X), signs(y == 1))
+    return Task("synthetic", standardized(X, X), signs(y == 1))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="synthetic data, under half a minute, nothing written")
-    parser.add_argument("--only", nargs="+", choices=DATA, default=DATA, help="some of the sets, for race and memory")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="some of the measurements")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds a rung may take")
-    options = parser.parse_args()
+    options = common.arguments(
+        __doc__, sets=DATA, parts=PARTS, limit={"type": float, "default": 120.0, "help": "seconds a rung may take"}
+    )
     if options.quick:
         task = synthetic(12_000, 24)
-        race_table(list(race_all([task], 2.0, write=lambda *_: None)))
+        race_summary(list(race_all([task], 2.0, write=lambda *_: None)))
         memory_all([synthetic(40_000, 60)])
         growth(task)
         large_cost(task)
         clustered(part(task, 0, 9_000), part(task, 9_000, 12_000))
         return
     if data_folder() is None:
-        parser.error("SVMOSAIC_DATA does not name the data folder; try --quick")
+        raise SystemExit("SVMOSAIC_DATA does not name the data folder; try --quick")
 
     def write(*result):
         common.write_results("solver", *result)
 
     if "race" in options.parts:
-        list(race_all(real_tasks(options.only), options.limit, write))
+        list(race_all(real_tasks(options.sets), options.limit, write))
         parts = common.read_results("solver")
         raced = [record for name in parts if name.startswith("race: ") for record in parts[name]["records"]]
-        write("race", [], race_table(raced))
+        write("race", [], race_summary(raced))
     if "clustered" in options.parts:
         write("clustered", *clustered(*odd_even("mnist")))
     if "growth" in options.parts:
@@ -363,7 +319,7 @@ def main():
     if "large_cost" in options.parts:
         write("large_cost", *large_cost(covertype()))
     if "memory" in options.parts:
-        write("memory", *memory_all(real_tasks(options.only)))
+        write("memory", *memory_all(real_tasks(options.sets)))
 
 
 if __name__ == "__main__":

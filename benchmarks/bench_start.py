@@ -8,17 +8,16 @@ Asserted: `import svmosaic` takes no more than 1.15 times the processor time of 
 same with an estimator, for `svmosaic --help` an answer within one second, and for the predictor within 0.3 seconds.
 
     python benchmarks/bench_start.py            15 runs of each; writes benchmarks/results/start.json
-    python benchmarks/bench_start.py --quick    3 runs of each
+    python benchmarks/bench_start.py --quick    2 runs of each
 """
 
-import argparse
 import os
 import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from common import print_table, write_results
+from common import arguments, print_table, write_results
 
 COMMANDS = {
     "python -c pass": "pass",
@@ -67,15 +66,13 @@ def with_files(folder) -> dict:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    options = arguments(__doc__)
     with tempfile.TemporaryDirectory() as folder:
         commands = with_files(folder)
         for code in commands.values():
             measure(code)  # compiled modules and file caches
         runs = {name: [] for name in commands}
-        for _ in range(3 if quick else 15):
+        for _ in range(2 if options.quick else 15):
             for name, code in commands.items():
                 runs[name].append(measure(code))
     records = [
@@ -100,8 +97,7 @@ def main():
           f"{r['processor_seconds'] / processor[REFERENCE]:.2f}"] for r in records],
     )  # fmt: skip
     print(f"\n{summary}")
-    if not quick:
-        write_results("start", "start", records, summary)
+    write_results("start", "start", records, summary, options)
     assert summary["import_ratio"] <= LIMIT, f"import svmosaic takes {summary['import_ratio']} times {REFERENCE}"
 
 

@@ -11,15 +11,14 @@ Results are written after each configuration. What does not end within `--limit`
     python benchmarks/bench_threads.py [--threads 1,4,16] [--rows 200000] [--fits-of MODEL ...] [--out FILE] [--quick]
 """
 
-import argparse
 import hashlib
-import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import perf_counter
 
-from common import print_table, run_child, write_results  # before NumPy: it gives every library one thread
+# Before NumPy: it gives every library one thread.
+from common import arguments, gradient_boosting, print_records, run_child, show, write_results
 
 # isort: split
 import numpy as np
@@ -54,19 +53,15 @@ def scorers(scale):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--threads", help="numbers of threads, such as 1,4,16; powers of two up to the cores if not given"
+    options = arguments(
+        __doc__,
+        out=True,
+        threads={"help": "numbers of threads, such as 1,4,16; powers of two up to the cores if not given"},
+        rows={"type": int, "default": 200_000, "help": "training rows"},
+        limit={"type": float, "default": 90.0, "help": "seconds for one fit"},
+        budget={"type": float, "default": 480.0, "help": "seconds for all"},
+        fits_of={"nargs": "+", "metavar": "MODEL", "help": "only fits, of these, such as LinearSVC LightGBM"},
     )
-    parser.add_argument("--rows", type=int, default=200_000, help="training rows (default: %(default)s)")
-    parser.add_argument("--limit", type=float, default=90.0, help="seconds for one fit (default: %(default)s)")
-    parser.add_argument("--budget", type=float, default=480.0, help="seconds for all (default: %(default)s)")
-    parser.add_argument("--out", help="a JSON file for the results, instead of benchmarks/results/threads.json")
-    parser.add_argument(
-        "--fits-of", nargs="+", metavar="MODEL", help="only fits, of these models, such as LearnedGateSVC LightGBM"
-    )
-    parser.add_argument("--quick", action="store_true", help="small made-up data, some seconds; nothing is written")
-    options = parser.parse_args()
     bench = Bench(options)
     for part in (bench.fits,) if options.fits_of else (bench.predictions, bench.roofline, bench.fits):
         part()
@@ -96,11 +91,10 @@ class Bench:
     def add(self, part, record):
         """Keep a record and write all of its part."""
         self.records.setdefault(part, []).append(record)
-        print(json.dumps({part: record}), flush=True)
+        show(record)
         summary = {"rows": len(self.X), "features": self.X.shape[1], "classes": len(np.unique(self.y)),
                    "test_rows": len(self.X_test), "limit_seconds": self.options.limit}  # fmt: skip
-        if self.options.out or not self.quick:
-            write_results("threads", part, self.records[part], summary, path=self.options.out)
+        write_results("threads", part, self.records[part], summary, self.options)
 
     def fits(self):
         """Seconds, memory, accuracy and a digest of each fit; the digests of an estimator must agree."""
@@ -112,17 +106,14 @@ class Bench:
                 if not self.is_over:
                     estimator.set_params(n_jobs=n_threads)
                     self.add("fits", {"model": name, "threads": n_threads, "rows": len(X), **self.fit(estimator, X, y)})
-        for n_threads in self.in_order[:2]:
-            booster = lightgbm(n_threads, 5 if self.quick else 100)
-            if booster is not None and self.is_asked_for("LightGBM") and not self.is_over:
-                record = self.fit(booster, self.X, self.y)
-                self.add(
-                    "fits",
-                    {"model": "LightGBM, 100 trees of 63 leaves", "threads": n_threads, "rows": len(self.X), **record},
-                )
+        for n_threads in self.in_order[:2] if self.is_asked_for("LightGBM") else ():
+            if not self.is_over:
+                trees = {"n_estimators": 5 if self.quick else 100, "num_leaves": 63, "random_state": 0}
+                record = self.fit(gradient_boosting(n_jobs=n_threads, **trees), self.X, self.y)
+                about = {"model": "LightGBM, 100 trees of 63 leaves", "threads": n_threads, "rows": len(self.X)}
+                self.add("fits", about | record)
         different = [name for name, *_ in estimators(1) if len(self.digests(name)) > 1]
-        print_table("Fits", ["model", "threads", "seconds"],
-                    [[r["model"], str(r["threads"]), str(r["seconds"])] for r in self.records["fits"]])  # fmt: skip
+        print_records("Fits", self.records["fits"], ["model", "threads", "seconds"])
         if different:
             raise SystemExit(f"other bits with other numbers of threads: {different}")
 
@@ -202,15 +193,6 @@ def small_rows():
     X, y = make_classification(3000, 20, n_informative=8, n_classes=3, random_state=0)
     X = X.astype(np.float32)
     return X[:2000], y[:2000], X[2000:], y[2000:]
-
-
-def lightgbm(n_threads, n_trees):
-    """LightGBM's classifier, or None if it is not installed."""
-    try:
-        from lightgbm import LGBMClassifier
-    except ImportError:
-        return None
-    return LGBMClassifier(n_estimators=n_trees, num_leaves=63, n_jobs=n_threads, verbose=-1, random_state=0)
 
 
 def best_of(work, quick):

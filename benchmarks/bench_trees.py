@@ -10,18 +10,17 @@ Settings of TreeSVC are chosen by cross-validation on training rows, from the sa
 defaults. Seconds are processor seconds of one thread.
 
     SVMOSAIC_DATA=/path/to/data python benchmarks/bench_trees.py              all parts
-    SVMOSAIC_DATA=/path/to/data python benchmarks/bench_trees.py adult        this one
-    ... python benchmarks/bench_trees.py tables --sets letter --out FILE      one of its sets, into another file
+    SVMOSAIC_DATA=/path/to/data python benchmarks/bench_trees.py --parts adult  this one
+    ... python benchmarks/bench_trees.py --parts tables --sets letter --out FILE one of its sets, into another file
     python benchmarks/bench_trees.py --quick                                  synthetic rows, half a minute
 """
 
-import argparse
 import warnings
-from time import perf_counter
 
-from common import gradient_boosting, print_table, run_child, write_results  # isort: skip; first: it sets the threads
+from common import arguments, fastest, gradient_boosting, mean_ranks, run_child, show, write_results  # isort: skip; first: it sets the threads
 
 import numpy as np
+from auto_data import encoded_adult, encoded_table
 from bench_pieces import skewed_rows
 from setting import load
 from sklearn.base import clone
@@ -29,7 +28,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test_split
 from sklearn.tree import DecisionTreeClassifier
-from table_data import adult, table
 
 from svmosaic import TreeSVC
 
@@ -116,17 +114,17 @@ def run_adult(options):
     if quick:
         (X, y), (Z, z) = skewed_rows(1500), skewed_rows(1500, 1)
     else:
-        (X, y), (Z, z), names, _ = adult()
+        (X, y), (Z, z), names, _ = encoded_adult()
     records = []
     for title, candidates in (("TreeSVC", CHOICES), ("TreeSVC, one tree", READABLE)):
         best = chosen(candidates[:2] if quick else candidates, X, y, 4, ADULT_CHOICE_ROWS)
         records.append({"model": title, "settings": settings_of(best)} | score(best, X, y, Z, z))
-        print(f"  {records[-1]}", flush=True)
+        show(records[-1])
     rules = {"rules": rules_of(best, X, y, names)}
     for title, model in {"LightGBM": gradient_boosting(random_state=0), **peers(quick)}.items():
         records.append({"model": title} | score(model, X, y, Z, z))
-        print(f"  {records[-1]}", flush=True)
-        write("adult", records, options, rules)  # after each: the last one takes long
+        show(records[-1])
+        write_results("trees", "adult", records, rules, options)  # after each: the last one takes long
 
 
 def rules_of(model, X, y, names):
@@ -141,7 +139,7 @@ def splits_of(name):
     if name == "skewed":
         yield (*skewed_rows(400), *skewed_rows(400, 1))
     elif name in TABLES:
-        X, y = table(name)
+        X, y = encoded_table(name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the rarest class of wine_white has five rows
             for a, b in StratifiedKFold(3, shuffle=True, random_state=1).split(X, y):
@@ -164,22 +162,9 @@ def run_tables(options):
             found = {"TreeSVC": (best, {"settings": settings_of(best)})}
             for title, (model, extra) in (found | {t: (m, {}) for t, m in peers(quick).items()}).items():
                 records.append({"set": name, "fold": fold, "model": title} | extra | score(model, X, y, Z, z))
-                print(f"  {records[-1]}", flush=True)
-        write("tables", records, options, {"mean_rank": mean_ranks(records)})
-
-
-def mean_ranks(records):
-    """Mean over the sets of the rank by mean accuracy; one is the best, and equals share a rank."""
-    from scipy.stats import rankdata
-
-    models = list(dict.fromkeys(r["model"] for r in records))
-    ranks = []
-    for name in dict.fromkeys(r["set"] for r in records):
-        means = [
-            np.mean([r["accuracy"] or 0.0 for r in records if (r["set"], r["model"]) == (name, m)]) for m in models
-        ]
-        ranks.append(rankdata(-np.round(means, 5)))
-    return {m: round(float(rank), 2) for m, rank in zip(models, np.mean(ranks, axis=0), strict=True)}
+                show(records[-1])
+        ranks = {"mean_rank": mean_ranks(records, "accuracy", -1)}
+        write_results("trees", "tables", records, ranks, options)
 
 
 def run_speed(options):
@@ -187,7 +172,7 @@ def run_speed(options):
     if quick:
         X, y = skewed_rows(1500)
     else:
-        (X, y), *_ = adult()
+        (X, y), *_ = encoded_adult()
     batch = np.tile(X, (-(-(2000 if quick else 100_000) // len(X)), 1))[: 2000 if quick else 100_000]
     records = []
     for n_trees in (1, 32):
@@ -205,42 +190,18 @@ def run_speed(options):
             "peer_batch_nanoseconds": round(1e9 * peer_seconds / len(batch), 1),
         }
         records.append(record)
-        print(f"  {record}", flush=True)
-    write("speed", records, options)
-
-
-def fastest(work, n_calls, repeats=9):
-    """Seconds of one call: the fastest of several, so that other load does not count."""
-    work()
-    found = []
-    for _ in range(repeats):
-        start = perf_counter()
-        for _ in range(n_calls):
-            work()
-        found.append((perf_counter() - start) / n_calls)
-    return min(found)
-
-
-def write(part, records, options, summary=None):
-    if not options.quick:
-        write_results("trees", part, records, summary or {}, path=options.out)
+        show(record)
+    write_results("trees", "speed", records, options=options)
 
 
 PARTS = {"adult": run_adult, "tables": run_tables, "speed": run_speed}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all if not given")
-    parser.add_argument(
-        "--sets", nargs="+", choices=TABLES + SETS, default=TABLES + SETS, help="sets of the part tables"
-    )
-    parser.add_argument("--out", help="file to write to instead")
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    options = arguments(__doc__, sets=TABLES + SETS, parts=PARTS, out=True)
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
-    for part in options.parts or PARTS:
-        print_table(part, ["", ""], [])
+    for part in options.parts:
+        print(part)
         PARTS[part](options)
 
 

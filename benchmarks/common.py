@@ -10,6 +10,7 @@ import os
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
+import argparse
 import ctypes
 import json
 import multiprocessing
@@ -21,6 +22,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+import numpy as np
 from setting import machine
 
 from svmosaic.atomic import write_text
@@ -29,7 +31,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def gradient_boosting(**settings):
-    """LightGBM's classifier on one thread; with --quick, where it is not installed, scikit-learn's own stands in."""
+    """LightGBM's classifier, on one thread by default; with --quick scikit-learn's stands in if it is missing."""
     try:
         from lightgbm import LGBMClassifier
     except ImportError:
@@ -39,7 +41,7 @@ def gradient_boosting(**settings):
 
         print("LightGBM is not installed (extra `bench`): HistGradientBoostingClassifier stands in", flush=True)
         return HistGradientBoostingClassifier(random_state=settings.get("random_state"))
-    return LGBMClassifier(n_jobs=1, verbose=-1, **settings)
+    return LGBMClassifier(**{"n_jobs": 1, "verbose": -1} | settings)
 
 
 @dataclass(frozen=True)
@@ -117,16 +119,19 @@ def _memory(field):
     raise OSError(f"no {field} in /proc/self/status")
 
 
-def write_results(name, part, records, summary, on=None, path=None):
+def write_results(name, part, records, summary=None, options=None, on=None):
     """Put the records and the summary of one part into results/<name>.json, in place of what an earlier run put there.
 
-    One record a line; each part says on what machine it was run: this one, unless `on` names another. `path` is another
-    file to put them into.
+    One record a line; each part says on what machine it was run: this one, unless `on` names another. With `--quick`
+    nothing is written, unless `--out` names another file to put them into.
     """
-    path = RESULTS / f"{name}.json" if path is None else Path(path)
+    out = getattr(options, "out", None)
+    if getattr(options, "quick", False) and not out:
+        return
+    path = Path(out or RESULTS / f"{name}.json")
     path.parent.mkdir(exist_ok=True)
     parts = json.loads(path.read_text()) if path.exists() else {}
-    parts[part] = {"machine": on or machine(), "summary": summary, "records": records}
+    parts[part] = {"machine": on or machine(), "summary": summary or {}, "records": records}
     pieces = []
     for key in sorted(parts):
         lines = ",\n".join("    " + json.dumps(record) for record in parts[key]["records"])
@@ -135,10 +140,78 @@ def write_results(name, part, records, summary, on=None, path=None):
     write_text(path, "{\n" + ",\n".join(pieces) + "\n}\n")
 
 
+def write_document(name, document, options):
+    """Write results/<name>.json as a whole, unless the run is a quick one."""
+    if not options.quick:
+        write_text(RESULTS / f"{name}.json", json.dumps(document, indent=1) + "\n")
+
+
 def read_results(name) -> dict:
     """The parts that were written, {} where there are none."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
+
+
+def grouped(records, *keys) -> dict:
+    """Records by the values of some fields (a tuple if there are several), in the order in which they come."""
+    groups: dict = {}
+    for r in records:
+        key = tuple(r.get(name) for name in keys)
+        groups.setdefault(key if len(keys) > 1 else key[0], []).append(r)
+    return groups
+
+
+def arguments(doc, *, sets=None, parts=None, out=False, **more):
+    """The options of a script: --quick, those that are asked for, and `more` by the keywords of `add_argument`."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small or made-up data; nothing is written")
+    if sets:
+        parser.add_argument("--sets", nargs="+", choices=sets, default=list(sets), help="only these data sets")
+    if parts:
+        parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="only these measurements")
+    if out:
+        parser.add_argument("--out", help="file to write to instead")
+    for name, keywords in more.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", **keywords)
+    return parser.parse_args()
+
+
+def fastest(work, n_calls=1, repeats=9, clock=process_time) -> float:
+    """Seconds of one call: the fastest of several rounds, so that other load does not count."""
+    work()
+    found = []
+    for _ in range(repeats):
+        start = clock()
+        for _ in range(n_calls):
+            work()
+        found.append((clock() - start) / n_calls)
+    return min(found)
+
+
+def mean_ranks(records, by, sign=1) -> dict:
+    """Mean over the sets of the rank by the mean of `sign` times a field; 1 is best, absent is last, equals share."""
+    from scipy.stats import rankdata
+
+    models = list(grouped(records, "model"))
+    ranks = []
+    for some in grouped(records, "set").values():
+        found = grouped(some, "model")
+        means = [np.mean([np.inf if r.get(by) is None else sign * r[by] for r in found[m]]) for m in models]
+        ranks.append(rankdata(np.round(means, 5)))
+    return {model: round(float(rank), 2) for model, rank in zip(models, np.mean(ranks, axis=0), strict=True)}
+
+
+def show(record):
+    """Print a record as a line."""
+    texts = (f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in record.items())
+    print("  " + "  ".join(texts), flush=True)
+
+
+def print_records(title, records, columns=None):
+    """A plain table of some fields of records."""
+    columns = list(columns or records[0])
+    cell = lambda value: f"{value:.4g}" if isinstance(value, float) else str(value)  # noqa: E731
+    print_table(title, columns, [[cell(r.get(name, "")) for name in columns] for r in records])
 
 
 def print_table(title, columns, rows):

@@ -6,21 +6,24 @@ python benchmarks/readme.py
 from statistics import median
 
 from auto_data import PARTS
-from auto_page import (
+from pages import (
+    HERE,
     MEASURES,
     OURS,
     SYSTEMS,
     boosting,
     lowest,
+    machine_of,
     mean_ranks,
     names_with,
     rows,
     runs_of,
     scores,
+    stored,
     systems_of,
+    table,
     title,
 )
-from measured import HERE, machine_of, stored, table
 
 README = HERE.parent / "README.md"
 PICTURE = HERE.parent / "docs" / "images" / "tradeoff.svg"

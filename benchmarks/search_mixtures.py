@@ -3,6 +3,7 @@
     SVMOSAIC_DATA=folder python benchmarks/search_mixtures.py [--set NAME ...] [--model NAME ...] [--seeds N]
     SVMOSAIC_DATA=folder python benchmarks/search_mixtures.py --no-search ...
     SVMOSAIC_DATA=folder python benchmarks/search_mixtures.py --no-test ...
+    python benchmarks/search_mixtures.py --quick      # made-up rows, one model; writes nothing
 
 Rows are scaled to unit norm, as in the papers' protocol; satimage is standardized. One rule for all sets, on at most
 8,000 training rows (fewer where a row has more than 375 features, so that there are at most three million numbers):
@@ -19,10 +20,11 @@ chosen and does not look at the test rows. One JSON line per set goes to
 benchmarks/results/mixtures_accuracy.json, which the slow tests read.
 """
 
-import argparse
 import json
 from pathlib import Path
 from time import perf_counter
+
+from common import arguments  # isort: skip; first: it sets the number of threads
 
 import numpy as np
 from setting import load
@@ -32,6 +34,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from svmosaic import MixtureSVC, MultiTaskMixtureSVC
 from svmosaic.atomic import write_text
+from svmosaic.datasets import make_xor
 
 RESULTS = Path(__file__).parent / "results" / "mixtures_accuracy.json"
 SEARCH_ROWS, SEARCH_NUMBERS, SEARCH_ITER = 8_000, 3_000_000, 10
@@ -61,6 +64,9 @@ SETS = {
 
 def prepared(name):
     """Training and test rows of a set under its protocol."""
+    if name == "quick":
+        X, y = make_xor(400, random_state=0)
+        return X[:300], y[:300], X[300:], y[300:]
     data = load("mnist" if name == "mnist38" else name)
     X, y, X_test, y_test = data.X_train, data.y_train, data.X_test, data.y_test
     if name == "satimage":
@@ -145,26 +151,27 @@ def tested(model_name, set_name, n_seeds, known):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--set", nargs="*")
-    parser.add_argument("--no-search", action="store_true", help="test the stored settings as they are")
-    parser.add_argument("--no-test", action="store_true", help="search, and leave the test rows alone")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--model", nargs="*", default=list(GRIDS))
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        set={"nargs": "*"},
+        no_search={"action": "store_true", "help": "test the stored settings as they are"},
+        no_test={"action": "store_true", "help": "search, and leave the test rows alone"},
+        seeds={"type": int, "default": 3},
+        model={"nargs": "*", "default": list(GRIDS)},
+    )
     stored = {}
     if RESULTS.exists():
         stored = {(r["model"], r["set"]): r for r in map(json.loads, RESULTS.read_text().splitlines())}
     for model_name in options.model:
-        for set_name in SETS[model_name]:
-            if options.set and set_name not in options.set:
+        for set_name in ["quick"] if options.quick else SETS[model_name]:
+            if (options.set and set_name not in options.set) or (options.quick and model_name != "MixtureSVC"):
                 continue
             known = stored[model_name, set_name] if options.no_search else None
             result = tested(model_name, set_name, 0 if options.no_test else options.seeds, known)
             print(json.dumps(result), flush=True)
             stored[model_name, set_name] = result
-            RESULTS.parent.mkdir(exist_ok=True)
-            write_text(RESULTS, "".join(json.dumps(r) + "\n" for r in stored.values()))
+            if not options.quick:
+                write_text(RESULTS, "".join(json.dumps(r) + "\n" for r in stored.values()))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What classes gain from the scores of each other, two classes from an offset, and how strong priors should be.
 
-Models of several kinds are fitted to training rows (of larger sets, to the draws of study_choice.py). Five folds held
+Models of several kinds are fitted to training rows (of larger sets, to some of them). Five folds held
 out in turn give the scores that matrix and offset are fitted to, and rows that no fold has seen judge them, beside
 scores that are not mixed. Small sets are divided three times. No test row is read into it.
 
@@ -9,18 +9,20 @@ scores that are not mixed. Small sets are divided three times. No test row is re
     python benchmarks/study_mixing.py --show               # means over the sets of what is stored
 """
 
+import argparse
+import json
 from unittest import mock
 
 import numpy as np
-from common import RESULTS
+from auto_data import TABLES, adult, one_hot, paper_split, table_split
+from common import RESULTS, grouped
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from study_choice import DRAWN, N_SPLITS, training_rows
-from study_search import study
 
 from svmosaic import KernelSVC, LinearSVC, LocallyLinearSVC, TreeSVC
+from svmosaic.atomic import write_text
 from svmosaic.model.calibration import fit_calibration
 from svmosaic.model.heads import Classify, in_columns
 from svmosaic.search import mixing
@@ -32,7 +34,12 @@ SETS = (
     "svmguide1", "ijcnn1",
 )  # fmt: skip
 PRIORS = (1.0, 2.0, 5.0, 10.0, 30.0)
-MOST_JUDGING, FEW = 6000, 2000
+# Rows that are fitted, of larger sets.
+DRAWN = {
+    "adult": 700, "mammography": 1500, "wine_white": 1500, "covtype": 2000, "ijcnn1": 1500, "satimage": 400,
+    "usps": 1000, "pendigits": 300, "svmguide1": 300, "letter": 1500,
+}  # fmt: skip
+MOST_JUDGING, FEW, N_SPLITS = 6000, 2000, 3
 LEAVES = {"tiles": "constant", "pieces": None, "min_rows_per_leaf": 1, "global_reg": 1e6}
 MODELS = {
     "linear": make_pipeline(StandardScaler(), LinearSVC(C=0.1)),
@@ -45,8 +52,12 @@ MODELS = {
 
 
 def judged_by_all(name):
-    X, y = training_rows(name)
-    y = np.unique(y, return_inverse=True)[1]
+    if name in TABLES or name == "adult":
+        train, test = adult() if name == "adult" else table_split(name, 0)
+        X, y = one_hot(train, test)[0], train.y
+    else:
+        X, y, _, _ = paper_split(name, 0)
+    X, y = np.asarray(X, dtype=np.float64), np.unique(y, return_inverse=True)[1]
     for split in range(1 if len(y) > FEW else N_SPLITS):
         yield from judged(name, split, X, y)
 
@@ -77,16 +88,13 @@ def quality(held_out, scores, y, z):
     return {key: round(float(value), 5) for key, value in found.items()}
 
 
-def means(records) -> dict:
-    """(accuracy, log-loss) by set, model and prior: means over the splits."""
-    found: dict = {}
-    for r in records:
-        found.setdefault((r["set"], r["model"], r["prior"]), []).append((r["score"], r["loss"]))
-    return {key: np.mean(some, axis=0) for key, some in found.items()}
-
-
 def show(records):
-    table, several = means(records), {r["set"]: r["classes"] > 2 for r in records}
+    """Print means over the splits: accuracy and log-loss as they are, and what each prior changes."""
+    several = {r["set"]: r["classes"] > 2 for r in records}
+    table = {
+        key: np.mean([(r["score"], r["loss"]) for r in some], axis=0)
+        for key, some in grouped(records, "set", "model", "prior").items()
+    }
     print(f"{'':35}{'as they are':>18}" + "".join(f"{f'prior {prior:g}':>18}" for prior in PRIORS))
     gains: dict = {}
     for name, kind, prior in table:
@@ -108,4 +116,14 @@ def show(records):
 
 
 if __name__ == "__main__":
-    study(__doc__.splitlines()[0], FILE, SETS, judged_by_all, show)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", help="names with commas between")
+    parser.add_argument("--show", action="store_true", help="print what is stored, and end")
+    options = parser.parse_args()
+    records = json.loads(FILE.read_text()) if FILE.exists() else []
+    if not options.show:
+        for name in options.sets.split(",") if options.sets else SETS:
+            records = [r for r in records if r["set"] != name] + list(judged_by_all(name))
+            write_text(FILE, "[\n" + ",\n".join(json.dumps(r) for r in records) + "\n]\n")
+            print(name, flush=True)
+    show(records)

@@ -8,11 +8,10 @@ held-out rows by which two fits differ.
     python benchmarks/study_tol.py [--sets usps letter] [--jobs 16] [--out FILE] [--quick]
 """
 
-import argparse
 from concurrent.futures import ThreadPoolExecutor
 from time import process_time
 
-from common import print_table, run_child, write_results  # before NumPy: it gives every library one thread
+from common import arguments, print_records, run_child, write_results  # before NumPy: it gives every library one thread
 
 # isort: split
 import numpy as np
@@ -39,15 +38,13 @@ MOST_ROWS, FOLDS = 12_000, 3
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--jobs", type=int, default=1, help="fits at a time, each a process (default: %(default)s)")
-    parser.add_argument(
-        "--limit", type=float, default=150.0, help="seconds for the folds of one fit (default: %(default)s)"
+    options = arguments(
+        __doc__,
+        sets=SETS,
+        out=True,
+        jobs={"type": int, "default": 1, "help": "fits at a time, each a process"},
+        limit={"type": float, "default": 150.0, "help": "seconds for the folds of one fit"},
     )
-    parser.add_argument("--out", help="a JSON file for the results, instead of benchmarks/results/tol.json")
-    parser.add_argument("--quick", action="store_true", help="a toy set and two values; nothing is written")
-    options = parser.parse_args()
     with ThreadPoolExecutor(options.jobs) as pool:
         asked = {
             name: (len(X), [(model, tol, pool.submit(study, model, X, y, tol, options.limit))
@@ -56,10 +53,8 @@ def main():
         }  # fmt: skip
         for name, (n_rows, fits) in asked.items():
             records = compared([(model, tol, future.result()) for model, tol, future in fits], n_rows)
-            columns = ["model", "tol", "accuracy", "points_lost", "rows_apart", "processor_seconds"]
-            print_table(f"{name}, {n_rows} rows", columns, [[str(r[c]) for c in columns] for r in records])
-            if options.out or not options.quick:
-                write_results("tol", name, records, {"rows": n_rows, "folds": FOLDS}, path=options.out)
+            print_records(f"{name}, {n_rows} rows", records)
+            write_results("tol", name, records, {"rows": n_rows, "folds": FOLDS}, options)
 
 
 def data(options):

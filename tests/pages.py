@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,5 +35,8 @@ def script(name):
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "benchmarks")
+        for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            patch.setenv(variable, "1")  # as the benchmarks set them; put back
+        patch.delitem(sys.modules, "pages", raising=False)  # benchmarks/ has one of that name
         spec.loader.exec_module(module)
     return module

@@ -20,24 +20,15 @@ pytestmark = pytest.mark.usefixtures("short_search")
 each = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=lambda e: e.__name__)
 # Few tiles and few iterations: a fit should take milliseconds.
 SMALL = {"n_anchors": 5, "n_neighbors": 3, "n_clusters": 3, "n_experts": 3, "branching": (2, 2), "n_tiles": 4}
+SEARCH = {"time_budget": None, "max_tiles": 4, "families": ("linear", "local"), "validation_fraction": 0.5}
 LIMITS = {
     "MixtureSVC": {"max_iter": 4},
     "HierarchicalMixtureSVC": {"max_iter": 4},
     "MultiTaskMixtureSVC": {"max_iter": 4},
     "LearnedGateSVC": {"max_iter": 3},
     "LearnedGateSVR": {"max_iter": 3},
-    "MosaicClassifier": {
-        "time_budget": None,
-        "max_tiles": 4,
-        "families": ("linear", "local"),
-        "validation_fraction": 0.5,
-    },
-    "MosaicRegressor": {
-        "time_budget": None,
-        "max_tiles": 4,
-        "families": ("linear", "local"),
-        "validation_fraction": 0.5,
-    },
+    "MosaicClassifier": SEARCH,
+    "MosaicRegressor": SEARCH,
     # With the search for its parts, a fit takes seconds.
     "FusedSVC": {"svm": SVC(gamma=0.1), "mixture": svmosaic.GaussianMixtureClassifier(2, max_iter=20), "weight": 0.5},
 }
@@ -50,37 +41,34 @@ def small(estimator, **settings):
 
 
 def fit(model, X, y, **kwargs):
-    """The warnings of a fit, all of them about convergence; or None where it raised a ValueError with a message."""
+    """The warnings of a fit, all of them about convergence; or None if it raised a ValueError with a message."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             model.fit(X, y, **kwargs)
         except ValueError as refusal:
-            error = refusal
+            message = str(refusal)
         else:
-            error = None
-    if error is not None:
-        assert len(str(error)) > 20, f"a message that says nothing: {error}"
+            message = None
+    if message is not None:
+        assert len(message) > 20, f"a message that says nothing: {message}"
         return None
     unexpected = [w for w in caught if not issubclass(w.category, ConvergenceWarning)]
     assert not unexpected, unexpected[0]
     return caught
 
 
-def scores_of(model, X):
-    """Scores; the model of queries' neighbors fits when it predicts, and may say then that it did not converge."""
+def quietly(method, X):
+    """What a method says of rows; the model of queries' neighbors fits when it predicts, and may not converge."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.decision_function(X)
+        return method(X)
 
 
 def check_model(model, X, y, caught, weight=None):
     """Finite, certified to its tolerance or warned, answers with labels it was given."""
-    scores = scores_of(model, X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = model.predict(X)
-    assert np.isfinite(scores).all()
+    found = quietly(model.predict, X)
+    assert np.isfinite(quietly(model.decision_function, X)).all()
     assert np.isin(found, np.asarray(y)).all()
     assert found.dtype.kind == np.asarray(y).dtype.kind
     if hasattr(model, "mosaic_"):
@@ -123,7 +111,7 @@ def test_how_the_rows_are_held_does_not_matter(estimator, data):
             two.fit(held, y)
         return
     fit(two, held, y)
-    assert_array_equal(scores_of(one, X), scores_of(two, held))
+    assert_array_equal(quietly(one.decision_function, X), quietly(two.decision_function, held))
 
 
 @each
@@ -139,7 +127,7 @@ def test_integers_and_halves_are_read_as_numbers(estimator, data):
     fit(one, X.astype(float), y)
     fit(two, X.astype(dtype), y)
     assert_allclose(
-        scores_of(one, X.astype(float)), scores_of(two, X.astype(dtype)),
+        quietly(one.decision_function, X.astype(float)), quietly(two.decision_function, X.astype(dtype)),
         rtol=1e-12 if dtype is not np.float16 else 1e-3, atol=1e-3 if dtype is np.float16 else 0,
     )  # fmt: skip
 
@@ -165,9 +153,7 @@ def test_one_row_among_ten_thousand(estimator):
     model = small(estimator)
     caught = fit(model, X, y)
     assert caught is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = model.predict(X[4900:5100])
+    found = quietly(model.predict, X[4900:5100])
     assert set(found) <= {0, 1}
     assert (found == y[4900:5100]).mean() >= 0.95
 

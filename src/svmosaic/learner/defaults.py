@@ -1,6 +1,6 @@
 """Settings of the gate learner that depend on the number of rows.
 
-Chosen by cross-validation on the training parts of the data sets (benchmarks/study_learned.py).
+Chosen by cross-validation on the training parts of the data sets (benchmarks/study_defaults.py).
 """
 
 import numpy as np

@@ -204,7 +204,7 @@ def power_of_two(value, least, most) -> int:
 def seeds(scalings, n_rows, kernels=True) -> list[Candidate]:
     """The first candidates, in the order in which they are tried.
 
-    The order is that of a greedy portfolio over many sets (benchmarks/study_search.py); tiles grow with the root of the
+    The order is that of a greedy portfolio over many sets on training rows; tiles grow with the root of the
     rows.
 
     Parameters

@@ -21,7 +21,7 @@ from svmosaic.search.trials import END, SAFETY, Trial, rank
 AMONG = 10
 # If all rows were held out in turn, there are few, and small differences of loss are mostly chance: half of the weight
 # is shared by so many models of least loss, at most so many of a kind, and of very few rows all of it
-# (benchmarks/study_choice.py).
+# (by studies on training rows).
 EQUALS, OF_A_KIND = 8, 2
 # Standard errors of the difference by which a blend may be behind the best single model.
 ERRORS = 2.0

@@ -39,7 +39,7 @@ DEAR = 0.08
 KERNEL_ROWS = 20_000
 # Candidates that take more than this factor of an equal part of a rung's time come after the others.
 FAIR = 2.0
-# Usual slope of the loss against the rows, both as logarithms (benchmarks/study_search.py --slopes).
+# Usual slope of the loss against the rows, both as logarithms (by a study on training rows).
 LEARNING = {
     "linear": 0.03,
     "clustered": 0.07,
@@ -94,7 +94,7 @@ class Search(Trials):
     def _seeds(self) -> list[Candidate]:
         smallest = min(len(train) for train, _ in self.folds)
         # For values and for many or wide rows kernel machines take time that others use better
-        # (benchmarks/study_placement.py, on training rows).
+        # (by a study on training rows).
         asked = self.families is not None
         few_of_classes = self.judge.smooth is None and self.X.shape[0] <= KERNEL_ROWS
         first = seeds(self.usual, self.X.shape[0], asked or few_of_classes)

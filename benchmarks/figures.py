@@ -1,23 +1,29 @@
-"""Pictures of models of adult: a curve with and without pieces, and a tree with its regions and their tiles.
+"""Pictures of the documentation: models of adult, and stored results of learned gates.
 
-SVMOSAIC_DATA=/path/to/data python benchmarks/table_figures.py    # writes curve_adult.svg, rules_adult.svg
+python benchmarks/figures.py                             # learned_*.svg, from stored results
+SVMOSAIC_DATA=/path/to/data python benchmarks/figures.py # also curve_adult.svg and rules_adult.svg
 """
 
-from measured import HERE
+import os
+from statistics import mean
 
-# isort: split
-import matplotlib
+import matplotlib as mpl
 import numpy as np
+from auto_data import encoded_adult
+from common import grouped
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from pages import DOCS, curves_of, named, picture, stored
 from sklearn.preprocessing import StandardScaler
-from table_data import adult
 
 from svmosaic import LinearSVC, TreeSVC
 
-matplotlib.use("svg")
+mpl.use("svg")
 import matplotlib.pyplot as plt
 
-IMAGES = HERE.parent / "docs" / "images"
+IMAGES = DOCS / "images"
+# Colors that readers who are blind to some can tell apart.
 BLUE, ORANGE, GRAY = "#0072B2", "#E69F00", "#777777"
+STYLE = {"learned": (BLUE, "o"), "fixed": (ORANGE, "^")}
 # Columns whose curves of the global tile are shown next to a tree.
 SHOWN = ("age", "education_num", "hours_per_week")
 
@@ -28,6 +34,13 @@ def contribution(model, X, at, values):
     rows[:, at] = values
     found = model.explain(rows).contributions[:, 0, at]
     return found - found.mean()
+
+
+def save(figure, name):
+    """Write a picture, the same bytes for the same numbers, and text as text."""
+    with mpl.rc_context({"svg.hashsalt": name.removeprefix("learned_").removesuffix(".svg"), "svg.fonttype": "none"}):
+        figure.savefig(IMAGES / name, metadata={"Date": None})
+    plt.close(figure)
 
 
 def draw_curve(X, y, names):
@@ -48,7 +61,7 @@ def draw_curve(X, y, names):
         right.plot(ages, curve, color=color, label=label, linewidth=2)
     right.set(xlabel="age", ylabel="added to the score", title="what LinearSVC makes of age")
     right.legend(frameon=False)
-    figure.savefig(IMAGES / "curve_adult.svg", metadata={"Date": None})
+    save(figure, "curve_adult.svg")
 
 
 class TreePicture:
@@ -111,10 +124,59 @@ def draw_rules(X, y, names, n_numbers):
         axis.plot(values, contribution(model, X, at, values), color=BLUE, linewidth=2)
         axis.set_xlabel(column)
     bottom.suptitle("the global tile: what three of its columns add to the score, whatever the region", fontsize=10)
-    figure.savefig(IMAGES / "rules_adult.svg", metadata={"Date": None})
+    save(figure, "rules_adult.svg")
+
+
+def draw_learned(name, records):
+    """Accuracy of learned and fixed regions, by tiles and by cost."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+    found = {
+        key: [mean(r[name] for r in some) for name in ("accuracy", "row_microseconds")]
+        for key, some in grouped(records, "model", "tiles").items()
+    }
+    for model, (color, marker) in STYLE.items():
+        tiles = sorted(t for m, t in found if m == model)
+        accuracy, cost = zip(*(found[model, t] for t in tiles), strict=True)
+        for axis, x in zip(axes, (tiles, cost), strict=True):
+            axis.plot(x, accuracy, color=color, marker=marker, label=model)
+    for axis, label in zip(axes, ("tiles", "microseconds per row"), strict=True):
+        axis.set(xscale="log", xlabel=label)
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("accuracy, %")
+    axes[0].legend()
+    figure.suptitle(named(name))
+    save(figure, picture(name))
+
+
+def draw_scaling(part):
+    """Seconds per epoch on an accelerator against rows, and what the largest run makes of a time in proportion."""
+    rows, seconds = ([r[key] for r in part["records"]] for key in ("rows", "epoch_seconds"))
+    figure, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    axis.plot(
+        rows, [seconds[-1] * n / rows[-1] for n in rows], color=GRAY, linestyle="--", label="in proportion to the rows"
+    )
+    axis.plot(rows, seconds, color=BLUE, marker="o", label=part["machine"]["device"])
+    for n, value in zip(rows, seconds, strict=True):
+        axis.annotate(f"{value:g} s", (n, value), xytext=(-4, 6), textcoords="offset points", ha="right")
+    axis.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds per epoch")
+    axis.set(xlim=(3e4, 1e8), ylim=(1e-3, 3))
+    axis.set_xticks([10**k for k in range(5, 9)], ["100,000", "1 million", "10 million", "100 million"])
+    axis.set_yticks([0.001, 0.01, 0.1, 1], ["0.001", "0.01", "0.1", "1"])
+    axis.set_title("One epoch of a learned gate: 256 tiles, 50 features")
+    axis.grid(alpha=0.3)
+    axis.legend(loc="lower right")
+    save(figure, picture("gpu"))
 
 
 if __name__ == "__main__":
-    (rows, label), _, columns, n_first = adult()
-    draw_curve(rows, label, columns)
-    draw_rules(rows, label, columns, n_first)
+    learned = stored("learned")
+    for name in curves_of(learned):
+        draw_learned(name, learned[f"{name} curve"]["records"])
+    draw_scaling(stored("gpu")["scaling"])
+    if "SVMOSAIC_DATA" in os.environ:
+        (rows, label), _, columns, n_first = encoded_adult()
+        draw_curve(rows, label, columns)
+        draw_rules(rows, label, columns, n_first)

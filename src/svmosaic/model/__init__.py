@@ -1,0 +1,1 @@
+"""The fitted form: a bank of tiles, its heads and calibrations, blends, predictors and the registry of types."""
