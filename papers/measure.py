@@ -10,7 +10,7 @@ import sklearn.svm
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from svmosaic.densities.one_vs_rest import OneVsRestMachine
+from svmosaic.densities.conversion import OneVsRestMachine
 from threadpoolctl import threadpool_limits
 
 import svmosaic
