@@ -13,12 +13,7 @@ BLANKS = " \t"
 
 
 class PreparationError(ValueError):
-    """A step before the model cannot be exported.
-
-    See Also
-    --------
-    svmosaic.table.pipelines.make_predictor : Compiles a pipeline.
-    """
+    """A step before the model cannot be exported."""
 
 
 @dataclass(frozen=True, eq=False)
