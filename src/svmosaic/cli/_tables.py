@@ -189,18 +189,15 @@ class TableInMemory(TrainingTable):
             text = [place for place, kind in enumerate(self.kinds) if kind == TEXT]
             self.n_texts = {self.names[place]: self.X.iloc[:, place].nunique() for place in text}
             self.table = Table(take(X, there), self.y, self.names, self.label)
-            self.train = (self.X, self.y)
+            self.train, y = (self.X, self.y), self.y
             if options.test_size and not options.test:
-                self._hold_out()
-
-    def _hold_out(self):
-        """Hold rows out, by class where there are classes and enough rows of each."""
-        y, n_test = self.y, int(np.ceil(self.options.test_size * len(self.y)))
-        classes = np.unique(y, return_inverse=True)[1] if self.task == "classification" else None
-        train, test = hold_out(len(y), n_test, self.options.seed, classes) if len(y) > 2 else ([], [])
-        if len(train) == 0 or (classes is not None and len(np.unique(classes[train])) < 2):
-            raise TableError(f"{len(y)} rows are too few to hold some out: pass --test-size 0, or --test FILE")
-        self.train, self._test = ((take(self.X, part), y[part]) for part in (train, test))
+                # By class, where there are classes and enough rows of each.
+                classes = np.unique(y, return_inverse=True)[1] if self.task == "classification" else None
+                n_test = int(np.ceil(options.test_size * len(y)))
+                train, test = hold_out(len(y), n_test, options.seed, classes) if len(y) > 2 else ([], [])
+                if len(train) == 0 or (classes is not None and len(np.unique(classes[train])) < 2):
+                    raise TableError(f"{len(y)} rows are too few to hold some out: pass --test-size 0, or --test FILE")
+                self.train, self._test = ((take(self.X, part), y[part]) for part in (train, test))
 
     def held_out(self):
         """The rows held out, in one piece."""

@@ -7,6 +7,9 @@ from svmosaic.cli.score import labels_of
 from svmosaic.model.heads import head_of
 from svmosaic.table.formats import TableError, name_of, read_chunks, read_table
 
+# How measures of regions are printed, if they are no numbers with four digits.
+FORMATS = {"majority": "", "accuracy": ".2%"}
+
 
 def add_arguments(parser):
     """The model, and what to show of it."""
@@ -110,17 +113,13 @@ def _region_lines(table, words):
     )
     measures = [name for name in ("majority", "accuracy", "mean", "mean absolute error") if name in words.columns]
     for k in range(len(words)):
-        known = ", ".join(f"{name} {_shown(name, words[name][k])}" for name in measures)
+        known = ", ".join(f"{name} {words[name][k]:{FORMATS.get(name, '.4g')}}" for name in measures)
         yield f"  {words['rows'][k]:>7} rows: {words['rule'][k]} (covers {words['covers'][k]:.0%}, " + (
             f"{words['pure'][k]:.0%} pure)"
         )
         tiles, strongest = words["tiles"][k], words["strongest features"][k]
         strongest = f"strongest features {strongest}; " if strongest else ""  # none if a tile is only a number
         yield f"          {known}; {strongest}" + (f"tiles {tiles}" if "," in tiles else f"tile {tiles}")
-
-
-def _shown(name, value) -> str:
-    return str(value) if isinstance(value, str) else f"{value:.2%}" if name == "accuracy" else f"{value:.4g}"
 
 
 def _row(model, options):

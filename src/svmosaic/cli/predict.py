@@ -132,7 +132,16 @@ def predictions(model, table, options, name, first_row=0):
     import pandas as pd
 
     rows = model.rows(table, name, first_row)
-    result = _kept(table, options, name)
+    result = {}
+    if options.keep or options.keep_all:
+        if not hasattr(table.X, "columns"):
+            raise TableError(f"--keep needs a table with named columns, which {name} is not")
+        missing = [column for column in options.keep if column not in table.X.columns]
+        if missing:
+            raise TableError(f"{name} has no column {missing[0]!r} to keep")
+        columns = table.feature_names if options.keep_all else options.keep
+        # A table that was predicted before: the new prediction counts.
+        result = {column: table.X[column].to_numpy() for column in columns if column != "prediction"}
     asked = options.proba or options.threshold is not None
     probabilities = model.pipeline.predict_proba(rows) if asked else None
     answers = None if options.threshold is not None else model.pipeline.predict(rows)
@@ -146,19 +155,6 @@ def predictions(model, table, options, name, first_row=0):
     if options.explain:
         result["tiles"], result["features"] = _because(model, rows, result["prediction"], max(1, options.top))
     return pd.DataFrame(result)
-
-
-def _kept(table, options, name):
-    if not (options.keep or options.keep_all):
-        return {}
-    if not hasattr(table.X, "columns"):
-        raise TableError(f"--keep needs a table with named columns, which {name} is not")
-    missing = [column for column in options.keep if column not in table.X.columns]
-    if missing:
-        raise TableError(f"{name} has no column {missing[0]!r} to keep")
-    columns = table.feature_names if options.keep_all else options.keep
-    # A table that was predicted before: the new prediction counts.
-    return {column: table.X[column].to_numpy() for column in columns if column != "prediction"}
 
 
 def _because(model, rows, predicted, top):

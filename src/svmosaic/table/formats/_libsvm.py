@@ -19,24 +19,21 @@ def libsvm_tables(path, name, rows, n_features, zero_based, progress):
                 continue
             kept.append((number, content))
             if len(kept) == rows:
-                if zero_based is None:
-                    zero_based = _counts_from_zero(kept)
-                yield _parse(kept, n_features, zero_based, name)
+                yield (table := _parse(kept, n_features, zero_based, name))
+                zero_based = table.feature_names[:1] == ["0"]
                 kept, is_empty = [], False
                 report()
         if kept:
-            yield _parse(kept, n_features, _counts_from_zero(kept) if zero_based is None else zero_based, name)
+            yield _parse(kept, n_features, zero_based, name)
         elif is_empty:
             raise TableError(f"{name} is empty")
-
-
-def _counts_from_zero(lines) -> bool:
-    return any(b" 0:" in content or b"\t0:" in content for _, content in lines)
 
 
 def _parse(lines, n_features, zero_based, name):
     from sklearn.datasets import load_svmlight_file
 
+    if zero_based is None:
+        zero_based = any(b" 0:" in content or b"\t0:" in content for _, content in lines)
     try:
         X, y = load_svmlight_file(
             io.BytesIO(b"\n".join(content for _, content in lines)), n_features=n_features, zero_based=zero_based
