@@ -691,14 +691,6 @@ def test_a_reader_that_has_enough_is_no_error(folder):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("command", list(COMMANDS))
-def test_every_command_has_help(command, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main([command, "--help"])
-    assert stopped.value.code == 0
-    assert f"svmosaic {command}" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -205,27 +205,3 @@ def test_the_search_for_values(folder, tmp_path, capsys):
     assert facts["model"] == "MosaicRegressor"
     assert facts["best_score"] < 0
     assert facts["held_out"]["r2"] > 0.9
-
-
-def test_benchmarks(folder, capsys):
-    houses = [
-        "bench",
-        folder / "houses.csv",
-        "--label",
-        "price",
-        "--quick",
-        "--models",
-        "linear,local,sk-linear,knn,mlp",
-    ]
-    assert main([*houses, "--tune"]) == 0
-    said = capsys.readouterr().out
-    assert "values;" in said
-    assert "R2" in said
-    assert "svmosaic LocallyLinearSVR" in said
-    assert "MLP" not in said
-    assert main([*houses, "--json", "-"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["sets"]
-    assert found["task"] == "regression"
-    assert {trial["key"] for trial in found["trials"]} == {"linear", "local", "sk-linear", "knn"}
-    assert all(trial["accuracy"] > 0.5 for trial in found["trials"])
-    assert all(trial["compiled_microseconds"] is not None for trial in found["trials"] if trial["ours"])

@@ -23,7 +23,7 @@ SEARCHES = (MosaicClassifier, MosaicRegressor)
 class TrainingTable:
     """What `train` knows of its table, whether its rows are in memory or read in chunks.
 
-    A subclass has `held_out()`, (rows, labels) some at a time; `rows(part)`, a context of a function that fits a
+    A subclass has `held_out()`; `rows(part)`, a context of a function that fits a
     pipeline to "all" rows or to those to "train" on; `facts(preparation)`, more for the facts of the model; and
     `sample()`, a `Table` from which the model keeps some rows.
 
@@ -108,6 +108,10 @@ class TrainingTable:
         else:
             scores = {"accuracy": found["accuracy"], "linear_svm": baseline["accuracy"]}
         return {"rows": len(y), **scores, "quality": {"model": found, "baseline": baseline}}
+
+    def held_out(self):
+        """(rows, labels) held out, some at a time."""
+        raise NotImplementedError
 
     def test_chunks(self, rows=50_000):
         """Rows of the --test file, some at a time."""

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from svmosaic.table.columns import GONE, MISSING, VALUE, Column
 from svmosaic.table.formats import TableError
-from svmosaic.table.frames import NUMBER, TEXT, days_of, looks_like_dates
+from svmosaic.table.frames import NUMBER, TEXT, days_of, looks_like_dates, texts_of
 from svmosaic.table.table_preparation import TablePreparation, column_of_categories, column_of_dates, is_identifier
 
 # Texts of a column that are counted at the same time; beyond, the rarest are forgotten.
@@ -67,7 +67,7 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
     Survey
     """
     rng, numeric = np.random.default_rng(seed), [place for place, kind in enumerate(kinds) if kind == NUMBER]
-    places = {name: place for place, (name, kind) in enumerate(zip(names, kinds, strict=True)) if kind == TEXT}
+    counted = [place for place, name in enumerate(names) if kinds[place] == TEXT or name in categorical]
     label_counts: Counter = Counter()
     n_rows, known = 0, np.zeros(len(numeric), dtype=np.int64)
     low, high = np.full(len(numeric), np.inf), np.full(len(numeric), -np.inf)
@@ -81,8 +81,11 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
         known += (~np.isnan(numbers)).sum(axis=0)
         low = np.fmin(low, np.fmin.reduce(numbers, axis=0, initial=np.inf))
         high = np.fmax(high, np.fmax.reduce(numbers, axis=0, initial=-np.inf))
-        for name, place in places.items():
-            counts = count_texts(X.iloc[:, place])
+        for place in counted:
+            name, column = names[place], X.iloc[:, place]
+            if kinds[place] == NUMBER:
+                column = pd.Series(texts_of(column.tolist()), dtype=object).fillna("")
+            counts = count_texts(column)
             if name in texts:
                 counts = texts[name].add(counts, fill_value=0).astype(np.int64)
             if len(counts) > MOST_TEXTS:
@@ -103,10 +106,10 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
     preparation.columns_, preparation.dropped_ = [], {}
     found = zip(medians, known, low < high, strict=True)
     for name, kind in zip(names, kinds, strict=True):
-        if kind == TEXT:
+        median, n_known, varies = next(found) if kind == NUMBER else (0.0, 0, False)
+        if name in texts:
             column = _text_column(name, texts[name], max_categories, name in categorical)
         else:
-            median, n_known, varies = next(found)
             forms = [form for form, there in ((VALUE, varies), (GONE, 0 < n_known < n_rows)) if there]
             fill = [median if form == VALUE else np.nan for form in forms]
             column = Column(name, NUMBER, [(form, None) for form in forms], fill)
@@ -121,7 +124,7 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
         for X, _ in chunks():
             scaler.partial_fit(preparation.transform(X))
         preparation.center_, preparation.factor_ = preparation.scaling_of(scaler.mean_, scaler.scale_)
-    n_texts = {name: len(counts) for name, counts in texts.items()}
+    n_texts = {name: len(texts[name]) for name, kind in zip(names, kinds, strict=True) if kind == TEXT}
     return Survey(preparation, n_rows, sample, labels, label_counts, n_texts)
 
 
