@@ -109,6 +109,9 @@ class TrainingTable:
             scores = {"accuracy": found["accuracy"], "linear_svm": baseline["accuracy"]}
         return {"rows": len(y), **scores, "quality": {"model": found, "baseline": baseline}}
 
+    def check_model(self, kind):
+        """Refuse an estimator that cannot be fitted to such a table."""
+
     def held_out(self):
         """(rows, labels) held out, some at a time."""
         raise NotImplementedError

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from svmosaic.cli._io import add_output_options, add_table_options, check_file, read_options, say
+from svmosaic.cli._io import add_output_options, add_table_options, check_file, say
+from svmosaic.cli.predict import chunks_of
 from svmosaic.cli.score import labels_of
 from svmosaic.model.heads import head_of
-from svmosaic.table.formats import TableError, name_of, read_chunks, read_table
+from svmosaic.table.formats import TableError, name_of
 
 # How measures of regions are printed, if they are no numbers with four digits.
 FORMATS = {"majority": "", "accuracy": ".2%"}
@@ -181,9 +182,7 @@ def _find_row(model, options):
             raise TableError(f"the sample has rows 1 to {len(y)}, so none {n}")
         return (X.iloc[[n - 1]] if hasattr(X, "iloc") else X[[n - 1]]), y[n - 1]
     before = 0
-    for table in read_chunks(
-        options.data, text=model.text_columns, kept=model.text_labels, **read_options(options, model.dialect)
-    ):
+    for table in chunks_of(model, options.data, options):
         if n <= before + len(table) and n >= 1:
             X, y = table.X, table.y
             if hasattr(X, "iloc"):
@@ -208,8 +207,7 @@ def _report(model, options):
         held = None if known is None else {"rows": model.facts["held_out"]["rows"], **known}
     else:
         # The rows that have a label that the model knows.
-        seen, how = False, read_options(options, model.dialect)
-        table = read_table(options.test, text=model.text_columns, kept=model.text_labels, **how)
+        table, seen = next(chunks_of(model, options.test, options, None)), False
         y, there = labels_of(model, table, name_of(options.test))
         known = np.ones(len(y), dtype=bool) if model.classes is None else np.isin(y, model.classes)
         if not known.any():

@@ -60,7 +60,7 @@ def run(options):
     total, low, high = 0.0, np.inf, -np.inf
     quiet = options.quiet or is_stdin(options.output)
     with Bar(quiet) as bar, bar.step("predicting") as update, _writer(options.output) as write:
-        for table in chunks_of(model, options, options.chunk, update):
+        for table in chunks_of(model, options.data, options, options.chunk, update):
             result = predictions(model, table, options, name_of(options.data), n_rows)
             found = result["prediction"].to_numpy()
             n_rows += len(found)
@@ -113,18 +113,16 @@ def predicted_by(threshold, classes, answers, probabilities):
     return answers if threshold is None else classes[(probabilities[:, 1] >= threshold).astype(int)]
 
 
-def chunks_of(model, options, rows, update=None):
-    """The table of a command, read as the model needs it."""
-    label, extra = getattr(options, "label", None), {}
+def chunks_of(model, path, options, rows=50_000, update=None, label=None):
+    """A table read as the model needs it, at most so many rows at a time."""
+    extra = {}
     if is_npy(label):
         extra = {"label": label}
-    elif model.sparse and format_of(options.data, options.format) == "libsvm":
+    elif model.sparse and format_of(path, options.format) == "libsvm":
         extra = {"n_features": len(model.feature_names), "zero_based": str(model.feature_names[0]) == "0"}
     kept = [label] if label is not None and model.text_labels else model.text_labels
-    return read_chunks(
-        options.data, rows, text=model.text_columns, kept=kept, progress=update, **extra,
-        **read_options(options, model.dialect),
-    )  # fmt: skip
+    how = read_options(options, model.dialect)
+    return read_chunks(path, rows, text=model.text_columns, kept=kept, progress=update, **extra, **how)
 
 
 def predictions(model, table, options, name, first_row=0):

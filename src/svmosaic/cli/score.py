@@ -37,7 +37,7 @@ def run(options):
     check_threshold(model, options.threshold)
     truth, answers, without = [], [], 0
     with Bar(options.quiet) as bar, bar.step("scoring") as update:
-        for table in chunks_of(model, options, 50_000, update):
+        for table in chunks_of(model, options.data, options, update=update, label=options.label):
             y, there = labels_of(model, table, name_of(options.data), options.label)
             rows = model.rows(table, name_of(options.data))
             found = answers_of(model.pipeline, rows)

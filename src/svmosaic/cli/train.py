@@ -140,13 +140,15 @@ def run(options):
     seconds = (options.budget or BUDGET) / (2 if is_judged else 1) if options.model == "auto" else None
     with Bar(options.quiet) as bar:
         if is_large(options):
-            from svmosaic.cli._chunked_table import TableInChunks as Table
+            from svmosaic.cli._chunked_table import TableInChunks
+
+            table = TableInChunks(options, bar)
         else:
-            from svmosaic.cli._tables import TableInMemory as Table
-        table = Table(options, bar)
+            from svmosaic.cli._tables import TableInMemory
+
+            table = TableInMemory(options, bar)
         kind, parameters = _estimator(options, table.task, seconds)
-        if is_large(options):
-            table.check_model(kind)
+        table.check_model(kind)
         linear = svmosaic.LinearSVR if table.task == "regression" else svmosaic.LinearSVC
         scores = None
         if is_judged:

@@ -122,7 +122,8 @@ class PreparedColumns:
         center, factor = self.center_, self.factor_
         numbers, texts, dates, n_features = [], [], [], 0
         for column in self.columns_:
-            place = slice(n_features, n_features := n_features + len(column.features))
+            place = slice(n_features, n_features + len(column.features))
+            n_features = place.stop
             if column.kind == TEXT:
                 texts.append((column.name, place, *column.lines()))
             elif column.kind == NUMBER:
@@ -166,15 +167,12 @@ class PreparedColumns:
                         days = days_of(row[name])
                     except (TypeError, ValueError):
                         refuse(name, row[name], DATE)
-                    # Of a single number the floor of numpy takes ten times as long.
-                    x[place] = [
-                        float(days != days)
-                        if form == GONE
-                        else fill
-                        if days != days
-                        else part_of_date(form, days, math.floor)
-                        for (form, _), fill in features
-                    ]
+                    if days != days:
+                        x[place] = [1.0 if form == GONE else fill for (form, _), fill in features]
+                    else:  # of a single number the floor of numpy takes ten times as long
+                        x[place] = [
+                            0.0 if form == GONE else part_of_date(form, days, math.floor) for (form, _), _ in features
+                        ]
             except KeyError:
                 lacking = [column.name for column in self.columns_ if column.name not in row]
                 if not lacking:
