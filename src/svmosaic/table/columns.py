@@ -64,7 +64,8 @@ class Column:
         if self.kind == TEXT:
             lines, otherwise = self.lines()
             place = {text: k for k, text in enumerate(lines)}
-            codes = np.fromiter((place.get(MISSING if t is None else t, -1) for t in data), np.intp, len(data))
+            place[None] = place.get(MISSING, -1)
+            codes = np.array([place.get(text, -1) for text in data], dtype=np.intp)
             return np.array([*lines.values(), otherwise])[codes]
         features, gone = np.empty((len(data), len(self.features))), np.isnan(data)
         for f, (form, _) in enumerate(self.features):
@@ -112,9 +113,13 @@ class PreparedColumns:
             Of all columns of an array.
         """
         found = {values.name: values for values in read_frame(X, names or [column.name for column in self.columns_])}
-        if len(found[self.columns_[0].name].data) == 0:
+        rows = np.empty((len(found[self.columns_[0].name].data), sum(len(column.features) for column in self.columns_)))
+        if len(rows) == 0:
             raise TableError("X has no rows")
-        rows = np.hstack([column.features_of(found[column.name].read_as(column.kind)) for column in self.columns_])
+        end = 0
+        for column in self.columns_:
+            start, end = end, end + len(column.features)
+            rows[:, start:end] = column.features_of(found[column.name].read_as(column.kind))
         return rows if self.center_ is None else (rows - self.center_) * self.factor_
 
     def row_function(self):

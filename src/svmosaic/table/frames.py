@@ -195,8 +195,7 @@ def read_objects(name, values) -> Values:
 def texts_of(values) -> np.ndarray:
     """Values as text, None for missing."""
     texts = np.empty(len(values), dtype=object)
-    texts[:] = [v if type(v) is str else None if is_missing(v) else text_of(v) for v in values]
-    texts[texts == ""] = None
+    texts[:] = [v if type(v) is str and v else None if is_missing(v) else text_of(v) for v in values]
     return texts
 
 
