@@ -13,7 +13,12 @@ BLANKS = " \t"
 
 
 class PreparationError(ValueError):
-    """A step before the model cannot be exported."""
+    """A step before the model cannot be exported.
+
+    See Also
+    --------
+    svmosaic.export.onnx.to_onnx : Writes a model with the steps before it.
+    """
 
 
 @dataclass(frozen=True, eq=False)
