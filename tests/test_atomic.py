@@ -235,7 +235,6 @@ def test_an_output_that_is_an_input_is_refused(model, table, tmp_path, capsys):
         ["predict", model, tmp_path / "link.csv", "-o", tmp_path / "hard.csv"],
         ["train", table, "--label", "y", "-o", table, "--model", "linear"],
         ["train", table, "--label", "y", "--test", tmp_path / "link.csv", "-o", tmp_path / "hard.csv"],
-        ["tune", table, "--label", "y", "-o", table, "--budget", "1s"],
         ["export", model, "--format", "onnx", "-o", model],
         ["export", header, "--format", "c", "-o", tmp_path / "m.c"],
         ["inspect", model, "--html", model],
@@ -254,7 +253,6 @@ def test_a_dash_is_the_standard_output_or_refused(model, table, tmp_path, monkey
     assert capsys.readouterr().out.startswith("prediction\n")
     for command in (
         ["train", table, "--label", "y", "-o", "-"],
-        ["tune", table, "--label", "y", "-o", "-"],
         ["export", model, "--format", "onnx", "-o", "-"],
         ["inspect", model, "--html", "-"],
     ):

@@ -481,7 +481,7 @@ def test_whatever_the_file_holds_there_is_an_exit_code(folder, tmp_path, capsys,
     data.unlink()
 
 
-# ---- score, tune, inspect, export ----------------------------------------------------------------------------------
+# ---- score, inspect, export ----------------------------------------------------------------------------------
 
 
 def test_score_counts_what_predict_says(folder, tmp_path, capsys):
@@ -501,9 +501,9 @@ def test_score_counts_what_predict_says(folder, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("counted_time")
-def test_tune_keeps_to_its_models_and_prints_what_it_tried(folder, tmp_path, capsys):
-    arguments = ["tune", folder / "xor.csv", "--label", "target", "-o", tmp_path / "m", "--budget", "3s"]
-    assert main([*arguments, "--models", "linear,local", "--metric", "roc_auc", "--single", "--json"]) == 0
+def test_a_budget_shows_the_search(folder, tmp_path, capsys):
+    arguments = ["train", folder / "xor.csv", "--label", "target", "-o", tmp_path / "m", "--budget", "3s"]
+    assert main([*arguments, "--families", "linear,local", "--metric", "roc_auc", "--single", "--json"]) == 0
     facts = answer(capsys)
     assert facts["model"] == "MosaicClassifier"
     assert {line["model"] for line in facts["leaderboard"]} <= {"LinearSVC", "LocallyLinearSVC"}
@@ -512,7 +512,7 @@ def test_tune_keeps_to_its_models_and_prints_what_it_tried(folder, tmp_path, cap
     assert facts["held_out"]["accuracy"] > facts["held_out"]["linear_svm"]
     model = open_model(tmp_path / "m").estimator
     assert (model.metric, model.families, model.time_budget) == ("roc_auc", ("linear", "local"), 1.5)
-    assert main([*arguments, "--models", "linear,local", "--test-size", "0"]) == 0
+    assert main([*arguments, "--families", "linear,local", "--test-size", "0"]) == 0
     text = capsys.readouterr().out
     assert re.search(r"^\* +\d+%  \w+SVC .*$", text, re.MULTILINE)
     assert re.search(r"\d+ trials; the search ended: ", text)
@@ -691,14 +691,6 @@ def test_a_reader_that_has_enough_is_no_error(folder):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("command", list(COMMANDS))
-def test_every_command_has_help(command, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main([command, "--help"])
-    assert stopped.value.code == 0
-    assert f"svmosaic {command}" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -706,7 +698,7 @@ def test_every_command_has_help(command, capsys):
         ["train", "d.csv", "-o", "m", "--model", "none"],
         ["train", "d.csv", "-o", "m", "--budget", "soon"],
         ["train", "d.csv", "-o", "m", "--test-size", "2"],
-        ["tune", "d.csv", "-o", "m", "--models", "none"],
+        ["train", "d.csv", "-o", "m", "--families", "none"],
         ["export", "m", "--format", "java", "-o", "x"],
         ["fly"],
     ],

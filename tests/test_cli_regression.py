@@ -197,9 +197,9 @@ def test_intervals(folder, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("one_short_search")
-def test_tuning(folder, tmp_path, capsys):
-    arguments = ["tune", folder / "houses.csv", "--label", "price", "-o", tmp_path / "m", "--budget", "4s", "--json"]
-    assert main([*arguments, "--models", "linear,trees", "--metric", "neg_mean_absolute_error"]) == 0
+def test_the_search_for_values(folder, tmp_path, capsys):
+    arguments = ["train", folder / "houses.csv", "--label", "price", "-o", tmp_path / "m", "--budget", "4s", "--json"]
+    assert main([*arguments, "--families", "linear,trees", "--metric", "neg_mean_absolute_error"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["task"] == "regression"
     assert facts["model"] == "MosaicRegressor"

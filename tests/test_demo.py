@@ -1,10 +1,6 @@
 """`svmosaic demo` prints its table."""
 
 import re
-import subprocess
-import sys
-
-import pytest
 
 from svmosaic import cli
 from svmosaic.cli import demo
@@ -30,18 +26,3 @@ def test_demo_prints_one_table_a_set(capsys, monkeypatch):
     assert "within 1 s" in out
     xor = {name: float(accuracy) for name, accuracy, *_ in rows[len(rows) // 2 :]}
     assert xor["svmosaic ClusteredSVC"] > 97 > 85 > xor["svmosaic LinearSVC"]
-
-
-def test_usage_without_a_command(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main([])
-    assert stopped.value.code == 2
-    assert "demo" in capsys.readouterr().err
-
-
-def test_installed_command_answers():
-    run = subprocess.run(
-        [sys.executable, "-c", "from svmosaic.cli import main; main(['--help'])"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert "demo" in run.stdout

@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 from exported import rows_in_c
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from test_export_javascript import run_javascript, table
@@ -32,7 +31,6 @@ from svmosaic.export.javascript import to_javascript
 from svmosaic.export.onnx import to_onnx
 from svmosaic.export.visitor import Target
 from svmosaic.model.heads import Regress
-from svmosaic.table.pipelines import make_predictor
 
 pytestmark = pytest.mark.usefixtures("short_search")
 FAMILIES = ("linear", "clustered", "local", "learned", "trees")
@@ -197,18 +195,8 @@ def test_a_pipeline(tmp_path):
     X, y = noisy()
     pipeline = make_pipeline(StandardScaler(), MosaicRegressor(**QUICK, families=("local",))).fit(X, y)
     expected = pipeline[-1].predict_interval(pipeline[:-1].transform(X))
-    assert_allclose(make_predictor(pipeline).predict_interval(X), expected, rtol=1e-9)
     assert_allclose(in_onnx(pipeline, {"X": X}, dtype=np.float64)[1], expected, rtol=1e-9)
     assert_allclose(in_c(pipeline, lambda _: X.astype(np.float32), tmp_path), expected, rtol=1e-5)
-
-
-def test_a_pipeline_whose_steps_are_called_as_they_are():
-    X, y = noisy()
-    pipeline = make_pipeline(PCA(2), MosaicRegressor(**QUICK, families=("local",))).fit(X, y)
-    expected = pipeline[-1].predict_interval(pipeline[:-1].transform(X))
-    predictor = make_predictor(pipeline)
-    assert_allclose(predictor.predict_interval(X), expected, rtol=1e-9)
-    assert_allclose(predictor.predict_interval(X[2]), expected[2], rtol=1e-9)
 
 
 def test_the_command_line(tmp_path, capsys):

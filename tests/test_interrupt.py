@@ -266,7 +266,7 @@ GRID = """
         print("interrupted", flush=True)
         assert not hasattr(search, "best_estimator_")
 """
-TUNE = """
+TRAIN = """
     import os, sys
     import numpy as np
     from svmosaic.cli import main
@@ -275,11 +275,11 @@ TUNE = """
     # A short run first, so that the interrupt meets the search and no import: Python ends by the signal, whoever caught
     # it, if it came while a module made a class from text, as dataclasses do.
     np.savez("rows.npz", X=rng.standard_normal((60, 2)), y=np.arange(60) % 3)
-    assert main(["tune", "rows.npz", "-o", "model.svmosaic", "--budget", "1", "--quiet", "--jobs", "1"]) == 0
+    assert main(["train", "rows.npz", "-o", "model.svmosaic", "--budget", "1", "--quiet", "--jobs", "1"]) == 0
     np.savez("rows.npz", X=rng.standard_normal((20_000, 20)), y=rng.randint(3, size=20_000))
     open("model.svmosaic", "w").write("the last one")
     print("start", flush=True)
-    code = main(["tune", "rows.npz", "-o", "model.svmosaic", "--budget", "10m", "--quiet", "--jobs", "1"])
+    code = main(["train", "rows.npz", "-o", "model.svmosaic", "--budget", "10m", "--quiet", "--jobs", "1"])
     print("interrupted" if code == 130 else code, flush=True)
     assert sorted(os.listdir()) == ["model.svmosaic", "rows.npz"], os.listdir()
     assert open("model.svmosaic").read() == "the last one"
@@ -293,9 +293,9 @@ def test_interrupt_of_a_grid_search():
 
 
 @needs.posix
-def test_interrupt_of_the_command_tune(tmp_path):
+def test_interrupt_of_the_command_train(tmp_path):
     """The file that was there stays, and no other appears."""
-    interrupt(TUNE.format(folder=str(tmp_path)), wait=1.5)
+    interrupt(TRAIN.format(folder=str(tmp_path)), wait=1.5)
 
 
 def interrupted_at(call, fit):

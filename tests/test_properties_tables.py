@@ -22,7 +22,6 @@ from svmosaic import LinearSVC, MosaicClassifier
 from svmosaic.export.files import save
 from svmosaic.export.onnx import to_onnx
 from svmosaic.table.formats import TableError
-from svmosaic.table.table_predictor import RowPreparation
 from svmosaic.table.table_preparation import TablePreparation
 
 WORDS = ["a", "b", " b", "B", "(missing)", "?", "NA", "1", "1.0", "é", "日本", "a\nb", '"', "\\d", "<p>", "x" * 300]
@@ -154,7 +153,7 @@ def test_one_preparation_everywhere(table, seed):
         features = prepared.transform(rows)
         assert np.isfinite(features).all()
         assert features.shape == (len(frame), len(prepared.get_feature_names_out()))
-        one = RowPreparation(prepared.columns_, prepared.center_, prepared.factor_)
+        one = prepared.row_function()
         assert_allclose([one(row) for row in rows.to_dict("records")], features, rtol=1e-12, atol=1e-12)
         expected = model.decision_function(rows)
         assert_allclose(onnx_scores(model, prepared, rows), expected, rtol=1e-7, atol=1e-7)

@@ -5,6 +5,8 @@ import pickle
 import subprocess
 import sys
 import timeit
+from datetime import date, time
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -24,7 +26,6 @@ from svmosaic import MosaicClassifier
 from svmosaic.estimators._table_input import is_matrix, prepare_training
 from svmosaic.export.calendar import part_of_date
 from svmosaic.table.formats import TableError
-from svmosaic.table.table_predictor import RowPreparation
 from svmosaic.table.table_preparation import TablePreparation
 
 pytestmark = pytest.mark.usefixtures("short_search")
@@ -207,6 +208,34 @@ def test_options_by_column():
         TablePreparation().fit(pd.DataFrame({"same": [1, 1]}), [0, 1])
 
 
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (2**60 + np.arange(4), [str(2**60 + k) for k in range(4)]),
+        (pd.array([2**60, 2**60 + 1, None], dtype="Int64"), [str(2**60), str(2**60 + 1), None]),
+        (pd.date_range("2021-01-01 12:00", periods=4), [f"2021-01-0{k}T12:00:00" for k in range(1, 5)]),
+        ([date(2021, 1, k) for k in range(1, 5)], [f"2021-01-0{k}" for k in range(1, 5)]),
+        (pd.period_range("2021-01", periods=4, freq="M"), [f"2021-0{k}-01" for k in range(1, 5)]),
+        (pd.to_timedelta([0, 12, 24, 36], unit="h"), ["0", "0.5", "1", "1.5"]),
+        ([time(k, 30) for k in range(4)], ["0.5", "1.5", "2.5", "3.5"]),
+        ([Decimal("1.10"), Decimal("2"), Decimal("3.0"), Decimal("2.50")], ["1.1", "2", "3", "2.5"]),
+        (np.array([0.5, 1, 2, 3], dtype=np.float32), ["0.5", "1", "2", "3"]),
+        ([True, False, True, False], ["True", "False", "True", "False"]),
+        (pd.cut([0, 2, 5, 6], [-1, 1, 3, 6]), ["(-1, 1]", "(1, 3]", "(3, 6]", "(3, 6]"]),
+    ],
+)
+def test_a_value_has_one_text_in_frames_and_dicts(values, texts):
+    frame = pd.DataFrame({"c": values})
+    prepared = TablePreparation(categorical=["c"]).fit(frame)
+    known = {f"c_{'(missing)' if text is None else text}" for text in texts}
+    assert set(prepared.get_feature_names_out()) == known
+    rows = prepared.transform(frame)
+    assert_array_equal(rows.sum(axis=1), 1)
+    one = prepared.row_function()
+    assert_array_equal([one({"c": value}) for value in frame["c"]], rows)
+    assert_array_equal([one({"c": text}) for text in texts], rows)
+
+
 def test_text_that_is_dates_and_objects_that_are_numbers():
     frame = pd.DataFrame(
         {
@@ -221,7 +250,7 @@ def test_text_that_is_dates_and_objects_that_are_numbers():
     months = pd.DataFrame({"month": pd.period_range("2020-01", periods=4, freq="M")})
     prepared = TablePreparation().fit(months)
     assert list(prepared.get_feature_names_out()) == ["month: days", "month: month", "month: weekday"]
-    start = RowPreparation(prepared.columns_)({"month": months["month"][1]})
+    start = prepared.row_function()({"month": months["month"][1]})
     assert_array_equal(start, prepared.transform(months)[1])
     assert_array_equal(start, prepared.transform(pd.DataFrame({"month": ["2020-02-01"]}))[0])
     with pytest.raises(TableError, match="column 'bad' holds a list, which is not a number, text or date: drop it"):

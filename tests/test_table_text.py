@@ -109,18 +109,6 @@ def test_na_counts_in_parquet_too(tmp_path):
     assert list(read_table(tmp_path / "d.parquet", dialect=dialect).X["t"].isna()) == [True, False, True, False]
 
 
-def test_a_model_of_an_earlier_version_reads_tables_as_it_did(tmp_path, capsys):
-    table = frame().assign(t=np.where(frame()["a"] > 1, "?", "x"))
-    train(capsys, table, tmp_path, "--na", "nothing")
-    model = open_model(tmp_path / "m")
-    del model.facts["dialect"]
-    model.save(tmp_path / "m")
-    assert open_model(tmp_path / "m").dialect.na is not None
-    assert "?" not in open_model(tmp_path / "m").dialect.missing
-    assert main(["predict", tmp_path / "m", tmp_path / "d.csv", "-o", tmp_path / "p.csv"]) == 0
-    assert list(pd.read_csv(tmp_path / "p.csv", keep_default_na=False)["prediction"]) == list(model.predict(table))
-
-
 @pytest.mark.parametrize("memory", [[], TINY])
 def test_text_among_numbers_is_pointed_out(tmp_path, capsys, memory):
     table = frame().astype({"a": object})

@@ -14,7 +14,6 @@ from svmosaic.atomic import Terminated, signal_raises, terminated_by_exception
 COMMANDS = {
     "demo": "train on bundled data, compare with scikit-learn's models, and print a table",
     "train": "fit a model to a table, report its quality on held-out rows, and write it to a file",
-    "tune": "search for the best model within a time budget and write it to a file",
     "predict": "predict the rows of a table with a model",
     "score": "report the quality of a model on the labeled rows of a table",
     "inspect": "show the regions of a model, or explain one prediction",

@@ -30,49 +30,37 @@ def run(options):
     from svmosaic.table.trained_model import open_model
 
     model = open_model(options.model)
-    facts, lines = {"onnx": _onnx, "c": _c, "javascript": _javascript}[options.format](model, options)
+    if options.format == "onnx":
+        from svmosaic.export.onnx import to_onnx
+
+        proto = to_onnx(model)
+        write_bytes(options.output, proto.SerializeToString())
+        inputs, outputs = ([value.name for value in values] for values in (proto.graph.input, proto.graph.output))
+        columns = {prop.key: json.loads(prop.value) for prop in proto.metadata_props}["columns"]
+        renamed = {column: name for name, column in columns.items() if isinstance(column, str) and name != column}
+        facts = {"files": [options.output], "inputs": inputs, "outputs": outputs, "renamed": renamed}
+        taken = f"{len(inputs)} inputs of shape (n, 1), one per column"
+        if len(inputs) == 1:
+            taken = f"input {inputs[0]}: the {len(model.feature_names)} columns in the order of training"
+        lines = [f"written to {options.output}; {taken}; outputs {', '.join(outputs)}"]
+        if renamed:
+            names = ", ".join(f"{column!r} is {name}" for column, name in renamed.items())
+            lines.append(f"inputs that cannot be called as their columns: {names}")
+    elif options.format == "c":
+        from svmosaic.export.c import to_c
+
+        source, header = to_c(model, options.output, name=options.name)
+        facts = {"files": [str(source), str(header)], "name": options.name or source.stem}
+        lines = [f"written to {source} and {header.name}: rows as in the table, {len(model.kinds)} floats"]
+    else:
+        from svmosaic.export.javascript import to_javascript
+
+        to_javascript(model, options.output)
+        exports = ["predict", "predictProba", "scores", "explain"]
+        if hasattr(model.estimator, "predict_interval"):
+            exports.insert(2, "predictInterval")
+        columns = [str(name) for name in model.feature_names]
+        facts = {"files": [options.output], "exports": exports, "columns": columns}
+        row = f"a row, an object keyed by the {len(columns)} columns"
+        lines = [f"written to {options.output}: {', '.join(exports)} of {row}"]
     say(options, {"format": options.format} | facts, lines)
-
-
-def _onnx(model, options):
-    from svmosaic.export.onnx import to_onnx
-
-    proto = to_onnx(model)
-    write_bytes(options.output, proto.SerializeToString())
-    inputs = [value.name for value in proto.graph.input]
-    outputs = [value.name for value in proto.graph.output]
-    columns = {prop.key: json.loads(prop.value) for prop in proto.metadata_props}["columns"]
-    renamed = {column: name for name, column in columns.items() if isinstance(column, str) and name != column}
-    facts = {"files": [options.output], "inputs": inputs, "outputs": outputs, "renamed": renamed}
-    taken = (
-        f"{len(inputs)} inputs of shape (n, 1), one per column"
-        if len(inputs) > 1
-        else (f"input {inputs[0]}: the {len(model.feature_names)} columns in the order of training")
-    )
-    lines = [f"written to {options.output}; {taken}; outputs {', '.join(outputs)}"]
-    if renamed:
-        names = ", ".join(f"{column!r} is {name}" for column, name in renamed.items())
-        lines.append(f"inputs that cannot be called as their columns: {names}")
-    return facts, lines
-
-
-def _c(model, options):
-    from svmosaic.export.c import to_c
-
-    source, header = to_c(model, options.output, name=options.name)
-    facts = {"files": [str(source), str(header)], "name": options.name or source.stem}
-    return facts, [f"written to {source} and {header.name}: rows as in the table, {len(model.kinds)} floats"]
-
-
-def _javascript(model, options):
-    from svmosaic.export.javascript import to_javascript
-
-    to_javascript(model, options.output)
-    exports = ["predict", "predictProba", "scores", "explain"]
-    if hasattr(model.estimator, "predict_interval"):
-        exports.insert(2, "predictInterval")
-    columns = [str(name) for name in model.feature_names]
-    facts = {"files": [options.output], "exports": exports, "columns": columns}
-    return facts, [
-        f"written to {options.output}: {', '.join(exports)} of a row, an object keyed by the {len(columns)} columns"
-    ]

@@ -1,13 +1,15 @@
 """`svmosaic inspect`: the regions of a model, and why a row is classified so."""
 
-import argparse
-
 import numpy as np
 
-from svmosaic.cli._io import add_output_options, add_table_options, check_file, read_options, say
-from svmosaic.cli._tasks import read_labels
+from svmosaic.cli._io import add_output_options, add_table_options, check_file, say
+from svmosaic.cli.predict import chunks_of
+from svmosaic.cli.score import labels_of
 from svmosaic.model.heads import head_of
-from svmosaic.table.formats import TableError, read_chunks, read_table
+from svmosaic.table.formats import TableError, name_of
+
+# How measures of regions are printed, if they are no numbers with four digits.
+FORMATS = {"majority": "", "accuracy": ".2%"}
 
 
 def add_arguments(parser):
@@ -55,6 +57,7 @@ def run(options):
 
 
 def _overview(model, options):
+
     facts = {key: value for key, value in model.facts.items() if key != "leaderboard"}
     facts["columns"] = [
         {"name": str(name), "kind": kind} for name, kind in zip(model.feature_names, model.kinds, strict=True)
@@ -91,20 +94,16 @@ def _overview(model, options):
     facts["regions_in_words"] = [
         dict(zip(words.columns, line, strict=True)) for line in zip(*words.columns.values(), strict=True)
     ]
-    lines += ["", *_importance_lines(model, facts, options.top), "", *_region_lines(table, words)]
-    return facts, lines
-
-
-def _importance_lines(model, facts, top):
-    """Columns by how much they contribute, or, if tiles are only numbers, by how much they change the scores."""
+    # Columns by how much they contribute, or, if tiles are only numbers, by how much they change the scores.
     from svmosaic.explain.subject import sampled
 
     subject = sampled(model, model.sample_rows()[0])
     order = np.argsort(-subject.importance, kind="stable")
     facts["importances"] = {subject.names[j]: subject.importance[j] for j in order}
-    shown = list(facts["importances"].items())[: top or None]
+    shown = list(facts["importances"].items())[: options.top or None]
     measure = "contribution of columns" if subject.has_contributions else "change of the score if a column is shuffled"
-    yield f"mean absolute {measure}: {', '.join(f'{name} {value:.3g}' for name, value in shown)}"
+    lines += ["", f"mean absolute {measure}: {', '.join(f'{name} {value:.3g}' for name, value in shown)}"]
+    return facts, [*lines, "", *_region_lines(table, words)]
 
 
 def _region_lines(table, words):
@@ -116,17 +115,13 @@ def _region_lines(table, words):
     )
     measures = [name for name in ("majority", "accuracy", "mean", "mean absolute error") if name in words.columns]
     for k in range(len(words)):
-        known = ", ".join(f"{name} {_shown(name, words[name][k])}" for name in measures)
+        known = ", ".join(f"{name} {words[name][k]:{FORMATS.get(name, '.4g')}}" for name in measures)
         yield f"  {words['rows'][k]:>7} rows: {words['rule'][k]} (covers {words['covers'][k]:.0%}, " + (
             f"{words['pure'][k]:.0%} pure)"
         )
         tiles, strongest = words["tiles"][k], words["strongest features"][k]
         strongest = f"strongest features {strongest}; " if strongest else ""  # none if a tile is only a number
         yield f"          {known}; {strongest}" + (f"tiles {tiles}" if "," in tiles else f"tile {tiles}")
-
-
-def _shown(name, value) -> str:
-    return str(value) if isinstance(value, str) else f"{value:.2%}" if name == "accuracy" else f"{value:.4g}"
 
 
 def _row(model, options):
@@ -157,30 +152,24 @@ def _row(model, options):
     lines.append(f"score of {facts['score_of']}: {facts['score']:+.4g}, the sum over the tiles that answered:")
     lines += [f"  tile {t['tile']:>4}: weight {t['weight']:.3f}, adds {t['vote']:+.4g}" for t in facts["tiles"]]
     subject = Subject(model, row)
-    parts, rest, heading = _parts(account, order[0], output)
-    names = subject.names
-    if account.feature_names != names:  # of models of earlier versions
-        parts = parts @ subject.regroup
+    names, first = subject.names, order[0]
+    if account.link == "identity":
+        parts, rest = account.contributions[0, output], account.intercept[0, output]
+        lines.append("of the score, by column:")
+    else:
+        parts, rest = account.tile_contributions[0, first, output], account.tile_intercept[0, first, output]
+        lines.append(f"of the margin of tile {account.tile[0, first]}, by column:")
     strongest = np.argsort(-np.abs(parts), kind="stable")[: options.top or None]
     facts["features"] = [
         {"feature": names[j], "value": subject.values(j)[0], "contribution": parts[j]} for j in strongest
     ]
     facts["other_features"] = parts.sum() - parts[strongest].sum()
     facts["intercept"] = rest
-    lines.append(heading)
     for part in facts["features"]:
         value = part["value"] if isinstance(part["value"], str) else f"{part['value']:.6g}"
         lines.append(f"  {part['feature']} = {value}: {part['contribution']:+.4g}")
     lines.append(f"  all others: {facts['other_features']:+.4g}; intercept: {rest:+.4g}")
     return facts, lines
-
-
-def _parts(account, first, output):
-    """What each feature adds, the intercept, and a heading."""
-    if account.link == "identity":
-        return account.contributions[0, output], account.intercept[0, output], "of the score, by column:"
-    heading = f"of the margin of tile {account.tile[0, first]}, by column:"
-    return account.tile_contributions[0, first, output], account.tile_intercept[0, first, output], heading
 
 
 def _find_row(model, options):
@@ -194,9 +183,7 @@ def _find_row(model, options):
             raise TableError(f"the sample has rows 1 to {len(y)}, so none {n}")
         return (X.iloc[[n - 1]] if hasattr(X, "iloc") else X[[n - 1]]), y[n - 1]
     before = 0
-    for table in read_chunks(
-        options.data, text=model.text_columns, kept=model.text_labels, **read_options(options, model.dialect)
-    ):
+    for table in chunks_of(model, options.data, options):
         if n <= before + len(table) and n >= 1:
             X, y = table.X, table.y
             if hasattr(X, "iloc"):
@@ -211,6 +198,7 @@ def _find_row(model, options):
 
 def _report(model, options):
     """Quality of the rows of --test, or what `train` found on the rows that it held out."""
+    from svmosaic.cli._tables import take
     from svmosaic.explain import write_report
 
     held = None
@@ -219,23 +207,13 @@ def _report(model, options):
         known = (model.facts["held_out"] or {}).get("quality")
         held = None if known is None else {"rows": model.facts["held_out"]["rows"], **known}
     else:
-        (X, y), seen = _test_rows(model, options), False
+        # The rows that have a label that the model knows.
+        table, seen = next(chunks_of(model, options.test, options, None)), False
+        y, there = labels_of(model, table, name_of(options.test))
+        known = np.ones(len(y), dtype=bool) if model.classes is None else np.isin(y, model.classes)
+        if not known.any():
+            raise TableError(f"none of the labels of {options.test} is a class of the model")
+        X, y = take(table.X, np.flatnonzero(there)[known]), y[known]
+        X = X.reset_index(drop=True) if hasattr(X, "iloc") else X
     title = f"{model.facts['model']} of {model.facts['data']}"
     write_report(model, X, y, options.html, seen=seen, held_out=held, title=title)
-
-
-def _test_rows(model, options):
-    """The rows of --test that have a label that the model knows, and their labels."""
-    from svmosaic.cli.score import _as_classes, _labels
-
-    options = argparse.Namespace(**vars(options) | {"data": options.test, "label": None})
-    table = read_table(
-        options.data, text=model.text_columns, kept=model.text_labels, **read_options(options, model.dialect)
-    )
-    y, there = read_labels(_labels(model, table, options), model.task)
-    y = y if model.classes is None else _as_classes(y, model)
-    known = np.ones(len(y), dtype=bool) if model.classes is None else np.isin(y, model.classes)
-    if not known.any():
-        raise TableError(f"none of the labels of {options.test} is a class of the model")
-    rows = np.flatnonzero(there)[known]
-    return (table.X.iloc[rows].reset_index(drop=True) if hasattr(table.X, "iloc") else table.X[rows]), y[known]

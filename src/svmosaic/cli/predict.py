@@ -1,14 +1,14 @@
 """`svmosaic predict`: classes or values of the rows of a table, some rows at a time."""
 
 import sys
-from contextlib import contextmanager
+from argparse import ArgumentTypeError
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from svmosaic.atomic import check_output, written
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say
-from svmosaic.cli._metrics import add_threshold, check_threshold, predicted_by
 from svmosaic.model.heads import in_favor
 from svmosaic.table.formats import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
 
@@ -56,73 +56,73 @@ def run(options):
     if options.proba:
         model.check_calibrated()
     check_threshold(model, options.threshold)
-    n_rows, summary = 0, (_Values if model.task == "regression" else _Classes)(model)
+    n_rows, counts = 0, np.zeros(0 if model.classes is None else len(model.classes), dtype=int)
+    total, low, high = 0.0, np.inf, -np.inf
     quiet = options.quiet or is_stdin(options.output)
     with Bar(quiet) as bar, bar.step("predicting") as update, _writer(options.output) as write:
-        for table in chunks_of(model, options, options.chunk, update):
+        for table in chunks_of(model, options.data, options, options.chunk, update):
             result = predictions(model, table, options, name_of(options.data), n_rows)
-            summary.add(result)
-            n_rows += len(result)
+            found = result["prediction"].to_numpy()
+            n_rows += len(found)
+            if model.task == "regression":
+                total += float(found.sum())
+                low, high = min(low, float(found.min())), max(high, float(found.max()))
+            else:
+                counts += np.bincount(np.searchsorted(model.classes, found), minlength=len(counts))
             write(result)
-    facts = {"file": options.output, "rows": n_rows, **summary.facts}
-    if not is_stdin(options.output):
-        say(options, facts, [f"{n_rows} predictions written to {options.output} ({summary.text})"])
+    if is_stdin(options.output):
+        return
+    if model.task == "regression":
+        facts = {"mean": total / n_rows, "lowest": low, "highest": high}
+        text = ", ".join(f"{name} {value:.5g}" for name, value in facts.items())
+    else:
+        facts = {"counts": dict(zip(map(str, model.classes), counts, strict=True))}
+        text = ", ".join(f"{name}: {count}" for name, count in facts["counts"].items() if count)
+    facts = {"file": options.output, "rows": n_rows, **facts}
+    say(options, facts, [f"{n_rows} predictions written to {options.output} ({text})"])
 
 
-class _Classes:
-    """How often each class was predicted."""
-
-    def __init__(self, model):
-        self.classes, self.counts = model.classes, np.zeros(len(model.classes), dtype=int)
-
-    def add(self, result):
-        found = np.searchsorted(self.classes, result["prediction"])
-        self.counts += np.bincount(found, minlength=len(self.counts))
-
-    @property
-    def facts(self) -> dict:
-        return {"counts": dict(zip(map(str, self.classes), self.counts, strict=True))}
-
-    @property
-    def text(self) -> str:
-        return ", ".join(f"{name}: {count}" for name, count in self.facts["counts"].items() if count)
+def add_threshold(parser):
+    """The option that moves the border between two classes."""
+    parser.add_argument(
+        "--threshold", type=_probability, metavar="P",
+        help="for two classes: predict the second (in sorted order) if its probability is at least P (default: 0.5)",
+    )  # fmt: skip
 
 
-class _Values:
-    """The range of the values that were predicted."""
-
-    def __init__(self, model):
-        self.n_rows, self.total, self.low, self.high = 0, 0.0, np.inf, -np.inf
-
-    def add(self, result):
-        values = result["prediction"].to_numpy()
-        if len(values):
-            self.n_rows, self.total = self.n_rows + len(values), self.total + float(values.sum())
-            self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
-
-    @property
-    def facts(self) -> dict:
-        if self.n_rows == 0:
-            return {}
-        return {"mean": self.total / self.n_rows, "lowest": self.low, "highest": self.high}
-
-    @property
-    def text(self) -> str:
-        return ", ".join(f"{name} {value:.5g}" for name, value in self.facts.items()) or "no rows"
+def _probability(text):
+    value = float(text)
+    if not 0 < value < 1:
+        raise ArgumentTypeError(f"{text!r} is not a probability between 0 and 1")
+    return value
 
 
-def chunks_of(model, options, rows, update=None):
-    """The table of a command, read as the model needs it."""
-    label, extra = getattr(options, "label", None), {}
+def check_threshold(model, threshold):
+    """Refuse a threshold for a model that it means nothing to."""
+    if threshold is None:
+        return
+    if model.classes is None:
+        raise ValueError("--threshold is for two classes, and the model predicts values")
+    if len(model.classes) != 2:
+        raise ValueError(f"--threshold is for two classes, and the model has {len(model.classes)}")
+    model.check_calibrated()
+
+
+def predicted_by(threshold, classes, answers, probabilities):
+    """The answers of a model, or, with a threshold, the second class wherever its probability reaches it."""
+    return answers if threshold is None else classes[(probabilities[:, 1] >= threshold).astype(int)]
+
+
+def chunks_of(model, path, options, rows=50_000, update=None, label=None):
+    """A table read as the model needs it, at most so many rows at a time."""
+    extra = {}
     if is_npy(label):
         extra = {"label": label}
-    elif model.sparse and format_of(options.data, options.format) == "libsvm":
+    elif model.sparse and format_of(path, options.format) == "libsvm":
         extra = {"n_features": len(model.feature_names), "zero_based": str(model.feature_names[0]) == "0"}
     kept = [label] if label is not None and model.text_labels else model.text_labels
-    return read_chunks(
-        options.data, rows, text=model.text_columns, kept=kept, progress=update, **extra,
-        **read_options(options, model.dialect),
-    )  # fmt: skip
+    how = read_options(options, model.dialect)
+    return read_chunks(path, rows, text=model.text_columns, kept=kept, progress=update, **extra, **how)
 
 
 def predictions(model, table, options, name, first_row=0):
@@ -130,7 +130,16 @@ def predictions(model, table, options, name, first_row=0):
     import pandas as pd
 
     rows = model.rows(table, name, first_row)
-    result = _kept(table, options, name)
+    result = {}
+    if options.keep or options.keep_all:
+        if not hasattr(table.X, "columns"):
+            raise TableError(f"--keep needs a table with named columns, which {name} is not")
+        missing = [column for column in options.keep if column not in table.X.columns]
+        if missing:
+            raise TableError(f"{name} has no column {missing[0]!r} to keep")
+        columns = table.feature_names if options.keep_all else options.keep
+        # A table that was predicted before: the new prediction counts.
+        result = {column: table.X[column].to_numpy() for column in columns if column != "prediction"}
     asked = options.proba or options.threshold is not None
     probabilities = model.pipeline.predict_proba(rows) if asked else None
     answers = None if options.threshold is not None else model.pipeline.predict(rows)
@@ -144,19 +153,6 @@ def predictions(model, table, options, name, first_row=0):
     if options.explain:
         result["tiles"], result["features"] = _because(model, rows, result["prediction"], max(1, options.top))
     return pd.DataFrame(result)
-
-
-def _kept(table, options, name):
-    if not (options.keep or options.keep_all):
-        return {}
-    if not hasattr(table.X, "columns"):
-        raise TableError(f"--keep needs a table with named columns, which {name} is not")
-    missing = [column for column in options.keep if column not in table.X.columns]
-    if missing:
-        raise TableError(f"{name} has no column {missing[0]!r} to keep")
-    columns = table.feature_names if options.keep_all else options.keep
-    # A table that was predicted before: the new prediction counts.
-    return {column: table.X[column].to_numpy() for column in columns if column != "prediction"}
 
 
 def _because(model, rows, predicted, top):
@@ -192,50 +188,36 @@ def _because(model, rows, predicted, top):
 @contextmanager
 def _writer(path):
     """A function that writes frames, one after the other; the file appears when all are written."""
-    if is_stdin(path):
-        yield _CsvWriter(sys.stdout, ",")
-        return
-    format = SUFFIXES.get(Path(path).suffix.lower())
+    format = "csv" if is_stdin(path) else SUFFIXES.get(Path(path).suffix.lower())
     if format not in ("csv", "tsv", "parquet"):
         raise ValueError(f"{path} must end in .csv, .tsv or .parquet")
-    with written(path) as temporary:
+    writer, is_first = None, True
+    with ExitStack() as stack:
         if format == "parquet":
-            with _ParquetWriter(temporary) as writer:
-                yield writer
+            try:
+                import pyarrow as pa
+                import pyarrow.parquet
+            except ImportError as error:
+                raise ImportError("writing Parquet needs pyarrow: pip install pyarrow") from error
+            temporary = stack.enter_context(written(path))
+
+            def write(frame):
+                nonlocal writer
+                schema = None if writer is None else writer.schema
+                table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+                if writer is None:
+                    writer = stack.enter_context(pyarrow.parquet.ParquetWriter(temporary, table.schema))
+                writer.write_table(table)
+
         else:
-            with open(temporary, "w", encoding="utf-8", newline="") as file:
-                yield _CsvWriter(file, "\t" if format == "tsv" else ",")
+            file, separator = sys.stdout, "\t" if format == "tsv" else ","
+            if not is_stdin(path):
+                temporary = stack.enter_context(written(path))
+                file = stack.enter_context(open(temporary, "w", encoding="utf-8", newline=""))
 
+            def write(frame):
+                nonlocal is_first
+                frame.to_csv(file, index=False, sep=separator, header=is_first, lineterminator="\n")
+                is_first = False
 
-class _CsvWriter:
-    def __init__(self, file, delimiter):
-        self.file, self.delimiter, self.first = file, delimiter, True
-
-    def __call__(self, frame):
-        frame.to_csv(self.file, index=False, sep=self.delimiter, header=self.first, lineterminator="\n")
-        self.first = False
-
-
-class _ParquetWriter:
-    def __init__(self, path):
-        try:
-            import pyarrow.parquet
-        except ImportError as error:
-            raise ImportError("writing Parquet needs pyarrow: pip install pyarrow") from error
-        self.path, self.parquet, self.writer = path, pyarrow.parquet, None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *reason):
-        if self.writer is not None:
-            self.writer.close()
-
-    def __call__(self, frame):
-        import pyarrow as pa
-
-        schema = None if self.writer is None else self.writer.schema
-        table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
-        if self.writer is None:
-            self.writer = self.parquet.ParquetWriter(self.path, table.schema)
-        self.writer.write_table(table)
+        yield write

@@ -3,9 +3,19 @@
 import numpy as np
 
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, say
-from svmosaic.cli._metrics import TITLES, add_threshold, check_threshold, metric_lines, predicted_by
+from svmosaic.cli._tasks import read_labels
+from svmosaic.cli.predict import add_threshold, check_threshold, chunks_of, predicted_by
 from svmosaic.losses import LOSSES
 from svmosaic.table.formats import TableError, find_column, is_npy, name_of
+
+# In the order in which they are printed.
+TITLES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "auc": "ROC AUC",
+    "average_precision": "average precision",
+    "log_loss": "log-loss",
+}
 
 
 def add_arguments(parser):
@@ -20,8 +30,6 @@ def add_arguments(parser):
 
 def run(options):
     """Predict chunk by chunk, and count."""
-    from svmosaic.cli._tasks import read_labels
-    from svmosaic.cli.predict import chunks_of
     from svmosaic.explain.quality import answers_of, quality_of
     from svmosaic.table.trained_model import open_model
 
@@ -29,13 +37,13 @@ def run(options):
     check_threshold(model, options.threshold)
     truth, answers, without = [], [], 0
     with Bar(options.quiet) as bar, bar.step("scoring") as update:
-        for table in chunks_of(model, options, 50_000, update):
-            y, there = read_labels(_labels(model, table, options), model.task)
+        for table in chunks_of(model, options.data, options, update=update, label=options.label):
+            y, there = labels_of(model, table, name_of(options.data), options.label)
             rows = model.rows(table, name_of(options.data))
             found = answers_of(model.pipeline, rows)
             if hasattr(model.estimator, "predict_interval"):
                 found["ends"] = model.estimator.predict_interval(model.pipeline[:-1].transform(rows))
-            truth.append(y if model.task == "regression" else _as_classes(y, model))
+            truth.append(y)
             answers.append({name: values[there] for name, values in found.items()})
             without += int((~there).sum())
     truth = np.concatenate(truth)
@@ -56,21 +64,20 @@ def run(options):
     _report(options, model, metrics, truth, predicted, without, int((~known).sum()))
 
 
-def _labels(model, table, options):
-    if table.y is not None and (options.label is None or is_npy(options.label)):
-        return table.y
-    label = options.label if options.label is not None else model.label
-    if label is None or not hasattr(table.X, "columns"):
-        raise TableError(f"{name_of(options.data)} has no labels")
-    return table.X[find_column(table.X.columns, label, name_of(options.data))].to_numpy()
-
-
-def _as_classes(y, model):
-    """Labels in the type of the classes: a file may hold only such text as looks like numbers."""
-    if y.dtype.kind == model.classes.dtype.kind:
-        return y
-    if model.classes.dtype.kind == "U":
-        return y.astype(str)
+def labels_of(model, table, name, label=None):
+    """The labels of a table in the type of the model's classes, and which rows have one."""
+    if table.y is not None and (label is None or is_npy(label)):
+        y = table.y
+    else:
+        label = model.label if label is None else label
+        if label is None or not hasattr(table.X, "columns"):
+            raise TableError(f"{name} has no labels")
+        y = table.X[find_column(table.X.columns, label, name)].to_numpy()
+    y, there = read_labels(y, model.task)
+    if model.classes is None or y.dtype.kind == model.classes.dtype.kind:
+        return y, there
+    if model.classes.dtype.kind == "U":  # a file may hold only such text as looks like numbers
+        return y.astype(str), there
     raise TableError(
         f"the labels are text, such as {str(y[0])!r}, but the classes of the model are numbers: "
         f"{', '.join(map(str, model.classes[:8]))}"
@@ -114,7 +121,11 @@ def _report(options, model, metrics, truth, predicted, without, unknown):
         "confusion": confusion_matrix(truth, predicted, labels=names),
     }  # fmt: skip
     width = max(len("class"), *(len(name) for name in names)) + 2
-    lines = [f"on {len(truth)} rows:", *metric_lines(metrics)]
+    lines = [f"on {len(truth)} rows:"]
+    for name, title in TITLES.items():
+        if metrics.get(name) is not None:
+            shown = f"{metrics[name]:.2%}" if "accuracy" in name else f"{metrics[name]:.4f}"
+            lines.append(f"  {title:<20}{shown:>9}")
     if unknown:
         lines.append(f"{unknown} rows have a label that the model does not know, and count as wrong")
     if without:

@@ -1,14 +1,8 @@
-"""Tables as they are: what lets `MosaicClassifier` and `MosaicRegressor` take frames and arrays of objects.
+"""Frames and arrays of objects for `MosaicClassifier` and `MosaicRegressor`: tables in the user's columns.
 
-The whole interface:
-
-- ``prepared, rows = prepare_training(X, y, task, **options)`` in `fit`. `prepared` is None if X is a matrix of numbers
-  (arrays, CSR, frames of complete numbers), which then goes on as it is; else a fitted `TablePreparation`, and `rows`
-  is a float64 array. Options are `categorical`, `ordered`, `drop` and `random_state`.
-- ``prepared.transform(X)`` for new rows, ``prepared.get_feature_names_out()``, and ``prepared.columns``, a dict from
-  the user's columns to the indices of their features in the rows.
-- `TableInputMixin`, in front of `BaseMosaicClassifier` or its like: `_remember_table(prepared)` in `fit`, once
-  rows are validated, and then prediction, `explain`, `regions_`, `predictor` and exports take the user's columns.
+`prepare_training` makes rows of a table in `fit`; with `TableInputMixin` in front of the estimator and
+`_remember_table` called once rows are validated, prediction, `explain`, `regions_`, `predictor` and exports take the
+user's columns.
 """
 
 import numpy as np
@@ -51,7 +45,12 @@ def is_matrix(X) -> bool:
 
     if is_frame(X):
         return is_complete_numbers(X)
-    if sparse.issparse(X) or not _holds_objects(X):
+    if isinstance(X, np.ndarray):
+        may_hold_objects = X.dtype.kind in "OU"
+    else:
+        rows = [row for row in X if isinstance(row, (list, tuple))] if isinstance(X, (list, tuple)) else []
+        may_hold_objects = any(isinstance(v, str) or v is None for row in rows for v in row)
+    if not may_hold_objects:
         return True
     try:
         numbers = np.asarray(X, dtype=object).astype(np.float64)
@@ -60,15 +59,6 @@ def is_matrix(X) -> bool:
     except TypeError:  # neither numbers nor text
         return True
     return numbers.ndim != 2 or not np.isnan(numbers).any()
-
-
-def _holds_objects(X) -> bool:
-    """Whether X is an array, or a list of lists, that may hold something else than numbers."""
-    if isinstance(X, np.ndarray):
-        return X.dtype.kind in "OU"
-    return isinstance(X, (list, tuple)) and any(
-        isinstance(v, str) or v is None for row in X if isinstance(row, (list, tuple)) for v in row
-    )
 
 
 @parameters
@@ -102,7 +92,7 @@ class TableInputMixin:
 
     @property
     def _table(self):
-        return getattr(self, "preparation_", None)  # files of earlier versions have none
+        return getattr(self, "preparation_", None)
 
     def _rows(self, X):
         return super()._rows(X) if self._table is None else np.asarray(self._table.transform(X))

@@ -17,7 +17,7 @@ class PreparationError(ValueError):
 
     See Also
     --------
-    svmosaic.table.pipelines.make_predictor : Compiles a pipeline.
+    svmosaic.export.onnx.to_onnx : Writes a model with the steps before it.
     """
 
 

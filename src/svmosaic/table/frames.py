@@ -22,7 +22,7 @@ CONTAINERS = (list, tuple, dict, set, bytes, np.ndarray)  # no values of a colum
 _DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1)
 _SEVERAL = "X has several columns called {!r}, so none of them can be named: rename them"
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?", re.ASCII)
 
 
@@ -35,51 +35,37 @@ class Values:
     name : str
     kind : {"number", "text", "date"}
     data : ndarray
+    source : list or Series of narwhals, optional
+        Numbers and dates as they were given, of which categories are made: float64 would merge large whole numbers.
     levels : list of str or None
         The categories in order, if the column has an order of its own.
-    truth : bool
-        Whether numbers are truth values.
     """
 
     name: str
     kind: str
     data: np.ndarray
+    source: Any = None
     levels: list | None = None
-    truth: bool = False
 
-    def as_text(self) -> np.ndarray:
-        """The values as text, None for missing."""
+    def read_as(self, kind) -> np.ndarray:
+        """The values in the form of a kind, checked; text is converted if all of it is written so."""
+        if kind == TEXT:
+            if self.kind == TEXT:
+                return self.data
+            return texts_of(self.source if isinstance(self.source, list) else self.source.to_list())
+        data = self.data
         if self.kind == TEXT:
-            return self.data
-        there = ~np.isnan(self.data)
-        texts = np.full(len(self.data), None, dtype=object)
-        if self.kind == DATE:
-            texts[there] = [(_EPOCH + timedelta(days=d)).isoformat() for d in self.data[there]]
-        else:
-            texts[there] = [text_of(bool(v) if self.truth else v) for v in self.data[there].tolist()]
-        return texts
-
-    def as_numbers(self) -> np.ndarray:
-        """The values as numbers; text is converted if it holds numbers alone."""
-        if self.kind == NUMBER:
-            return self.data
-        if self.kind == DATE and not np.isnan(self.data).all():
-            raise TableError(f"column {self.name!r} held numbers in training, and now holds dates")
-        return np.array([self._converted(v, number_of, "number") for v in self.data], dtype=np.float64)
-
-    def as_dates(self) -> np.ndarray:
-        """The values as days; text is converted if it is written as 2026-01-31, with or without a time."""
-        if self.kind == DATE:
-            return self.data
-        if self.kind == NUMBER and not np.isnan(self.data).all():
-            raise TableError(f"column {self.name!r} held dates in training, and now holds numbers")
-        return np.array([self._converted(v, days_of, "date") for v in self.data], dtype=np.float64)
-
-    def _converted(self, value, convert, what):
-        try:
-            return convert(value)
-        except (ValueError, TypeError):
-            raise TableError(f"column {self.name!r} holds {value!r}, which is not a {what}") from None
+            convert = number_of if kind == NUMBER else days_of
+            data = np.empty(len(self.data))
+            for i, value in enumerate(self.data):
+                try:
+                    data[i] = convert(value)
+                except (ValueError, TypeError):
+                    raise TableError(f"column {self.name!r} holds {value!r}, which is not a {kind}") from None
+        elif self.kind != kind and not np.isnan(data).all():
+            raise TableError(f"column {self.name!r} held {kind}s in training, and now holds {self.kind}s")
+        check_numbers(data, self.name)
+        return data
 
 
 def is_frame(X) -> bool:
@@ -162,17 +148,14 @@ def list_columns(names) -> str:
 
 def _read_series(series, name, nw) -> Values:
     kind = series.dtype
-    if kind.is_numeric():
-        return Values(name, NUMBER, _floats(series, nw))
-    if kind == nw.Boolean:
-        return Values(name, NUMBER, _floats(series, nw), truth=True)
+    if kind.is_numeric() or kind == nw.Boolean:
+        return Values(name, NUMBER, _floats(series, nw), series)
     if kind in (nw.Datetime, nw.Date):
         if getattr(kind, "time_zone", None) is not None:
             series = series.dt.replace_time_zone(None)  # parts are those of the local time
-        microseconds = _floats(series.dt.timestamp("us"), nw)
-        return Values(name, DATE, microseconds / 86_400e6)
+        return Values(name, DATE, _floats(series.dt.timestamp("us"), nw) / 86_400e6, series)
     if kind == nw.Duration:
-        return Values(name, NUMBER, _floats(series.dt.total_microseconds(), nw) / 86_400e6)
+        return Values(name, NUMBER, _floats(series.dt.total_microseconds(), nw) / 86_400e6, series)
     if kind in (nw.List, nw.Struct, nw.Array, nw.Binary):
         raise TableError(f"column {name!r} holds values of type {kind}, which are not numbers, text or dates: drop it")
     if str(getattr(series.to_native(), "dtype", "")).startswith("period["):  # of pandas alone
@@ -182,7 +165,7 @@ def _read_series(series, name, nw) -> Values:
         # Of pandas alone an order is always meant: Polars has one for every Enum.
         native: Any = getattr(series.to_native(), "cat", None)
         levels = [text_of(v) for v in native.categories] if getattr(native, "ordered", False) else None
-        return Values(name, TEXT, _texts(values), levels)
+        return Values(name, TEXT, texts_of(values), levels=levels)
     return read_objects(name, values)
 
 
@@ -205,22 +188,29 @@ def read_objects(name, values) -> Values:
         if known and all(isinstance(v, kinds) for v in known):
             data = np.full(len(values), np.nan)
             data[~missing] = [convert(v) for v in known]
-            return Values(name, kind, data, truth=all(isinstance(v, (bool, np.bool_)) for v in known))
-    return Values(name, TEXT, _texts(values))
+            return Values(name, kind, data, values)
+    return Values(name, TEXT, texts_of(values))
 
 
-def _texts(values) -> np.ndarray:
+def texts_of(values) -> np.ndarray:
+    """Values as text, None for missing."""
     texts = np.empty(len(values), dtype=object)
-    texts[:] = [v if type(v) is str else None if is_missing(v) else text_of(v) for v in values]
-    texts[texts == ""] = None
+    texts[:] = [v if type(v) is str and v else None if is_missing(v) else text_of(v) for v in values]
     return texts
 
 
 def text_of(value) -> str:
-    """A value as text: whole numbers without a decimal point, so that 1 and 1.0 are the same category."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer() and abs(float(value)) < 2**53:
-        return str(int(value))
-    return str(value.item() if isinstance(value, np.generic) else value)
+    """A value that is there as the text of a category, the same in frames and in dicts.
+
+    1 and 1.0 are the same category, and so are a date and its midnight. Durations are in days, times in hours.
+    """
+    if isinstance(value, (date, np.datetime64)) or hasattr(value, "to_timestamp"):
+        return (_EPOCH + timedelta(days=days_of(value))).isoformat().removesuffix("T00:00:00")
+    if isinstance(value, (timedelta, time, Decimal)):
+        value = number_of(value)
+    elif isinstance(value, np.generic):
+        value = value.item()
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def number_of(value) -> float:
@@ -236,17 +226,12 @@ def number_of(value) -> float:
         if text == "" or text in MISSING_TEXTS:
             return np.nan
         # Python would take 1_000, inf and the digits of other scripts too.
-        if not _DECIMAL.fullmatch(text) or np.isinf(float(text)):
+        if not DECIMAL.fullmatch(text) or np.isinf(float(text)):
             raise ValueError(value)
     try:
         return float(value)
     except OverflowError:  # a whole number of more than 308 digits
         raise ValueError(value) from None
-
-
-def are_decimals(texts) -> bool:
-    """Whether all text that is there is a number."""
-    return all(_DECIMAL.fullmatch(text.strip()) for text in texts if text is not None)
 
 
 def looks_like_numbers(texts) -> bool:
@@ -322,9 +307,8 @@ def check_numbers(values, name, first_row=0):
 
 
 _CONVERSIONS: tuple[Any, ...] = (
-    ((bool, np.bool_), NUMBER, float),
     ((Real, Decimal, np.bool_), NUMBER, float),
-    ((date, datetime, np.datetime64), DATE, days_of),
+    ((date, np.datetime64), DATE, days_of),
     ((time,), NUMBER, number_of),
     ((timedelta,), NUMBER, number_of),
 )

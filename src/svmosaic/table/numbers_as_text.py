@@ -68,25 +68,23 @@ class NumbersAsText:
 
     def notes(self, names) -> dict:
         """A sentence for each of the columns that look like numbers."""
-        return {name: note for name in names if (note := self._note(name))}
-
-    def _note(self, name):
-        seen = self.columns.get(name)
-        if seen is None or seen.text is None:
-            return None
-        written = max(seen.grouped, seen.comma)
-        if 2 * (seen.numbers + written) < seen.values:
-            return None
-        if written > 0.5 * (seen.values - seen.numbers):
-            return f"column {name!r} is taken as text, but holds numbers such as {seen.example!r}: {self._remedy(seen)}"
-        return (
-            f"column {name!r} is taken as text: {seen.numbers} of {seen.values} values are numbers; row {seen.row} is "
-            f"{seen.text!r} (--na {seen.text!r} makes it missing)"
-        )
-
-    def _remedy(self, seen):
-        mark = _GROUPED.fullmatch(seen.example)
-        if seen.comma > seen.grouped or mark is None:
-            return "pass --decimal ,"
-        both = " (or --decimal ,)" if _COMMA.fullmatch(seen.example) else ""
-        return f"pass --thousands '{mark[1]}'{both}"
+        notes = {}
+        for name in names:
+            seen = self.columns.get(name)
+            if seen is None or seen.text is None:
+                continue
+            written = max(seen.grouped, seen.comma)
+            if 2 * (seen.numbers + written) < seen.values:
+                continue
+            if written <= 0.5 * (seen.values - seen.numbers):
+                notes[name] = (
+                    f"column {name!r} is taken as text: {seen.numbers} of {seen.values} values are numbers; row "
+                    f"{seen.row} is {seen.text!r} (--na {seen.text!r} makes it missing)"
+                )
+                continue
+            remedy, mark = "pass --decimal ,", _GROUPED.fullmatch(seen.example)
+            if mark is not None and seen.comma <= seen.grouped:
+                both = " (or --decimal ,)" if _COMMA.fullmatch(seen.example) else ""
+                remedy = f"pass --thousands '{mark[1]}'{both}"
+            notes[name] = f"column {name!r} is taken as text, but holds numbers such as {seen.example!r}: {remedy}"
+        return notes

@@ -33,7 +33,7 @@ def to_input(X, names, kinds, first_row=0, missing_texts=None):
 
     Returns
     -------
-    DataFrame of float64 and of objects ("": missing)
+    DataFrame of float64 (of whole numbers beyond 2^53: as they are) and of objects ("": missing)
     """
     if sparse.issparse(X):
         return X
@@ -41,33 +41,29 @@ def to_input(X, names, kinds, first_row=0, missing_texts=None):
         for place, name in enumerate(names):
             check_numbers(X[:, place], name, first_row)
         return pd.DataFrame(X, columns=names)
-    columns = {
-        name: _numbers(X[name], first_row) if kind == NUMBER else _words(X[name], missing_texts)
-        for name, kind in zip(names, kinds, strict=True)
-    }
+    columns = {}
+    for name, kind in zip(names, kinds, strict=True):
+        column, missing = X[name], X[name].isna().to_numpy()
+        if kind == TEXT:
+            words = column.astype("str").to_numpy(dtype=object)
+            words[missing] = ""
+            if missing_texts is not None:
+                words = np.array([word.strip(BLANKS) for word in words], dtype=object)
+                words[np.isin(words, list(missing_texts))] = ""
+            columns[name] = words
+            continue
+        values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        wrong = np.isnan(values) & ~missing
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise TableError(
+                f"column {name!r} holds {column.iloc[row]!r} in row {first_row + row + 1}, which is not a number"
+            )
+        check_numbers(values, name, first_row)
+        # Whole numbers that float64 would merge stay as they are: they may be categories.
+        is_exact = column.dtype.kind in "iu" and (np.abs(values) >= 2**53).any()
+        columns[name] = column.to_numpy() if is_exact else values
     return pd.DataFrame(columns, index=range(len(X)))
-
-
-def _numbers(column, first_row):
-    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = np.isnan(values) & column.notna().to_numpy()
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise TableError(
-            f"column {column.name!r} holds {column.iloc[row]!r} in row {first_row + row + 1}, which is not a number"
-        )
-    check_numbers(values, column.name, first_row)
-    return values
-
-
-def _words(column, missing_texts):
-    missing = column.isna().to_numpy()
-    words = column.astype("str").to_numpy(dtype=object)
-    words[missing] = ""
-    if missing_texts is not None:
-        words = np.array([word.strip(BLANKS) for word in words], dtype=object)
-        words[np.isin(words, list(missing_texts))] = ""
-    return words
 
 
 def build_preparation(X, *, scale=True, max_categories=64, categorical=(), dense=False, task="classification"):
@@ -95,14 +91,6 @@ def build_preparation(X, *, scale=True, max_categories=64, categorical=(), dense
     from sklearn.compose import ColumnTransformer
 
     return ColumnTransformer([("scaled", MaxAbsScaler(), list(range(X.shape[1])))], sparse_threshold=0.0)
-
-
-def prepared_names(preparation, names) -> list[str]:
-    """Names of the columns that a fitted preparation gives."""
-    by_place = "scaled" in getattr(preparation, "named_transformers_", ())
-    if hasattr(preparation, "columns_") or (hasattr(preparation, "transformers_") and not by_place):
-        return [str(name) for name in preparation.get_feature_names_out()]
-    return [str(name) for name in names]
 
 
 def clean_labels(y):

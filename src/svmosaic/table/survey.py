@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from svmosaic.table.columns import GONE, MISSING, VALUE, Column
 from svmosaic.table.formats import TableError
-from svmosaic.table.frames import NUMBER, TEXT, days_of, looks_like_dates
+from svmosaic.table.frames import NUMBER, TEXT, days_of, looks_like_dates, texts_of
 from svmosaic.table.table_preparation import TablePreparation, column_of_categories, column_of_dates, is_identifier
 
 # Texts of a column that are counted at the same time; beyond, the rarest are forgotten.
@@ -66,46 +66,57 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
     -------
     Survey
     """
-    sampler = _Sampler(sample_rows, np.random.default_rng(seed))
-    n_numbers = kinds.count(NUMBER)
+    rng, numeric = np.random.default_rng(seed), [place for place, kind in enumerate(kinds) if kind == NUMBER]
+    counted = [place for place, name in enumerate(names) if kinds[place] == TEXT or name in categorical]
     label_counts: Counter = Counter()
-    n_rows, known = 0, np.zeros(n_numbers, dtype=np.int64)
-    low, high = np.full(n_numbers, np.inf), np.full(n_numbers, -np.inf)
-    texts: list = [None] * kinds.count(TEXT)
+    n_rows, known = 0, np.zeros(len(numeric), dtype=np.int64)
+    low, high = np.full(len(numeric), np.inf), np.full(len(numeric), -np.inf)
+    texts: dict = {}
+    sample: Any = None
     for X, y in chunks():
         n_rows += len(y)
         if np.asarray(y).dtype.kind != "f":  # values are not counted, there are too many of them
             label_counts.update(np.asarray(y).tolist())
-        numbers = _numbers(X, kinds)
+        numbers = np.asarray(X.iloc[:, numeric], dtype=np.float64)
         known += (~np.isnan(numbers)).sum(axis=0)
-        low, high = np.fmin(low, _fold(np.fmin, numbers)), np.fmax(high, _fold(np.fmax, numbers))
-        for place, column in enumerate(_texts(X, kinds)):
-            texts[place] = _added(texts[place], count_texts(column))
-        sampler.add(X, y)
-    sample, labels = sampler.taken()
-    medians = np.zeros(n_numbers)
-    if n_numbers:
-        medians = _medians(lambda: (_numbers(X, kinds) for X, _ in chunks()), _numbers(sample, kinds), known, memory)
+        low = np.fmin(low, np.fmin.reduce(numbers, axis=0, initial=np.inf))
+        high = np.fmax(high, np.fmax.reduce(numbers, axis=0, initial=-np.inf))
+        for place in counted:
+            name, column = names[place], X.iloc[:, place]
+            if kinds[place] == NUMBER:
+                column = pd.Series(texts_of(column.tolist()), dtype=object).fillna("")
+            counts = count_texts(column)
+            if name in texts:
+                counts = texts[name].add(counts, fill_value=0).astype(np.int64)
+            if len(counts) > MOST_TEXTS:
+                counts = counts.sort_index().sort_values(ascending=False, kind="stable").iloc[: MOST_TEXTS // 2]
+            texts[name] = counts
+        sample = _sampled(sample, X, y, sample_rows, rng)
+    sample, labels, _ = sample
+    sample = sample.reset_index(drop=True) if isinstance(sample, pd.DataFrame) else sample
+
+    def numbers_of(X):
+        return np.asarray(X.iloc[:, numeric], dtype=np.float64)
+
+    medians = _medians(lambda: (numbers_of(X) for X, _ in chunks()), numbers_of(sample), known, memory)
     preparation = TablePreparation(list(categorical), max_categories=max_categories, scale=scale)
     preparation.feature_names_in_, preparation.n_features_in_ = np.array(names, dtype=object), len(names)
     preparation.center_ = preparation.factor_ = None
     preparation.takes_arrays_ = TEXT not in kinds
-    numbers = zip(medians, known, low < high, strict=True)
-    counted = iter(texts)
-    columns = [
-        _number_column(name, n_rows, *next(numbers))
-        if kind == NUMBER
-        else _text_column(name, next(counted), max_categories, name in categorical)
-        for name, kind in zip(names, kinds, strict=True)
-    ]
-    preparation.columns_ = [column for column in columns if column.features]
-    distinct = (len(counts) for counts in texts)
-    n_texts = {name: next(distinct) for name, kind in zip(names, kinds, strict=True) if kind == TEXT}
-    preparation.dropped_ = {
-        column.name: "constant" if n_texts.get(column.name, 0) < 2 else "identifier"
-        for column in columns
-        if not column.features
-    }
+    preparation.columns_, preparation.dropped_ = [], {}
+    found = zip(medians, known, low < high, strict=True)
+    for name, kind in zip(names, kinds, strict=True):
+        median, n_known, varies = next(found) if kind == NUMBER else (0.0, 0, False)
+        if name in texts:
+            column = _text_column(name, texts[name], max_categories, name in categorical)
+        else:
+            forms = [form for form, there in ((VALUE, varies), (GONE, 0 < n_known < n_rows)) if there]
+            fill = [median if form == VALUE else np.nan for form in forms]
+            column = Column(name, NUMBER, [(form, None) for form in forms], fill)
+        if column.features:
+            preparation.columns_.append(column)
+        else:
+            preparation.dropped_[name] = "constant" if len(texts.get(name, ())) < 2 else "identifier"
     if not preparation.columns_:
         raise TableError("the table has no column to learn from: all are constant or identifiers")
     if scale:
@@ -113,21 +124,13 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
         for X, _ in chunks():
             scaler.partial_fit(preparation.transform(X))
         preparation.center_, preparation.factor_ = preparation.scaling_of(scaler.mean_, scaler.scale_)
+    n_texts = {name: len(texts[name]) for name, kind in zip(names, kinds, strict=True) if kind == TEXT}
     return Survey(preparation, n_rows, sample, labels, label_counts, n_texts)
 
 
 def count_texts(column):
     """How often each text of a column occurs, as a Series."""
     return column.replace("", MISSING).value_counts()
-
-
-def _fold(function, numbers):
-    return function.reduce(numbers, axis=0) if len(numbers) else np.full(numbers.shape[1], np.nan)
-
-
-def _number_column(name, n_rows, median, known, varies) -> Column:
-    forms = [form for form, there in ((VALUE, varies), (GONE, 0 < known < n_rows)) if there]
-    return Column(name, NUMBER, [(form, None) for form in forms], [median if f == VALUE else np.nan for f in forms])
 
 
 def _text_column(name, counts, most, is_categorical) -> Column:
@@ -141,54 +144,24 @@ def _text_column(name, counts, most, is_categorical) -> Column:
     return column_of_categories(name, counts.to_dict(), most)
 
 
-def _numbers(X, kinds):
-    return np.asarray(X.iloc[:, [place for place, kind in enumerate(kinds) if kind == NUMBER]], dtype=np.float64)
-
-
-def _texts(X, kinds):
-    return [X.iloc[:, place] for place, kind in enumerate(kinds) if kind == TEXT]
-
-
-def _added(counts, more):
-    if counts is None:
-        return more
-    counts = counts.add(more, fill_value=0).astype(np.int64)
-    if len(counts) > MOST_TEXTS:
-        counts = counts.sort_index().sort_values(ascending=False, kind="stable").iloc[: MOST_TEXTS // 2]
-    return counts
-
-
-class _Sampler:
-    """Rows that drew the smallest random numbers."""
-
-    def __init__(self, n_rows, rng):
-        self.n_rows, self.rng = n_rows, rng
-        self.key = np.empty(0)
-        self.X, self.y = None, None
-
-    def add(self, X, y):
-        key = self.rng.random(len(y))
-        if len(self.key) == self.n_rows:
-            below = key < self.key.max()
+def _sampled(sample, X, y, n_rows, rng):
+    """The rows that drew the smallest random numbers, their labels and these numbers, with some more rows."""
+    key = rng.random(len(y))
+    if sample is not None:
+        if len(sample[2]) == n_rows:
+            below = key < sample[2].max()
             X, y, key = X[below], y[below], key[below]
-        if self.X is not None:
-            X = pd.concat([self.X, X]) if isinstance(X, pd.DataFrame) else np.concatenate([self.X, X])
-            y, key = np.concatenate([self.y, y]), np.concatenate([self.key, key])
-        if len(key) > self.n_rows:
-            kept = np.sort(np.argpartition(key, self.n_rows)[: self.n_rows])
-            X = X.iloc[kept] if isinstance(X, pd.DataFrame) else X[kept]
-            y, key = y[kept], key[kept]
-        self.X, self.y, self.key = X, y, key
-
-    def taken(self):
-        X = self.X.reset_index(drop=True) if isinstance(self.X, pd.DataFrame) else self.X
-        return X, self.y
+        together = pd.concat if isinstance(X, pd.DataFrame) else np.concatenate
+        X, y, key = together([sample[0], X]), np.concatenate([sample[1], y]), np.concatenate([sample[2], key])
+    if len(key) > n_rows:
+        kept = np.sort(np.argpartition(key, n_rows)[:n_rows])
+        X, y, key = X.iloc[kept] if isinstance(X, pd.DataFrame) else X[kept], y[kept], key[kept]
+    return X, y, key
 
 
 def _medians(chunks, sample, known, memory):
     """Exact medians of the columns: a sample gives the range to search; 0 if there are no values."""
-    medians = np.zeros(len(known))
-    ranges = []
+    medians, sought = np.zeros(len(known)), []
     for f, n in enumerate(known):
         values = np.sort(sample[:, f][~np.isnan(sample[:, f])])
         if n == 0 or len(values) == n:
@@ -198,39 +171,20 @@ def _medians(chunks, sample, known, memory):
         # sample missed altogether is kept whole.
         m, slack = len(values), DEVIATIONS * np.sqrt(len(values)) / 2 + 1
         first, last = int(np.floor(m / 2 - slack)), int(np.ceil(m / 2 + slack))
-        ranges.append(_Range(f, n, values[first] if first >= 0 else -np.inf, values[last] if last < m else np.inf))
+        sought.append((f, values[first] if first >= 0 else -np.inf, values[last] if last < m else np.inf))
     share = min(1.0, (2 * DEVIATIONS * np.sqrt(len(sample)) / 2 + 2) / max(1, len(sample)))
     at_once = max(1, int(memory / (8 * share * max(1, known.max(initial=1)))))
-    for start in range(0, len(ranges), at_once):
-        looked_for = ranges[start : start + at_once]
+    for start in range(0, len(sought), at_once):
+        some = sought[start : start + at_once]
+        # Values up to the lower end are counted, those in between are kept.
+        below, between = np.zeros(len(some), dtype=np.int64), [[np.empty(0)] for _ in some]
         for X in chunks():
-            for one in looked_for:
-                one.look(X[:, one.feature])
-        for one in looked_for:
-            medians[one.feature] = one.median()
+            for k, (f, low, high) in enumerate(some):
+                below[k] += (X[:, f] <= low).sum()
+                between[k].append(X[(X[:, f] > low) & (X[:, f] < high), f])
+        for k, (f, low, high) in enumerate(some):
+            values = np.sort(np.concatenate(between[k]))
+            ranks = [int(rank - below[k]) for rank in ((known[f] - 1) // 2, known[f] // 2)]
+            # Below the range or beyond it only where the sample was unlucky, which is a matter of one in a million.
+            medians[f] = sum(low if r < 0 else values[r] if r < len(values) else high for r in ranks) / 2
     return medians
-
-
-class _Range:
-    """Where the median of a column is looked for: values in between are kept, those up to the lower end counted."""
-
-    def __init__(self, feature, n_known, low, high):
-        self.feature, self.n_known, self.low, self.high = feature, int(n_known), low, high
-        self.below = self.at_low = 0
-        self.between = []
-
-    def look(self, values):
-        self.below += int((values < self.low).sum())
-        self.at_low += int((values == self.low).sum())
-        if self.high > self.low:
-            self.between.append(values[(values > self.low) & (values < self.high)])
-
-    def median(self) -> float:
-        between = np.sort(np.concatenate(self.between)) if self.between else np.empty(0)
-        return (self._at((self.n_known - 1) // 2, between) + self._at(self.n_known // 2, between)) / 2
-
-    def _at(self, rank, between) -> float:
-        rank -= self.below + self.at_low
-        if rank < 0:
-            return self.low  # also where the sample was unlucky, which is a matter of one in a million
-        return float(between[rank]) if rank < len(between) else self.high

@@ -2,6 +2,7 @@
 
 import warnings
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -12,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic.export.calendar import PARTS, part_of_date
 from svmosaic.export.preparation import Affine, Preparation
-from svmosaic.table.columns import CATEGORY, GONE, MISSING, TABLE, VALUE, Column
+from svmosaic.table.columns import CATEGORY, GONE, MISSING, TABLE, VALUE, Column, PreparedColumns
 from svmosaic.table.formats import TableError
 from svmosaic.table.frames import (
     DATE,
+    DECIMAL,
     NUMBER,
     TEXT,
     Values,
-    are_decimals,
     is_frame,
     list_columns,
     looks_like_dates,
@@ -33,7 +34,7 @@ FEWEST_IDENTIFIERS, IDENTIFIER_SHARE = 10, 0.9
 FOLDS = 5
 
 
-class TablePreparation(TransformerMixin, BaseEstimator):
+class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
     """Converts columns of numbers, booleans, text, categories and dates to features, with missing values.
 
     - Numbers and booleans stay as they are. Missing values become the median, and if there were any in training, an
@@ -120,30 +121,37 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         names = [values.name for values in table]
         if not table or not len(table[0].data):
             raise TableError(f"X has no {'rows' if table else 'columns'}")
-        self._check_names(names)
+        for option in ("categorical", "ordered", "drop"):
+            if isinstance(getattr(self, option), str):
+                raise TypeError(f"{option} must be a list of columns, got {getattr(self, option)!r}")
+            for name in getattr(self, option) or ():
+                if str(name) not in names:
+                    raise TableError(f"{option} names the column {name!r}, but X has {list_columns(names)}")
         self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
         self.takes_arrays_ = all(values.kind == NUMBER for values in table)
         self.dropped_: dict = {}
         self.columns_, parts = [], []
         for values in table:
             column, features = self._learn(values, y)
+            if column is None:
+                continue
             # A feature that never changes has nothing to say.
-            kept = [
-                f for f in range(len(column.features)) if len(features) and (features[:, f] != features[0, f]).any()
-            ]
-            if kept:
-                self.columns_.append(_only(column, kept))
+            kept = np.flatnonzero((features != features[0]).any(axis=0))
+            if len(kept):
+                features_of_it, fill = ([given[f] for f in kept] for given in (column.features, column.fill))
+                self.columns_.append(replace(column, features=features_of_it, fill=fill))
                 parts.append(features[:, kept])
             else:
-                self.dropped_.setdefault(values.name, "constant")
+                self.dropped_[values.name] = "constant"
         if not parts:
             reasons = ", ".join(f"{name!r} ({reason})" for name, reason in self.dropped_.items())
             raise TableError(f"X has no column to learn from: {reasons}")
         rows = np.concatenate(parts, axis=1)
         self.center_, self.factor_ = None, None
-        if self.scale:
-            self.center_, self.factor_ = self.scaling_of(rows.mean(axis=0), rows.std(axis=0))
-        return rows if self.center_ is None else (rows - self.center_) * self.factor_
+        if not self.scale:
+            return rows
+        self.center_, self.factor_ = self.scaling_of(rows.mean(axis=0), rows.std(axis=0))
+        return (rows - self.center_) * self.factor_
 
     def transform(self, X):
         """Features of a table. Columns are matched by name: additional ones are ignored, and a missing one is an error.
@@ -157,8 +165,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         ndarray of float64
         """
         check_is_fitted(self)
-        names = None if is_frame(X) else list(self.feature_names_in_)
-        return transform_columns(X, self.columns_, self.center_, self.factor_, names)
+        return self.features_of(X, None if is_frame(X) else list(self.feature_names_in_))
 
     def shown(self, X) -> np.ndarray:
         """The values of the columns of `groups` as they stand in a table, as objects."""
@@ -167,8 +174,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         shown = np.full((len(next(iter(found.values())).data), len(names)), np.nan, dtype=object)
         for c, name in enumerate(names):
             if name in by_name:
-                column, values = by_name[name], found[name]
-                shown[:, c] = values.as_text() if column.kind != NUMBER else column.read(values)
+                shown[:, c] = found[name].read_as(NUMBER if by_name[name].kind == NUMBER else TEXT)
         return shown
 
     def get_feature_names_out(self, input_features=None):
@@ -218,93 +224,84 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             kinds=[kinds.get(name, NUMBER) for name in names],
             source=source,
             category=[detail if form == CATEGORY else None for _, form, detail in features],
-            missing={c: MISSING for c, column in enumerate(self.columns_) if column.kind == TEXT},
+            missing={names.index(column.name): MISSING for column in self.columns_ if column.kind == TEXT},
             steps=steps,
             part=[None if form in (VALUE, CATEGORY, TABLE) else form for _, form, _ in features],
             tables=tables,
         )
 
-    def _check_names(self, names):
-        for option in ("categorical", "ordered", "drop"):
-            if isinstance(getattr(self, option), str):
-                raise TypeError(f"{option} must be a list of columns, got {getattr(self, option)!r}")
-            for name in getattr(self, option) or ():
-                if str(name) not in names:
-                    raise TableError(f"{option} names the column {name!r}, but X has {list_columns(names)}")
-
     def _learn(self, values, y):
-        """A column with all features that it may have, and these for its values."""
-        name = values.name
-        ordered = self._order(values)
-        empty = Column(name, values.kind, [], [])
-        if name in [str(n) for n in self.drop or ()]:
+        """A column with all features that it may have, and these for its values; None for a column left out."""
+        name, given = values.name, self.ordered or {}
+        is_named = name in map(str, self.categorical or ())
+        if name in map(str, self.drop or ()):
             self.dropped_[name] = "dropped"
-            return empty, np.empty((len(values.data), 0))
-        if ordered is not None:
-            return self._learn_order(values, ordered)
-        if name in [str(n) for n in self.categorical or ()]:
-            return self._learn_text(Values(name, TEXT, values.as_text()), y, named=True)
+            return None, None
+        levels = None if is_named else values.levels
+        if name in map(str, given):
+            if isinstance(given, dict):
+                levels = [text_of(level) for level in next(v for k, v in given.items() if str(k) == name)]
+            elif values.kind == TEXT:
+                levels = values.levels or sorted({text for text in values.data if text is not None})
+            else:
+                levels = None
+        if levels is not None:
+            return self._learn_order(name, values.read_as(TEXT), levels)
+        if is_named:
+            return self._learn_text(name, values.read_as(TEXT), y, is_named)
         if values.kind == TEXT and looks_like_dates(values.data):
-            values = Values(name, DATE, values.as_dates())
+            values = Values(name, DATE, values.read_as(DATE))
         elif values.kind == TEXT and looks_like_numbers(values.data):
-            values = Values(name, NUMBER, values.as_numbers())
+            values = Values(name, NUMBER, values.read_as(NUMBER))
+        data = values.read_as(values.kind)
         if values.kind == TEXT:
-            return self._learn_text(values, y)
-        return _learn_values(values)
+            return self._learn_text(name, data, y, is_named)
+        known = data[~np.isnan(data)]
+        if values.kind == DATE:
+            column = column_of_dates(name, *np.unique(known, return_counts=True), len(known) < len(data))
+        else:
+            median = float(np.median(known)) if len(known) else 0.0
+            column = Column(name, NUMBER, [(VALUE, None), (GONE, None)], [median, np.nan])
+        return column, column.features_of(data)
 
-    def _order(self, values):
-        """The categories of a column in their order, or None."""
-        given = self.ordered or {}
-        if values.name not in [str(n) for n in given]:
-            return values.levels if values.name not in [str(n) for n in self.categorical or ()] else None
-        if isinstance(given, dict):
-            return [text_of(level) for level in next(v for k, v in given.items() if str(k) == values.name)]
-        if values.kind != TEXT:
-            return None
-        return values.levels or sorted({text for text in values.data if text is not None})
-
-    def _learn_order(self, values, levels):
-        texts = values.as_text()
+    def _learn_order(self, name, texts, levels):
         rank = {level: [float(k)] for k, level in enumerate(levels)}
         unknown = sorted({text for text in texts if text is not None and text not in rank})
         if unknown:
             raise TableError(
-                f"ordered does not list {unknown[0]!r}, a value of the column {values.name!r}: add it to the list"
+                f"ordered does not list {unknown[0]!r}, a value of the column {name!r}: add it to the list"
             )
-        ranks = np.array([rank[text][0] for text in texts if text is not None])
-        middle = [float(np.median(ranks))] if len(ranks) else [0.0]
+        ranks = [rank[text][0] for text in texts if text is not None]
         # A missing value has the median, and a feature that says so.
-        column = Column(values.name, TEXT, [(TABLE, 0), (GONE, None)], [np.nan, np.nan], rank, middle)
-        return column, _features(column, texts)
+        middle = [float(np.median(ranks)) if ranks else 0.0]
+        column = Column(name, TEXT, [(TABLE, 0), (GONE, None)], [np.nan, np.nan], rank, middle)
+        return column, column.features_of(texts)
 
-    def _learn_text(self, values, y, named=False):
-        counts = Counter(MISSING if text is None else text for text in values.data)
-        known, distinct = len(values.data) - counts[MISSING], len(counts) - (MISSING in counts)
-        if not named and is_identifier(distinct, known):
-            self.dropped_[values.name] = "identifier"
-            numbers = "convert it if it is a number written as text, " if are_decimals(values.data) else ""
+    def _learn_text(self, name, texts, y, is_named):
+        counts = Counter(MISSING if text is None else text for text in texts)
+        known, distinct = len(texts) - counts[MISSING], len(counts) - (MISSING in counts)
+        if not is_named and is_identifier(distinct, known):
+            self.dropped_[name] = "identifier"
+            are_numbers = all(DECIMAL.fullmatch(text.strip()) for text in texts if text is not None)
             warnings.warn(
-                f"column {values.name!r} is left out: it has {distinct} distinct values in {known} rows, so it looks "
-                f"like an identifier; {numbers}pass categorical=[{values.name!r}] to use it anyway, or "
-                f"drop=[{values.name!r}] to silence this warning",
+                f"column {name!r} is left out: it has {distinct} distinct values in {known} rows, so it looks like an "
+                f"identifier; {'convert it if it is a number written as text, ' if are_numbers else ''}pass "
+                f"categorical=[{name!r}] to use it anyway, or drop=[{name!r}] to silence this warning",
                 UserWarning,
                 stacklevel=2,
             )
-            return Column(values.name, TEXT, [], []), np.empty((len(values.data), 0))
-        if len(counts) > self.max_categories and y is not None:
-            return self._learn_means(values, y)
-        column = column_of_categories(values.name, counts, self.max_categories)
-        return column, _features(column, values.data)
-
-    def _learn_means(self, values, y):
-        """The mean of the target for each category, out of fold for these rows."""
+            return None, None
+        if len(counts) <= self.max_categories or y is None:
+            column = column_of_categories(name, counts, self.max_categories)
+            return column, column.features_of(texts)
+        # The mean of the target for each category, out of fold for these rows.
         task = self.task or ("regression" if type_of_target(y).startswith("continuous") else "classification")
         classes, target, kind = [], np.asarray(y), "continuous"
         if task == "classification":
             encoder = LabelEncoder().fit(target)
             target, classes = encoder.transform(target), list(encoder.classes_)
             kind = "binary" if len(classes) == 2 else "multiclass"
-        texts = np.array([[MISSING if t is None else t] for t in values.data], dtype=object)
+        texts = np.array([[MISSING if t is None else t] for t in texts], dtype=object)
         most = int(np.bincount(target).max()) if classes else len(target)
         folds = (StratifiedKFold if classes else KFold)(
             max(2, min(FOLDS, most)), shuffle=True, random_state=self.random_state
@@ -316,7 +313,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         lines = np.stack(encoder.encodings_, axis=1)
         table = {str(t): list(map(float, line)) for t, line in zip(encoder.categories_[0], lines, strict=True)}
         column = Column(
-            values.name,
+            name,
             TEXT,
             [(TABLE, k) for k in range(features.shape[1])],
             [np.nan] * features.shape[1],
@@ -330,28 +327,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """Center and factor of the features, from their means and standard deviations; zeros and ones stay so."""
         scaled = np.array([form != CATEGORY for column in self.columns_ for form, _ in column.features])
         return np.where(scaled, mean, 0.0), np.where(scaled, 1.0 / np.maximum(spread, np.finfo(float).tiny), 1.0)
-
-
-def transform_columns(X, columns, center=None, factor=None, names=None):
-    """The features of a table.
-
-    Parameters
-    ----------
-    X : frame or array of objects
-    columns : list of Column
-    center, factor : ndarray, optional
-        A scaling of the features.
-    names : list of str, optional
-        Of all columns of an array.
-    """
-    found = {values.name: values for values in read_frame(X, names or [column.name for column in columns])}
-    ends = np.cumsum([0] + [len(column.features) for column in columns])
-    rows = np.empty((len(found[columns[0].name].data), ends[-1]))
-    if len(rows) == 0:
-        raise TableError("X has no rows")
-    for column, start, end in zip(columns, ends[:-1], ends[1:], strict=True):
-        column.transform(column.read(found[column.name]), rows[:, start:end])
-    return rows if center is None else (rows - center) * factor
 
 
 def is_identifier(distinct, known) -> bool:
@@ -377,25 +352,6 @@ def column_of_categories(name, counts, most) -> Column:
     return Column(name, TEXT, categories, [np.nan] * len(categories))
 
 
-def _features(column, data):
-    out = np.empty((len(data), len(column.features)))
-    column.transform(data, out)
-    return out
-
-
-def _learn_values(values):
-    """A column of numbers or dates, and its features."""
-    data = Column(values.name, values.kind, [], []).read(values)
-    known = data[~np.isnan(data)]
-    if values.kind == DATE:
-        days, counts = np.unique(known, return_counts=True)
-        column = column_of_dates(values.name, days, counts, len(known) < len(data))
-    else:
-        median = float(np.median(known)) if len(known) else 0.0
-        column = Column(values.name, NUMBER, [(VALUE, None), (GONE, None)], [median, np.nan])
-    return column, _features(column, data)
-
-
 def column_of_dates(name, days, counts, some_missing) -> Column:
     """A column of dates with its parts, those that never change excepted.
 
@@ -412,18 +368,9 @@ def column_of_dates(name, days, counts, some_missing) -> Column:
     parts = [part_of_date(form, days, np.floor) for form in forms]
     kept = [f for f, part in enumerate(parts) if len(part) and (part != part[0]).any()]
     features = [(forms[f], None) for f in kept] + [(GONE, None)] * some_missing
-    fill = [_weighted_median(parts[f], counts) for f in kept] + [np.nan] * some_missing
-    return Column(name, DATE, features, fill)
-
-
-def _weighted_median(values, counts) -> float:
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(counts[order])
-    ranks = np.array([(total[-1] - 1) // 2, total[-1] // 2])
-    return float(np.mean(values[order][np.searchsorted(total, ranks, side="right")]))
-
-
-def _only(column, kept):
-    """A column with some of its features."""
-    features, fill = ([values[f] for f in kept] for values in (column.features, column.fill))
-    return Column(column.name, column.kind, features, fill, column.table, column.otherwise, column.levels)
+    # The median of a part over all rows, of which each date stands for several.
+    fill, ranks = [], np.array([(counts.sum() - 1) // 2, counts.sum() // 2])
+    for part in (parts[f] for f in kept):
+        order = np.argsort(part, kind="stable")
+        fill.append(float(np.mean(part[order][np.searchsorted(np.cumsum(counts[order]), ranks, side="right")])))
+    return Column(name, DATE, features, fill + [np.nan] * some_missing)

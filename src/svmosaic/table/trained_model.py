@@ -12,7 +12,7 @@ from svmosaic.explain.contributions import count_regions, explain, regions_table
 from svmosaic.export.files import ModelFileError, load, save
 from svmosaic.model.heads import head_of
 from svmosaic.table.formats import Dialect, Table, TableError, to_csr
-from svmosaic.table.preparation import NUMBER, TEXT, TablePreparation, prepared_names, to_input
+from svmosaic.table.preparation import NUMBER, TEXT, TablePreparation, to_input
 
 SAMPLE_ROWS = 2000
 
@@ -84,18 +84,19 @@ class TrainedModel:
     @property
     def dialect(self) -> Dialect:
         """How the training table was read."""
-        return Dialect.of(self.facts.get("dialect"))
+        return Dialect.of(self.facts["dialect"])
 
     @property
     def table_preparation(self):
-        """The preparation, if it is a `TablePreparation`; None for sparse rows and models of earlier versions."""
+        """The preparation, if it is a `TablePreparation`; None for sparse rows."""
         preparation = self.pipeline.steps[0][1]
         return preparation if isinstance(preparation, TablePreparation) else None
 
     @property
     def prepared_names(self) -> list[str]:
         """Names of the features that the estimator sees."""
-        return prepared_names(self.pipeline.steps[0][1], self.feature_names)
+        table = self.table_preparation
+        return [str(name) for name in (self.feature_names if table is None else table.get_feature_names_out())]
 
     def rows(self, X, name="the table", first_row=0):
         """Return the rows of a table in the form that the pipeline takes, after checking the columns.
@@ -111,8 +112,17 @@ class TrainedModel:
         names = None
         if isinstance(X, Table):
             X, names = X.X, X.feature_names
-        if sparse.issparse(X) or self.sparse:
-            return self._sparse_rows(X, name)
+        if sparse.issparse(X) != self.sparse:
+            kind = "sparse rows (LIBSVM)" if self.sparse else f"columns {_list(self.feature_names)}"
+            raise TableError(
+                f"the model was trained on {kind}, and {name} holds {'dense' if self.sparse else 'sparse'} rows"
+            )
+        if self.sparse:
+            n_features = len(self.feature_names)
+            if X.shape[1] > n_features:
+                raise TableError(f"the model was trained on {n_features} features; {name} has {X.shape[1]}")
+            X = to_csr(X)
+            return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
         if not isinstance(X, pd.DataFrame):
             X = pd.DataFrame(X, columns=names or [f"x{f}" for f in range(X.shape[1])])
         missing = [n for n in self.feature_names if n not in X.columns]
@@ -120,21 +130,7 @@ class TrainedModel:
             raise TableError(
                 f"the model was trained on columns {_list(self.feature_names)}; {name} lacks {_list(missing)}"
             )
-        rows = to_input(X, [str(n) for n in self.feature_names], self.kinds, first_row, self.missing_texts)
-        # Preparations of earlier versions learned columns of numbers as arrays.
-        return rows if self.table_preparation is not None or TEXT in self.kinds else rows.to_numpy()
-
-    def _sparse_rows(self, X, name):
-        if not (sparse.issparse(X) and self.sparse):
-            kind = "sparse rows (LIBSVM)" if self.sparse else f"columns {_list(self.feature_names)}"
-            raise TableError(
-                f"the model was trained on {kind}, and {name} holds {'sparse' if not self.sparse else 'dense'} rows"
-            )
-        n_features = len(self.feature_names)
-        if X.shape[1] > n_features:
-            raise TableError(f"the model was trained on {n_features} features; {name} has {X.shape[1]}")
-        X = to_csr(X)
-        return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+        return to_input(X, [str(n) for n in self.feature_names], self.kinds, first_row, self.missing_texts)
 
     def predict(self, X, name="the table"):
         """Predict classes or values for the rows of a table."""
@@ -158,7 +154,7 @@ class TrainedModel:
         return self.pipeline[:-1].transform(self.rows(X, name))
 
     def explain(self, X, name="the table"):
-        """Explain a few rows in the columns of the table (older models: in prepared features), as an `Explanation`."""
+        """Explain a few rows in the columns of the table, as an `Explanation`."""
         return self.explain_rows(self.rows(X, name))
 
     def explain_rows(self, rows):
@@ -215,41 +211,37 @@ class TrainedModel:
         return ColumnTable({"tiles": tiles, **known, **regions.columns(subject)})
 
     def keep_sample(self, X, y, seed=0):
-        """Remember up to 2,000 rows of a table as they were read, and their labels."""
-        rng = np.random.default_rng(seed)
+        """Remember up to 2,000 rows of a table as they were read, and their labels, as plain arrays for the file."""
         n_rows = X.shape[0]
-        chosen = np.sort(rng.choice(n_rows, min(n_rows, SAMPLE_ROWS), replace=False))
+        chosen = np.sort(np.random.default_rng(seed).choice(n_rows, min(n_rows, SAMPLE_ROWS), replace=False))
         if isinstance(X, pd.DataFrame):
-            # Plain arrays, which is what a model file holds: numbers, text, and which text is missing.
-            names = [str(n) for n in self.feature_names]
+            names, kinds = [str(n) for n in self.feature_names], np.array(self.kinds)
             rows = to_input(X.iloc[chosen], names, self.kinds, missing_texts=self.missing_texts)
-            rows = pd.DataFrame(rows, columns=list(self.feature_names))
-            text = rows.iloc[:, [kind == TEXT for kind in self.kinds]].to_numpy(dtype=str)
-            parts = {
-                "numbers": rows.iloc[:, [kind == NUMBER for kind in self.kinds]].to_numpy(np.float64),
-                "text": text,
+            self.sample = {
+                "numbers": rows.iloc[:, kinds == NUMBER].to_numpy(np.float64),
+                "text": rows.iloc[:, kinds == TEXT].to_numpy(dtype=str),
             }
         elif sparse.issparse(X):
             rows = to_csr(X[chosen])
-            parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+            self.sample = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
         else:
-            parts = {"rows": X[chosen]}
-        self.sample = {**parts, "labels": np.asarray(y)[chosen]}
+            self.sample = {"rows": X[chosen]}
+        self.sample["labels"] = np.asarray(y)[chosen]
 
     def sample_rows(self):
         """Return the stored rows and labels, as they were read from the table."""
-        if "rows" in self.sample:
-            return self.sample["rows"], self.sample["labels"]
-        if "indptr" in self.sample:
-            parts = tuple(self.sample[key] for key in ("data", "indices", "indptr"))
-            shape = (len(self.sample["labels"]), len(self.feature_names))
-            return sparse.csr_array(parts, shape=shape), self.sample["labels"]
-        columns, places = {}, {NUMBER: 0, TEXT: 0}
+        sample, labels = self.sample, self.sample["labels"]
+        if "rows" in sample:
+            return sample["rows"], labels
+        if "indptr" in sample:
+            parts = (sample["data"], sample["indices"], sample["indptr"])
+            return sparse.csr_array(parts, shape=(len(labels), len(self.feature_names))), labels
+        numbers, texts = iter(sample["numbers"].T), iter(sample["text"].T)
+        columns = {}
         for name, kind in zip(self.feature_names, self.kinds, strict=True):
-            part = self.sample["numbers" if kind == NUMBER else "text"][:, places[kind]]
-            columns[str(name)] = part if kind == NUMBER else np.where(part == "", np.nan, part.astype(object))
-            places[kind] += 1
-        return pd.DataFrame(columns), self.sample["labels"]
+            text = None if kind == NUMBER else next(texts)
+            columns[str(name)] = next(numbers) if text is None else np.where(text == "", np.nan, text.astype(object))
+        return pd.DataFrame(columns), labels
 
     def save(self, path):
         """Write the model to a file, completely or not at all."""

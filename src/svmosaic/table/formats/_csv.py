@@ -3,116 +3,104 @@
 import csv
 import io
 import warnings
+from itertools import chain
 
 import pandas as pd
 
-from svmosaic.table.formats._table import TableError, check_names, find_column, is_number, name_of, opened, read_line
-
-
-class _Lines:
-    """Lines of a text, which keeps those of the records to come."""
-
-    def __init__(self, file, name):
-        self.file, self.name, self.kept, self.number = file, name, [], 0
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        try:
-            line = read_line(self.file, self.name, self.number + 1)
-        except UnicodeDecodeError as error:
-            where = f"after line {self.number}" if self.number else "from its first line on"
-            raise TableError(
-                f"{self.name} is not text in UTF-8 ({where}): save it as UTF-8, for example by iconv -f LATIN1 -t UTF-8"
-            ) from error
-        if not line:
-            raise StopIteration
-        self.number += 1
-        self.kept.append(line)
-        return line
-
+from svmosaic.table.formats._table import TableError, check_names, find_column, is_number, opened, read_line, table_of
 
 NO_HEADER = "if the first line is data, pass --no-header"
 
 
-def csv_frames(path, rows, header, delimiter, dialect, text=(), kept=(), label=None, progress=None):
-    """Frames of at most `rows` records (all in one if that is None), and the missing texts of the label.
+def csv_tables(path, name, rows, header, delimiter, dialect, text, kept, label, progress):
+    """Tables of at most `rows` records, all in one if that is None.
 
-    The csv module cuts the text into records, which is how a malformed line and its number are found; pandas' parser
-    then reads the text of the records.
+    Lines are counted and their values too, which is how a malformed one is found; pandas parses them.
 
     Parameters
     ----------
+    name : str
+        What to call the file in an error.
     delimiter : str, optional
-    dialect : Dialect
-    text, kept, label
-        As for `read_table`.
+        If not given, the first of comma, semicolon and tab in the first line; the comma is last if it is in numbers.
+    text, kept, label, progress
+        As for `read_chunks`.
     """
-    name = name_of(path)
     with opened(path, progress) as (raw, report):
-        wrapped = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+        file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
         try:
-            lines = _Lines(wrapped, name)
-            first = next(lines, None)
-            if first is None:
+            first = _line(file, name, 0)
+            if not first:
                 raise TableError(f"{name} is empty")
-            delimiter = delimiter or _delimiter(first, dialect.decimal)
-            reader = csv.reader(_again(lines), delimiter=delimiter, strict=True, skipinitialspace=True)
-            columns = [field.strip() for field in _record(reader, lines)]
+            marks = (";", "\t", ",") if dialect.decimal == "," else (",", ";", "\t")
+            delimiter = delimiter or next((mark for mark in marks if mark in first), ",")
+            records = _records(first, file, name, delimiter)
+            content, n_columns, number = next(records)
             if header:
-                lines.kept.clear()
+                line = next(csv.reader(io.StringIO(content), delimiter=delimiter, skipinitialspace=True), [])
+                columns, contents = [field.strip() for field in line], []
+                n_columns = len(columns)
                 check_names(columns, name, f"; {NO_HEADER}" if any(map(dialect.is_number, columns)) else "")
             else:
-                columns = [f"x{i}" for i in range(len(columns))]
-            parse = _Parser(columns, delimiter, dialect, text, kept, label, name)
-            parts, count = (["".join(lines.kept)], 1) if not header else ([], 0)
-            lines.kept.clear()
-            suspicious = header
-            while (record := _record(reader, lines)) is not None:
-                taken = "".join(lines.kept)
-                lines.kept.clear()
-                if not taken.strip():
+                columns, contents = [f"x{i}" for i in range(n_columns)], [content]
+            parse = _parser(columns, delimiter, dialect, text, kept, label, name)
+            is_first = True
+            for content, n_values, number in records:
+                if not content.strip():
                     continue
-                if len(record) != len(columns):
-                    raise TableError(
-                        f"{name}, line {lines.number}: {len(record)} values, but there are {len(columns)} columns"
-                    )
-                parts.append(taken if taken.endswith("\n") else taken + "\n")
-                count += 1
-                if count == rows:
-                    frame, missing = parse("".join(parts))
-                    if suspicious:
+                if n_values != n_columns:
+                    raise TableError(f"{name}, line {number}: {n_values} values, but there are {n_columns} columns")
+                contents.append(content)
+                if len(contents) == rows:
+                    frame, missing = parse("".join(contents))
+                    if header and is_first:
                         _check_header(frame, dialect, name)
-                    yield frame, missing
-                    parts, count, suspicious = [], 0, False
+                    yield table_of(frame, label, name, missing)
+                    contents, is_first = [], False
                     report()
-            if count:
-                frame, missing = parse("".join(parts))
-                if suspicious:
+            if contents:
+                frame, missing = parse("".join(contents))
+                if header and is_first:
                     _check_header(frame, dialect, name)
-                yield frame, missing
+                yield table_of(frame, label, name, missing)
         finally:
-            wrapped.detach()  # or closing the wrapper would close the standard input
+            file.detach()  # or closing the wrapper would close the standard input
 
 
-def _again(lines):
-    """All lines, including the first, which has already been read."""
-    yield lines.kept[0]
-    yield from lines
-
-
-def _record(reader, lines):
+def _line(file, name, number) -> str:
     try:
-        return next(reader, None)
-    except csv.Error as error:
-        raise TableError(f"{lines.name}, line {lines.number}: {error}") from error
+        return read_line(file, name, number + 1)
+    except UnicodeDecodeError as error:
+        where = f"after line {number}" if number else "from its first line on"
+        raise TableError(
+            f"{name} is not text in UTF-8 ({where}): save it as UTF-8, for example by iconv -f LATIN1 -t UTF-8"
+        ) from error
 
 
-def _delimiter(line, decimal):
-    """The first of these in the first line: a comma (last if it is in numbers), a semicolon, a tab."""
-    marks = (";", "\t", ",") if decimal == "," else (",", ";", "\t")
-    return next((mark for mark in marks if mark in line), ",")
+def _records(line, file, name, delimiter):
+    """The text of each record, how many values it holds, and the number of its last line."""
+    number, lines = 1, []
+
+    def more():
+        nonlocal number
+        while line := _line(file, name, number):
+            number += 1
+            lines.append(line)
+            yield line
+
+    while line:
+        n_values = line.count(delimiter) + 1
+        if '"' in line:  # which may quote delimiters and ends of lines
+            lines.clear()
+            reader = csv.reader(chain([line], more()), delimiter=delimiter, strict=True, skipinitialspace=True)
+            try:
+                n_values = len(next(reader))
+            except csv.Error as error:
+                raise TableError(f"{name}, line {number}: {error}") from error
+            line += "".join(lines)
+        yield line if line.endswith("\n") else line + "\n", n_values, number
+        line = _line(file, name, number)
+        number += 1
 
 
 def _check_header(frame, dialect, name):
@@ -125,48 +113,36 @@ def _check_header(frame, dialect, name):
         warnings.warn(f"{name}: the names of the columns look like values ({shown}); {NO_HEADER}", stacklevel=2)
 
 
-class _Parser:
-    """Frames from the text of some records."""
-
-    def __init__(self, columns, delimiter, dialect, text, kept, label, name):
-        self.columns, self.dialect, self.name = columns, dialect, name
-        # A label is read as text: whether it holds numbers is decided by what is missing in it.
-        self.label = None if label is None else find_column(columns, label, name)
-        labels = {column for column in map(self._find, kept) if column is not None}
-        self.as_text = {column for column in columns if column in text} | labels
-        self.options = dict(
-            header=None, names=columns, delimiter=delimiter, index_col=False, low_memory=False, skipinitialspace=True,
-            keep_default_na=False, decimal=dialect.decimal, thousands=dialect.thousands,
-            na_values={c: dialect.missing_labels if c in labels else dialect.missing for c in columns},
-        )  # fmt: skip
-        if self.label is not None:
-            self.options["na_values"][self.label] = [""]
-
-    def _find(self, label):
-        """The column of a label, by name or place; None if there is none, which is no fault of a table to classify."""
+def _parser(columns, delimiter, dialect, text, kept, label, name):
+    """A function from the text of records to their frame, and how many rows hold each text missing in the label."""
+    # A label is read as text: whether it holds numbers is decided by what is missing in it.
+    label = None if label is None else find_column(columns, label, name)
+    labels = set()
+    for asked in kept:
         try:
-            return find_column(self.columns, label)
-        except TableError:
-            return None
+            labels.add(find_column(columns, asked))
+        except TableError:  # no fault of a table to classify
+            continue
+    as_text = {column for column in columns if column in text} | labels
+    missing = {c: dialect.missing_labels if c in labels else dialect.missing for c in columns}
+    options = dict(
+        header=None, names=columns, delimiter=delimiter, index_col=False, low_memory=False, skipinitialspace=True,
+        keep_default_na=False, decimal=dialect.decimal, thousands=dialect.thousands,
+        na_values=missing if label is None else missing | {label: [""]},
+    )  # fmt: skip
 
-    def __call__(self, content):
-        """A frame, and how many rows hold each text that is missing in the label."""
-        frame = self._parse(content, dtype=dict.fromkeys(self.as_text | ({self.label} - {None}), str))
-        # pandas turns TRUE and true alike into True: such columns are text like any other.
-        changed = [
-            c for c in self.columns if not is_number(frame[c]) and not isinstance(frame[c].dtype, pd.StringDtype)
-        ]
-        if changed:
-            again = self._parse(content, usecols=changed, dtype=str)
-            frame[changed] = again[changed]
-        if self.label is None:
+    def parse(content):
+        try:
+            frame = pd.read_csv(io.StringIO(content), **options, dtype=dict.fromkeys(as_text | ({label} - {None}), str))
+            # pandas turns TRUE and true alike into True: such columns are text like any other.
+            changed = [c for c in columns if not is_number(frame[c]) and not isinstance(frame[c].dtype, pd.StringDtype)]
+            if changed:
+                frame[changed] = pd.read_csv(io.StringIO(content), **options, usecols=changed, dtype=str)[changed]
+        except (pd.errors.ParserError, ValueError, OverflowError) as error:
+            raise TableError(f"{name} could not be read: {error}") from error
+        if label is None:
             return frame, {}
-        label, missing = self.dialect.labels(frame[self.label], as_text=self.label in self.as_text)
-        frame[self.label] = label
+        frame[label], missing = dialect.labels(frame[label], as_text=label in as_text)
         return frame, missing
 
-    def _parse(self, content, **options):
-        try:
-            return pd.read_csv(io.StringIO(content), **self.options, **options)
-        except (pd.errors.ParserError, ValueError, OverflowError) as error:
-            raise TableError(f"{self.name} could not be read: {error}") from error
+    return parse

@@ -5,11 +5,10 @@ from dataclasses import asdict, dataclass
 from svmosaic.table.formats._table import TableError
 
 # Taken as missing in the columns of features if nothing else is asked for. Empty text is always missing.
-_FROM_PROGRAMS = (
-    "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL",
-    "NaN", "None", "n/a", "nan", "null",
+MISSING_TEXTS = (
+    "?", "-", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A",
+    "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
-MISSING_TEXTS = ("?", "-", *_FROM_PROGRAMS)
 
 
 @dataclass(frozen=True)
@@ -74,12 +73,7 @@ class Dialect:
         else:
             missing = texts.isin(self.missing_labels)
             values = texts.where(~missing)
-        return values, self.count_missing(texts[missing])
-
-    @staticmethod
-    def count_missing(texts) -> dict:
-        """How many rows hold each text."""
-        return {str(text): int(count) for text, count in texts.value_counts().items()}
+        return values, {str(text): int(count) for text, count in texts[missing].value_counts().items()}
 
     def is_number(self, text) -> bool:
         """Whether a text is a number, or stands for one that is missing."""
@@ -97,7 +91,5 @@ class Dialect:
 
     @classmethod
     def of(cls, plain):
-        """The dialect that a model file holds; of files that hold none, that of the version that wrote them."""
-        if plain is None:
-            return cls(na=_FROM_PROGRAMS)
+        """The dialect that a model file holds."""
         return cls(**{**plain, "na": None if plain["na"] is None else tuple(plain["na"])})

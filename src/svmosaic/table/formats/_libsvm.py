@@ -2,16 +2,16 @@
 
 import io
 
-from svmosaic.table.formats._table import Table, TableError, name_of, opened, read_line, to_csr
+from svmosaic.table.formats._table import Table, TableError, opened, read_line, to_csr
 
 # One mistyped index would make a table of two billion columns, each with a name.
 MOST_FEATURES = 5_000_000
 
 
-def libsvm_tables(path, rows, n_features, zero_based, progress=None):
-    name = name_of(path)
+def libsvm_tables(path, name, rows, n_features, zero_based, progress):
+    """Tables of at most `rows` rows; `name` is what to call the file in an error."""
     with opened(path, progress) as (file, report):
-        kept, start, number = [], 1, 0
+        kept, number, is_empty = [], 0, True
         while line := read_line(file, name, number + 1):
             number += 1
             content = line.split(b"#", 1)[0].strip()
@@ -19,17 +19,17 @@ def libsvm_tables(path, rows, n_features, zero_based, progress=None):
                 continue
             kept.append((number, content))
             if len(kept) == rows:
-                table, zero_based = _parse_libsvm(kept, n_features, zero_based, name)
-                yield table
-                kept, start = [], number + 1
+                yield (table := _parse(kept, n_features, zero_based, name))
+                zero_based = table.feature_names[:1] == ["0"]
+                kept, is_empty = [], False
                 report()
         if kept:
-            yield _parse_libsvm(kept, n_features, zero_based, name)[0]
-        elif start == 1:
+            yield _parse(kept, n_features, zero_based, name)
+        elif is_empty:
             raise TableError(f"{name} is empty")
 
 
-def _parse_libsvm(lines, n_features, zero_based, name):
+def _parse(lines, n_features, zero_based, name):
     from sklearn.datasets import load_svmlight_file
 
     if zero_based is None:
@@ -40,7 +40,7 @@ def _parse_libsvm(lines, n_features, zero_based, name):
         )
     except (ValueError, UnicodeDecodeError, OverflowError) as error:
         for number, content in lines:
-            fault = _libsvm_fault(content, n_features, zero_based)
+            fault = _fault(content, n_features, zero_based)
             if fault is not None:
                 raise TableError(f"{name}, line {number}: {fault}") from error
         raise TableError(f"{name} could not be read as LIBSVM: {error}") from error
@@ -50,11 +50,10 @@ def _parse_libsvm(lines, n_features, zero_based, name):
             f"{name} names the feature {X.shape[1] - 1 + first}: more than {MOST_FEATURES} are not expected "
             "unless n_features is given"
         )
-    names = [str(first + f) for f in range(X.shape[1])]
-    return Table(to_csr(X), y, names, "label"), zero_based
+    return Table(to_csr(X), y, [str(first + f) for f in range(X.shape[1])], "label")
 
 
-def _libsvm_fault(content, n_features, zero_based):
+def _fault(content, n_features, zero_based):
     """What is wrong with a line, or None."""
     # Cut where the parser cuts, at ASCII spaces: text has others, and a line of these would be no words at all.
     words = [word.decode("utf-8", "replace") for word in content.split()]

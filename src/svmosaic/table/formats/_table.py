@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,22 @@ def is_number(column) -> bool:
     import pandas as pd  # here, since it takes a while to import
 
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def is_npy(path) -> bool:
+    """Whether a label is the name of a .npy file, and not of a column."""
+    return path is not None and Path(str(path)).suffix == ".npy"
+
+
+def table_of(frame, label, name, missing_labels=None) -> Table:
+    """A frame as a table, with the label column taken out."""
+    if label is None:
+        return Table(frame, None, list(frame.columns))
+    column = find_column(frame.columns, label, name)
+    X = frame.drop(columns=column)
+    if X.shape[1] == 0:
+        raise TableError(f"{name} has no column besides the label {column!r}")
+    return Table(X, frame[column].to_numpy(), list(X.columns), column, missing_labels or {})
 
 
 def check_names(columns, name, hint=""):
@@ -162,18 +179,21 @@ def read_line(file, name, number):
     number : int
         Of the line, for the same purpose.
     """
+    piece = file.readline(PIECE)
+    is_bytes = isinstance(piece, bytes)
+    if len(piece) < PIECE and (b"\0" if is_bytes else "\0") not in piece:
+        return piece
     pieces, size = [], 0
     while True:
-        piece = file.readline(PIECE)
-        is_bytes = isinstance(piece, bytes)
         if (b"\0" if is_bytes else "\0") in piece:
             raise TableError(f"{name} is not text: line {number} holds a zero byte")
         pieces.append(piece)
-        if len(piece) < PIECE or piece.endswith(b"\n" if is_bytes else "\n"):
-            return piece if size == 0 else type(piece)().join(pieces)
         size += len(piece)
+        if len(piece) < PIECE or piece.endswith(b"\n" if is_bytes else "\n"):
+            return type(piece)().join(pieces)
         if size >= LONGEST_LINE:
             raise TableError(f"{name} is not a table: line {number} is longer than {LONGEST_LINE} characters")
+        piece = file.readline(PIECE)
 
 
 @contextmanager
