@@ -29,7 +29,6 @@ from svmosaic.estimators._all_or_nothing import all_or_nothing
 from svmosaic.estimators._export import ExportMixin
 from svmosaic.estimators._parameters import Count, check_parameters, estimator, positional
 from svmosaic.estimators._probabilities import ProbabilityMixin
-from svmosaic.export.forms import Fusion
 from svmosaic.model.calibration import cross_fit
 from svmosaic.model.heads import Classify, in_columns
 
@@ -228,16 +227,16 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         """Kernels, densities and their weight as exporters write them."""
         # The fused SVM comes from an RBF machine on the rows as they are, so there is no linear map in front of it.
         svm = mixture_to_svm(self._blend.svm)
-        densities = self._blend.mixture._export_form()
-        return Fusion(
-            float(self.weight_),
-            self._blend.log_ratio,
-            svm.centers,
-            svm.gamma,
-            svm.dual_coef_,
-            svm.intercept_,
-            densities,
-        )
+        return {
+            "kind": "Fusion",
+            "weight": float(self.weight_),
+            "log_ratio": self._blend.log_ratio,
+            "centers": svm.centers,
+            "gamma": svm.gamma,
+            "coef": svm.dual_coef_,
+            "intercept": svm.intercept_,
+            "densities": self._blend.mixture._export_form(),
+        }
 
     def _check_parameters(self):
         if self.weight != "auto":

@@ -19,7 +19,6 @@ from svmosaic.estimators._all_or_nothing import all_or_nothing
 from svmosaic.estimators._export import ExportMixin
 from svmosaic.estimators._parameters import Count, NotNegative, Positive, check_parameters, estimator, positional
 from svmosaic.estimators._progress import Progress
-from svmosaic.export.forms import Gaussians
 from svmosaic.model.heads import contrast, flattened, winners
 
 
@@ -294,7 +293,9 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
 
     def _export_form(self):
         """The densities as exporters write them."""
-        return Gaussians(*self._densities.gaussians(), self._densities.owner)
+        names = ("covariance", "means", "factors", "log_weight")
+        gaussians = dict(zip(names, self._densities.gaussians(), strict=True))
+        return {"kind": "Gaussians", **gaussians, "owner": self._densities.owner}
 
     def score_samples(self, X):
         """log p(x), of shape (n_samples,)."""

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from svmosaic.explain.subject import READER
-from svmosaic.export.visitor import take_apart
+from svmosaic.export.description import take_apart
 from svmosaic.gates.trees import Condition
 
 # Bins of a column of numbers: conditions begin and end at their edges.

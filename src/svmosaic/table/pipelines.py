@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic.export.preparation import PreparationError
-from svmosaic.export.visitor import take_apart
+from svmosaic.export.description import take_apart
 from svmosaic.table.columns import MISSING, TABLE, VALUE, Column
 from svmosaic.table.frames import NUMBER, TEXT
 from svmosaic.table.table_predictor import PreparedPredictor, TablePredictor
