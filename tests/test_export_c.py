@@ -161,7 +161,7 @@ def test_the_file_needs_no_memory_and_little_of_libm(tmp_path):
     for name in ("softmax-vote-3", "llc-identity-2"):
         source, header = to_c(SYNTHETIC[name], tmp_path / "model.c", name="m")
         text = source.read_text()
-        assert re.findall(r"#include (\S+)", text) == ['"model.h"', "<math.h>"]
+        assert re.findall(r"#include (\S+)", text) == ['"model.h"', "<math.h>", "<stddef.h>"]
         subprocess.run([shutil.which("cc"), *STRICT, "-c", str(source), "-o", str(tmp_path / "m.o")], check=True)
         done = subprocess.run(["nm", "-u", str(tmp_path / "m.o")], capture_output=True, text=True, check=True)
         needed = set(done.stdout.split()) - {"U", "_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"}

@@ -2,12 +2,10 @@
 
 import argparse
 import os
-import signal
 import sys
 import warnings
 from importlib import import_module
 
-from svmosaic.atomic import Terminated, signal_raises, terminated_by_exception
 
 # Each module has `add_arguments(parser)` and `run(options)`, which returns the exit code (None for success). Only the
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
@@ -25,8 +23,7 @@ COMMANDS = {
     "playground": "write an interactive page on which you draw points and watch mosaics learn them",
 }
 EPILOGUE = (
-    "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted, "
-    "143 terminated."
+    "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted."
 )
 
 
@@ -54,11 +51,7 @@ def main(arguments=None):
 def _guarded(run, options):
     """Run a command and return its exit code; errors in its data are reported in one line, without a traceback."""
     try:
-        with terminated_by_exception(), signal_raises("SIGINT", KeyboardInterrupt, signal.default_int_handler):
-            return run(options) or 0
-    except Terminated:
-        print("svmosaic: terminated", file=sys.stderr)
-        return 143
+        return run(options) or 0
     except KeyboardInterrupt:
         print("svmosaic: interrupted", file=sys.stderr)
         return 130

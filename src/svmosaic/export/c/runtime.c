@@ -17,6 +17,7 @@
 #define HAS_ONE_VALUE 1
 #endif
 #define HAS_CALIBRATION 1
+#define HAS_CENTERS 1
 #define HAS_CLASS_DENSITIES 1
 #define HAS_CLIPPED 1
 #define HAS_CURVED_GATE 1
@@ -53,6 +54,7 @@
 #define HAS_STEPS 1
 #define HAS_STRIPPED_TEXT 1
 #define HAS_TEMPERATURE 1
+#define HAS_TEMPERATURE_OF_SEVERAL 1
 #define HAS_TEXT 1
 #define HAS_TILES 1
 #define HAS_VOTE_LINK 1
@@ -63,12 +65,12 @@
 #define CLASSES 2   /* 0 for values */
 #define WIDTH 1     /* tiles of a row, at most */
 #define WIDEST 1    /* features of the rows of all gates, those inside others too, at most */
-#define FEATURES_OF(gate) (gate)->n_features /* FEATURES if all gates take those */
+#define FEATURES_OF(gate) FEATURES /* or (gate)->n_features, if there are gates of other rows */
 #define REBUILT 1   /* centers that a row is rebuilt from, at most */
 #define STRAIGHT 1  /* columns without a curve, at most */
 #define CURVES 1    /* columns with a curve, at most */
 #define NODES 1     /* of trees of softmaxes, at most */
-#define DENSITIES 1 /* at most */
+#define DENSITIES 2 /* at most */
 #define STEPS 1     /* of the preparation */
 #define TEXTS 1     /* columns of text */
 #define MISSING 1   /* texts that stand for a missing value */
@@ -193,7 +195,7 @@ typedef struct {
 
 #if HAS_CALIBRATION
 typedef struct {
-  enum { TEMPERATURE, ODDS, SIGMOID, ISOTONIC, POSTERIOR } kind;
+  enum { TEMPERATURE, TEMPERATURE_OF_SEVERAL, ODDS, SIGMOID, ISOTONIC, POSTERIOR } kind;
   const double *slope, *offset;
   const int *start; /* of the steps of each output */
   const double *x, *y;
@@ -206,8 +208,8 @@ static const double doubles[4] = {0, 0, 0, 0};
 static const int ints[4] = {0, 0, 0, 0};
 static const char *const words[1] = {"word"};
 static const Curves curves = {1, 1, 3, ints, ints, ints, floats, floats, floats, floats};
-static const Densities densities = {FULL, 1, doubles, doubles, doubles};
-static const int start[3] = {0, 1, 1};
+static const Densities densities = {FULL, 2, doubles, doubles, doubles};
+static const int start[3] = {0, 1, 2};
 static const Gate single = {.kind = SINGLE, .n_tiles = 1, .width = 1, .n_features = 1};
 static const Gate *const inner[1] = {&single};
 static const Gate gate = {
@@ -294,7 +296,7 @@ static void log_joint(const Densities *of, const float *x, double *joint) {
 /* The centers nearest to z, best first; of equals, the first. */
 static void nearest(const Gate *g, const float *z, int *tile) {
   const int width = g->width, n_features = FEATURES_OF(g);
-  float closeness[WIDTH];
+  float closeness[WIDTH] = {0};
   int n = 0;
   for (int j = 0; j < g->n_tiles; ++j) {
     const float close = dot(z, g->centers + (size_t)j * n_features, n_features) - g->half_norms[j];
@@ -311,7 +313,7 @@ static void nearest(const Gate *g, const float *z, int *tile) {
 }
 #endif
 
-#if HAS_DISTANCE_GATE
+#if HAS_CENTERS
 static const float *center_of(const Gate *g, int tile) { return g->centers + (size_t)tile * FEATURES_OF(g); }
 #endif
 
@@ -366,7 +368,7 @@ static void weigh_by_kernel(const Gate *g, const float *z, const int *tile, doub
 /* The weights that rebuild z from its centers: (D D^T + ridge) w = 1, by elimination. */
 static void weigh_by_rebuilding(const Gate *g, const float *z, const int *tile, double *weight) {
   const int width = g->width, n_features = FEATURES_OF(g);
-  double system[REBUILT][REBUILT];
+  double system[REBUILT][REBUILT] = {{0}};
   double average = 0, farthest = 0;
   for (int a = 0; a < width; ++a) {
     const float *p = center_of(g, tile[a]);
@@ -440,7 +442,7 @@ static void choose_by_distance(const Gate *g, const float *x, int *tile, double 
 #if HAS_SOFTMAX_GATE
 /* Softmaxes among siblings, multiplied down a tree. */
 static void weigh_by_softmaxes(const Gate *g, const float *x, double *weight) {
-  double node[NODES];
+  double node[NODES] = {0};
   int end;
   for (int a = 0; a < g->n_nodes; ++a) {
     double sum = g->node_offset[a];
@@ -641,15 +643,15 @@ static double linked(const Mosaic *m, double s) {
 }
 
 static void sums_of(const Mosaic *m, const float *x, double *scores) {
-  const int n_outputs = m->n_outputs, width = m->gate->width;
-  int tile[WIDTH];
-  double weight[WIDTH];
+  const int n_outputs = m->n_outputs;
+  int tile[WIDTH] = {0};
+  double weight[WIDTH] = {0};
   Seen seen;
   see(m, x, &seen);
   choose(m->gate, seen.x, tile, weight);
   for (int c = 0; c < n_outputs; ++c) scores[c] = m->offset[c];
-  for (int a = 0; a < width; ++a) {
-    if (weight[a] == 0) continue;
+  for (int a = 0; a < WIDTH; ++a) {
+    if (weight[a] == 0) continue; /* or beyond the width of the gate */
     for (int c = 0; c < n_outputs; ++c) scores[c] += weight[a] * linked(m, margin_of(m, &seen, tile[a], c));
   }
 }
@@ -659,7 +661,10 @@ static void sums_of(const Mosaic *m, const float *x, double *scores) {
 /* log v for v >= 1: v = 2^k m with m in [1, 2), log m = 2 atanh((m - 1) / (m + 1)) by its series. */
 static double log_of(double v) {
   double sum = 0, t, power;
-  for (; v >= 2; v *= 0.5) sum += 0.69314718055994531;
+  while (v >= 2) {
+    v *= 0.5;
+    sum += 0.69314718055994531;
+  }
   t = (v - 1) / (v + 1);
   power = 2 * t;
   for (int k = 1; k < 40; k += 2) {
@@ -774,8 +779,8 @@ void model_scores(const float *x, float *scores) {
 
 #if HAS_EXPLAIN
 void model_explain(const float *given, double *contributions, double *intercept) {
-  int tile[WIDTH];
-  double weight[WIDTH];
+  int tile[WIDTH] = {0};
+  double weight[WIDTH] = {0};
   float scores[OUTPUTS];
   Seen seen;
 #if HAS_PREPARATION
@@ -793,7 +798,7 @@ void model_explain(const float *given, double *contributions, double *intercept)
   for (int k = 0; k < OUTPUTS * COLUMNS; ++k) contributions[k] = 0;
   for (int c = 0; c < OUTPUTS; ++c) {
     double *sum = contributions + (size_t)c * COLUMNS, total = 0;
-    for (int a = 0; a < mosaic.gate->width; ++a) {
+    for (int a = 0; a < WIDTH; ++a) {
       const float *w = weights_of(&mosaic, tile[a], c);
       if (weight[a] == 0) continue;
 #if HAS_CURVES
@@ -876,7 +881,10 @@ static double probability_of(double s, int c) {
   case POSTERIOR: return 0.5 * (1.0 + s);
 #endif
 #if HAS_TEMPERATURE
-  case TEMPERATURE: return OUTPUTS == 1 ? sigmoid(2.0 * calibration.slope[0] * s) : expf((float)s);
+  case TEMPERATURE: return sigmoid(2.0 * calibration.slope[0] * s);
+#endif
+#if HAS_TEMPERATURE_OF_SEVERAL
+  case TEMPERATURE_OF_SEVERAL: return expf((float)s);
 #endif
 #if HAS_ODDS
   case ODDS: return sigmoid(s);
@@ -900,8 +908,8 @@ static void probabilities_of(const float *x, double *p) {
     for (int c = 0; c < OUTPUTS; ++c) scores[c] += moved;
   }
 #endif
-#if HAS_TEMPERATURE
-  if (calibration.kind == TEMPERATURE && OUTPUTS > 1) {
+#if HAS_TEMPERATURE_OF_SEVERAL
+  if (calibration.kind == TEMPERATURE_OF_SEVERAL) {
     double top = scores[0];
     for (int c = 1; c < OUTPUTS; ++c)
       if (scores[c] > top) top = scores[c];

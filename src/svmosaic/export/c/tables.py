@@ -236,7 +236,7 @@ class Tables:
         fields = {"kind": "DISTANCE", "coding": f"BY_{coding}", "scale": _number(gate["scale"])}
         fields |= {"mean": self.array(f"{name}_mean", mean), "centers": self.array(f"{name}_centers", shifted)}
         part = "REBUILT" if coding in ("LLC", "LLE") else coding
-        self.need(DISTANCE_GATE=True, **({} if coding == "NEAREST" else {part: True}))
+        self.need(DISTANCE_GATE=True, **({} if coding == "NEAREST" else {"CENTERS": True, part: True}))
         if part == "REBUILT":
             self.need(REBUILT=width)
         if width < len(centers):
@@ -331,7 +331,9 @@ class Tables:
 
     def calibration(self, calibration):
         kind, fields = calibration["kind"].upper(), {}
-        sigmoids = kind in ("ODDS", "SIGMOID", "ISOTONIC") or (kind == "TEMPERATURE" and self.sizes["OUTPUTS"] == 1)
+        if kind == "TEMPERATURE" and self.sizes["OUTPUTS"] > 1:
+            kind = "TEMPERATURE_OF_SEVERAL"
+        sigmoids = kind in ("TEMPERATURE", "ODDS", "SIGMOID", "ISOTONIC")
         self.need(CALIBRATION=True, SIGMOIDS=sigmoids, **{kind: True})
         if kind == "ISOTONIC":
             steps = [len(x) for x in calibration["x"]]
