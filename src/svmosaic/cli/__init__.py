@@ -6,7 +6,6 @@ import sys
 import warnings
 from importlib import import_module
 
-
 # Each module has `add_arguments(parser)` and `run(options)`, which returns the exit code (None for success). Only the
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
 COMMANDS = {
@@ -22,9 +21,7 @@ COMMANDS = {
     "datasets": "list the data sets and their locations or sources",
     "playground": "write an interactive page on which you draw points and watch mosaics learn them",
 }
-EPILOGUE = (
-    "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted."
-)
+EPILOGUE = "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted."
 
 
 def main(arguments=None):

@@ -6,8 +6,9 @@ import numpy as np
 
 from svmosaic.densities.conversion import ConvertedMixture
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier
-from svmosaic.densities.kernel_predictor import KernelPredictor, scaled_densities
+from svmosaic.densities.kernel_scorer import KernelScorer, scaled_densities
 from svmosaic.model.heads import flattened
+from svmosaic.model.predictor import Predictor
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,12 @@ class Blend:
         return flattened(scaled_densities(self.mixture.predict_joint_log_proba(X), self.log_ratio))
 
     def predictor(self, weight, calibration=None):
-        """A `KernelPredictor` of the parts that the weight leaves."""
+        """A `Predictor` of the parts that the weight leaves."""
         machine = None if weight == 0 else self.svm.packed()
         densities = None if weight == 1 else self.mixture._densities.packed()
-        return KernelPredictor(
-            self.mixture.classes_, self.svm.centers.shape[1], machine, densities, weight=weight,
-            log_ratio=self.log_ratio, calibration=calibration,
-        )  # fmt: skip
+        classes, n_features = self.mixture.classes_, self.svm.centers.shape[1]
+        scorer = KernelScorer(len(classes), n_features, machine, densities, float(weight), float(self.log_ratio))
+        return Predictor(scorer, classes, calibration)
 
 
 @dataclass(frozen=True)

@@ -214,11 +214,11 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         return self._blend.decision_function(X, self.weight_, self.n_jobs)
 
     def predictor(self):
-        """Return a `KernelPredictor`: the model compiled for single rows and small batches, without checks.
+        """Return a `Predictor`: the model compiled for single rows and small batches, without checks.
 
         Returns
         -------
-        KernelPredictor
+        Predictor
         """
         check_is_fitted(self)
         return self._blend.predictor(self.weight_, self.calibration_)

@@ -23,7 +23,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from svmosaic import _core
-from svmosaic.densities.kernel_predictor import log_sums
+from svmosaic.densities.kernel_scorer import log_sums
 from svmosaic.densities.kernel_sums import density_bank, log_kernel_sums, row_blocks, squared_distances
 from svmosaic.rows import Rows
 
@@ -104,7 +104,7 @@ class Densities:
         return out
 
     def packed(self) -> list:
-        """The densities as `KernelPredictor` takes them."""
+        """The densities as `KernelScorer` takes them."""
         if self.covariance.ndim == 3 and self.pooling == "none":
             return [("full", self.gaussians(), self.owner)]
         height = self._log_height()

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic.export.preparation import PreparationError
 from svmosaic.export.description import take_apart
+from svmosaic.export.preparation import PreparationError
 from svmosaic.table.columns import MISSING, TABLE, VALUE, Column
 from svmosaic.table.frames import NUMBER, TEXT
 from svmosaic.table.table_predictor import PreparedPredictor, TablePredictor

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from svmosaic._version import __version__
 from svmosaic.atomic import write_text
-from svmosaic.export.c.tables import CExportError, C, Tables, runtime
+from svmosaic.export.c.tables import C, CExportError, Tables, runtime
 from svmosaic.export.description import describe
 
 __all__ = ["C", "CExportError", "to_c"]
@@ -116,12 +116,14 @@ _CLASSES = """/* The names of the classes, in the order of predict. */
 extern const char *const model_classes[@CLASSES@];
 """
 
-_COLUMNS = """/* The columns of a row, in its order. A missing value is NAN, a date its days since 1970-01-01, and a text the number
+_COLUMNS = """\
+/* The columns of a row, in its order. A missing value is NAN, a date its days since 1970-01-01, and a text the number
    that model_text gives for it. */
 extern const char *const model_columns[@COLUMNS@];
 """
 
-_TEXT = """/* What stands for a text in a row: its index among those of the column, -1 if the model does not know it, NAN if it is
+_TEXT = """\
+/* What stands for a text in a row: its index among those of the column, -1 if the model does not know it, NAN if it is
    missing. Text is in UTF-8. */
 float model_text(int column, const char *text);
 """

@@ -1,7 +1,6 @@
 """The tables of a description as C, which `runtime.c` computes with, and the sizes and parts of it that they need."""
 
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -115,8 +114,8 @@ class Tables:
 
     def struct(self, kind, name, /, **fields) -> str:
         """A constant structure; fields are C. Returns a pointer to it."""
-        content = ", ".join(f".{field} = {value}" for field, value in fields.items())
-        self.text.append(f"static const {kind} {name} = {{{content}}};\n")
+        content = ",\n".join(f"  .{field} = {value}" for field, value in fields.items())
+        self.text.append(f"static const {kind} {name} = {{\n{content}\n}};\n")
         return f"&{name}"
 
     # ---- the parts of a description ------------------------------------------------------------------------------
@@ -295,7 +294,10 @@ class Tables:
             self.array("column_of", prepared.source, "int")
         kinds = [prepared.kinds[column] for column in prepared.source]
         parts = [prepared.part_of(f) for f in range(len(kinds))]
-        numbers = [PARTS.index(None if kind == "text" or part == "days" else part) for kind, part in zip(kinds, parts)]
+        numbers = [
+            PARTS.index(None if kind == "text" or part == "days" else part)
+            for kind, part in zip(kinds, parts, strict=True)
+        ]
         if any(numbers):
             self.need(PARTS=True, DATES=max(numbers) > 1)
             self.array("part_of", numbers, "int")
