@@ -93,12 +93,13 @@ class Predictor:
         center = getattr(self._head, "center", None)
         # Of a head with one value per row: what makes it of a score.
         self._units = None if center is None or np.ndim(center) else (float(center), float(self._head.scale))
-        self._n_outputs, self._scaling = self._head.n_outputs, state.get("scaling")
+        self._scaling = state.get("scaling")
         if self._mosaic is not None:
             self.n_features = self._mosaic.n_features
         else:
-            curves = state["curves"]
-            self.n_features = state["tiles"][0].shape[2] if curves is None else len(curves[0][0])
+            coef, curves = state["tiles"][0], state["curves"]
+            self._n_outputs = coef.shape[1]
+            self.n_features = coef.shape[2] if curves is None else len(curves[0][0])
         # The cores by dtype, each packed when first asked for; those for `predict` of a row without more ado.
         self._scorers, self._direct = {}, {}
 
