@@ -249,7 +249,7 @@ def test_models_without_intervals_say_so(tmp_path):
 
 def test_a_target_that_cannot_write_them_says_so():
     X, y = noisy()
-    model = MosaicRegressor(**QUICK, families=("linear",), pieces=None).fit(X, y)
-    other = Target("Other", ValueError, {"SingleCell"}, heads=("Regress",))
+    model = MosaicRegressor(**QUICK, families=("linear",)).fit(X, y)
+    other = Target("Other", ValueError, {"SingleCell"}, heads=("Regress",), curves=True)
     with pytest.raises(ValueError, match="intervals cannot be written as Other: fit the model without quantiles"):
         describe(model, other)

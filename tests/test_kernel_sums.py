@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from svmosaic import GaussianMixtureClassifier, _core
-from svmosaic.densities.kernel_scorer import log_sums
+from svmosaic.densities.kernel_predictor import log_sums
 from svmosaic.densities.kernel_sums import kernel_sums, log_kernel_sums
 
 

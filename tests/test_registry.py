@@ -17,7 +17,7 @@ from svmosaic.explain.displays._fitted import anchors_of
 from svmosaic.export.c import C
 from svmosaic.export.javascript import JAVASCRIPT
 from svmosaic.export.onnx import ONNX
-from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, ProjectedGate, SingleCell, TreeGate
+from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, SingleCell, TreeGate
 from svmosaic.model import registry
 from svmosaic.model.mosaic import LINKS, Mosaic
 
@@ -29,7 +29,6 @@ def gates():
     rng = np.random.default_rng(0)
     found = {kind: random_gate(rng, kind) for kind in KINDS}
     found["distance"] = DistanceGate(rng.standard_normal((4, 5)), "llc", 2)
-    found["projected"] = ProjectedGate(rng.standard_normal((3, 5)), random_gate(rng, "softmax", 4, 3))
     found["single"] = SingleCell()
     X = rng.standard_normal((60, 5))
     y = X[:, 0] > 0

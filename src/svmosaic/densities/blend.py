@@ -6,9 +6,8 @@ import numpy as np
 
 from svmosaic.densities.conversion import ConvertedMixture
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier
-from svmosaic.densities.kernel_scorer import KernelScorer, scaled_densities
+from svmosaic.densities.kernel_predictor import kernel_predictor, scaled_densities
 from svmosaic.model.heads import flattened
-from svmosaic.model.predictor import Predictor
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,10 @@ class Blend:
         """A `Predictor` of the parts that the weight leaves."""
         machine = None if weight == 0 else self.svm.packed()
         densities = None if weight == 1 else self.mixture._densities.packed()
-        classes, n_features = self.mixture.classes_, self.svm.centers.shape[1]
-        scorer = KernelScorer(len(classes), n_features, machine, densities, float(weight), float(self.log_ratio))
-        return Predictor(scorer, classes, calibration)
+        return kernel_predictor(
+            self.mixture.classes_, self.svm.centers.shape[1], machine, densities, weight=weight,
+            log_ratio=self.log_ratio, calibration=calibration,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

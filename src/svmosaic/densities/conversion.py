@@ -20,12 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import DTYPES, check_choice, check_real
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier
-from svmosaic.densities.kernel_scorer import KernelScorer
+from svmosaic.densities.kernel_predictor import kernel_predictor
 from svmosaic.densities.kernel_sums import kernel_bank, kernel_sums
 from svmosaic.densities.one_vs_rest import OneVsRestMachine
 from svmosaic.densities.reduction import reduce_expansion
 from svmosaic.model.heads import contrast, count_outputs, head_of, in_columns
-from svmosaic.model.predictor import Predictor
 
 BIASES = ("class", "both", "wide")
 
@@ -65,7 +64,7 @@ class _KernelClassifier:
         -------
         Predictor
         """
-        return Predictor(KernelScorer(len(self.classes_), self.centers.shape[1], self.packed()), self.classes_)
+        return kernel_predictor(self.classes_, self.centers.shape[1], self.packed())
 
     def packed(self) -> tuple:
         """The kernels and their coefficients as `KernelScorer` takes them."""

@@ -14,13 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._labels import check_labels
 from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.growth import Covariance, Pooling, fit_mixture
-from svmosaic.densities.kernel_scorer import KernelScorer
+from svmosaic.densities.kernel_predictor import kernel_predictor
 from svmosaic.estimators._all_or_nothing import all_or_nothing
 from svmosaic.estimators._export import ExportMixin
 from svmosaic.estimators._parameters import Count, NotNegative, Positive, check_parameters, estimator, positional
 from svmosaic.estimators._progress import Progress
 from svmosaic.model.heads import contrast, flattened, winners
-from svmosaic.model.predictor import Predictor
 
 
 @estimator
@@ -290,8 +289,7 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         """
         check_is_fitted(self)
         densities = self._densities.packed()
-        scorer = KernelScorer(len(self.classes_), self.n_features_in_, densities=densities, posterior=True)
-        return Predictor(scorer, self.classes_)
+        return kernel_predictor(self.classes_, self.n_features_in_, densities=densities, posterior=True)
 
     def _export_form(self):
         """The densities as exporters write them."""

@@ -23,7 +23,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from svmosaic import _core
-from svmosaic.densities.kernel_scorer import log_sums
+from svmosaic.densities.kernel_predictor import log_sums
 from svmosaic.densities.kernel_sums import density_bank, log_kernel_sums, row_blocks, squared_distances
 from svmosaic.rows import Rows
 

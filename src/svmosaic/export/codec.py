@@ -28,7 +28,7 @@ OTHERS = ("sklearn.pipeline.Pipeline", "sklearn.preprocessing._data.StandardScal
 # All that a predictor may hold, so that its file is opened with NumPy and the core alone.
 OF_PREDICTORS = (
     "svmosaic.model.predictor.Predictor",
-    "svmosaic.densities.kernel_scorer.KernelScorer",
+    "svmosaic.densities.kernel_predictor.KernelScorer",
     "svmosaic.table.table_predictor.TablePredictor",
     "svmosaic.table.columns.Column",
     "svmosaic.maps.scaling.Scaling",

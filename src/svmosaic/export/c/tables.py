@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -177,6 +178,7 @@ class Tables:
         """A gate for rows of so many features: a pointer to it, and its width."""
         width, inner = 1, []
         kind, n_tiles = gate["kind"], gate["n_tiles"]
+        fields: dict[str, Any]
         if kind == "SingleCell":
             fields = {"kind": "SINGLE"}
         elif kind == "DistanceGate":

@@ -10,6 +10,7 @@ import numpy as np
 
 from svmosaic import _core
 from svmosaic.model.heads import contrast, count_outputs
+from svmosaic.model.predictor import Predictor
 
 # exp of more than this overflows.
 LARGEST_EXPONENT = 700.0
@@ -35,6 +36,12 @@ def scaled_densities(joint, log_ratio):
     top = joint.max(axis=1, keepdims=True)
     scaled = np.exp(np.minimum(top + log_ratio, LARGEST_EXPONENT)) * np.exp(joint - top)
     return contrast(scaled)
+
+
+def kernel_predictor(classes, n_features, machine=None, densities=None, *, calibration=None, **settings):
+    """A `Predictor` of a model without tiles; the parameters are those of `KernelScorer` and of `Predictor`."""
+    scorer = KernelScorer(len(classes), int(n_features), machine, densities, **settings)
+    return Predictor(scorer, classes, calibration)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +75,6 @@ class KernelScorer:
     weight: float = 1.0
     log_ratio: float = 0.0
     posterior: bool = False
-
-    def __post_init__(self):
-        if self.machine is None and self.densities is None:
-            raise ValueError("pass a machine, densities, or both")
 
     def __getstate__(self):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # without what the core holds
@@ -110,7 +113,7 @@ class KernelScorer:
     def _banks(self) -> list:
         return [
             (_core.GaussianGateF64 if isinstance(linear, str) else _core.KernelBank)(*arguments)
-            for linear, arguments, *_ in self.densities
+            for linear, arguments, *_ in self.densities or ()
         ]
 
     def _joint(self, X, n_threads):
