@@ -243,26 +243,26 @@ static float dot(const float *u, const float *v, int n) {
 
 #if HAS_CURVES
 static void bend(const Curves *to, const float *x, Bent *b) {
-  const int n_straight = to->n_straight, n_curves = to->n_curves;
-  for (int f = 0; f < n_straight; ++f) b->straight[f] = (x[to->straight_of[f]] - to->center[f]) * to->factor[f];
-  for (int f = 0; f < n_curves; ++f) {
-    const float value = x[to->curve_of[f]], *knot = to->knot;
-    int k = to->start[f];
+  const Curves c = *to;
+  for (int f = 0; f < c.n_straight; ++f) b->straight[f] = (x[c.straight_of[f]] - c.center[f]) * c.factor[f];
+  for (int f = 0; f < c.n_curves; ++f) {
+    const float value = x[c.curve_of[f]];
+    int k = c.start[f];
     float part;
-    while (k + 2 < to->start[f + 1] && value >= knot[k + 1]) ++k;
-    part = (value - knot[k]) * to->knot_factor[k];
+    while (k + 2 < c.start[f + 1] && value >= c.knot[k + 1]) ++k;
+    part = (value - c.knot[k]) * c.knot_factor[k];
     b->knot[f] = k;
     b->part[f] = part > 0 ? (part < 1 ? part : 1) : 0;
   }
 }
 
-static float curve(const Bent *b, const float *values, int f) {
+static inline float curve(const Bent *b, const float *values, int f) {
   const float *v = values + b->knot[f];
   return v[0] + b->part[f] * (v[1] - v[0]);
 }
 
 /* The product of a row and the weights of a tile. */
-static float bent_dot(const Curves *of, const Bent *b, const float *w) {
+static inline float bent_dot(const Curves *of, const Bent *b, const float *w) {
   const int n = of->n_curves, n_straight = of->n_straight;
   float s[4] = {0, 0, 0, 0};
   for (int f = 0; f < n; ++f) s[f % 4] += curve(b, w + n_straight, f);
@@ -314,7 +314,7 @@ static void nearest(const Gate *g, const float *z, int *tile) {
 #endif
 
 #if HAS_CENTERS
-static const float *center_of(const Gate *g, int tile) { return g->centers + (size_t)tile * FEATURES_OF(g); }
+static inline const float *center_of(const Gate *g, int tile) { return g->centers + (size_t)tile * FEATURES_OF(g); }
 #endif
 
 #if HAS_SOFTMAX
@@ -355,11 +355,12 @@ static void weigh_by_inverse(const Gate *g, const float *z, const int *tile, dou
 #if HAS_KERNEL
 static void weigh_by_kernel(const Gate *g, const float *z, const int *tile, double *weight) {
   const int width = g->width, n_features = FEATURES_OF(g);
+  const double scale = g->scale;
   for (int a = 0; a < width; ++a) {
     const float *c = center_of(g, tile[a]);
     double squared = 0;
     for (int f = 0; f < n_features; ++f) squared += ((double)z[f] - c[f]) * ((double)z[f] - c[f]);
-    weight[a] = expf((float)(-g->scale * squared));
+    weight[a] = expf((float)(-scale * squared));
   }
 }
 #endif
@@ -557,22 +558,25 @@ static void choose(const Gate *g, const float *x, int *tile, double *weight) {
     return;
 #endif
 #if HAS_RULE_GATE
-  case RULES:
+  case RULES: {
     /* The right child of a node stands after the left one; a leaf asks for -1 and names its tile. */
-    for (int t = 0; t < g->width; ++t) {
-      int node = g->root[t];
-      while (g->asked[node] >= 0) node = g->left[node] + (x[g->asked[node]] > g->threshold[node]);
-      tile[t] = g->left[node];
+    const int width = g->width, *asked = g->asked, *left = g->left, *root = g->root;
+    const float *threshold = g->threshold;
+    for (int t = 0; t < width; ++t) {
+      int node = root[t];
+      while (asked[node] >= 0) node = left[node] + (x[asked[node]] > threshold[node]);
+      tile[t] = left[node];
       weight[t] = 1;
     }
     return;
+  }
 #endif
   default: tile[0] = 0; weight[0] = 1;
   }
 }
 
 /* Tiles. */
-static const float *weights_of(const Mosaic *m, int tile, int c) {
+static inline const float *weights_of(const Mosaic *m, int tile, int c) {
 #if HAS_SOME_WEIGHTS
   if (m->place != NULL && (tile = m->place[tile]) < 0) return NULL;
 #endif
@@ -583,7 +587,7 @@ static const float *weights_of(const Mosaic *m, int tile, int c) {
 }
 
 #if HAS_CLIPPED
-static const float *clipped_weights_of(const Mosaic *m, int tile, int c) {
+static inline const float *clipped_weights_of(const Mosaic *m, int tile, int c) {
   if (m->clipped_place == NULL || m->clipped_place[tile] < 0) return NULL;
   return m->clipped_coef + ((size_t)m->clipped_place[tile] * m->n_outputs + c) * FEATURES;
 }
@@ -609,7 +613,7 @@ static void see(const Mosaic *m, const float *x, Seen *seen) {
   seen->x = x;
 }
 
-static double margin_of(const Mosaic *m, const Seen *seen, int tile, int c) {
+static inline double margin_of(const Mosaic *m, const Seen *seen, int tile, int c) {
   const float *w = weights_of(m, tile, c);
   double margin = 0;
 #if HAS_CURVES
@@ -625,7 +629,7 @@ static double margin_of(const Mosaic *m, const Seen *seen, int tile, int c) {
   return margin + m->intercept[(size_t)tile * m->n_outputs + c];
 }
 
-static double linked(const Mosaic *m, double s) {
+static inline double linked(const Mosaic *m, double s) {
 #if HAS_VOTE_LINK
   if (m->link == VOTE) {
     const float against = s < 1 ? (float)(1 - s) : 0, in_favor = s > -1 ? (float)(1 + s) : 0;
@@ -644,14 +648,15 @@ static double linked(const Mosaic *m, double s) {
 
 static void sums_of(const Mosaic *m, const float *x, double *scores) {
   const int n_outputs = m->n_outputs;
-  int tile[WIDTH] = {0};
-  double weight[WIDTH] = {0};
+  int tile[WIDTH];
+  double weight[WIDTH];
   Seen seen;
   see(m, x, &seen);
   choose(m->gate, seen.x, tile, weight);
+  for (int a = m->gate->width; a < WIDTH; ++a) weight[a] = 0;
   for (int c = 0; c < n_outputs; ++c) scores[c] = m->offset[c];
   for (int a = 0; a < WIDTH; ++a) {
-    if (weight[a] == 0) continue; /* or beyond the width of the gate */
+    if (weight[a] == 0) continue;
     for (int c = 0; c < n_outputs; ++c) scores[c] += weight[a] * linked(m, margin_of(m, &seen, tile[a], c));
   }
 }
@@ -779,8 +784,8 @@ void model_scores(const float *x, float *scores) {
 
 #if HAS_EXPLAIN
 void model_explain(const float *given, double *contributions, double *intercept) {
-  int tile[WIDTH] = {0};
-  double weight[WIDTH] = {0};
+  int tile[WIDTH];
+  double weight[WIDTH];
   float scores[OUTPUTS];
   Seen seen;
 #if HAS_PREPARATION
@@ -794,6 +799,7 @@ void model_explain(const float *given, double *contributions, double *intercept)
 #endif
   see(&mosaic, x, &seen);
   choose(mosaic.gate, seen.x, tile, weight);
+  for (int a = mosaic.gate->width; a < WIDTH; ++a) weight[a] = 0;
   model_scores(given, scores);
   for (int k = 0; k < OUTPUTS * COLUMNS; ++k) contributions[k] = 0;
   for (int c = 0; c < OUTPUTS; ++c) {
