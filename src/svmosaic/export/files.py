@@ -174,12 +174,14 @@ def _check_archive(path, data) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             broken = archive.testzip()
-            if broken is not None:
-                raise ModelFileError(f"{path} is damaged: entry {broken} has a wrong checksum")
-            entries = {entry.filename: archive.read(entry) for entry in archive.infolist()}
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
+            entries = (
+                {} if broken is not None else {entry.filename: archive.read(entry) for entry in archive.infolist()}
+            )
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
         # Python raises these for offsets before the start of the file, passwords, and unknown compression methods.
         raise ModelFileError(f"{path} is truncated or damaged ({error})") from error
+    if broken is not None:
+        raise ModelFileError(f"{path} is damaged: entry {broken} has a wrong checksum")
     for name, content in entries.items():
         # Written as ASCII; other encodings would be guessed, and the module that decodes them imported.
         if name.endswith(".json") and (not content.isascii() or b"\0" in content):
