@@ -10,13 +10,13 @@ import sklearn.svm
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from svmosaic.densities.conversion import OneVsRestMachine
 from threadpoolctl import threadpool_limits
 
 import svmosaic
 from papers.describe import Cell, Method, Tuning
 from papers.pictures import PICTURES, packed
 from papers.tasks import draw, prepared, read, rows_of
+from svmosaic.densities.conversion import OneVsRestMachine
 from svmosaic.estimators._regularization_path import PATH_PARAMETERS, fit_path, has_path
 
 FOLDS = 5

@@ -70,8 +70,8 @@ class Guard:
     def _is_atomic_write(self, event, args) -> bool:
         """A file that may be written gets its mode, or takes the place of another, or a temporary one is removed."""
         if event == "os.chmod":
-            return isinstance(args[0], int)  # open, so it was allowed
-        touched = {"os.rename": args[:2], "os.remove": args[:1]}.get(event)
+            return isinstance(args[0], int) or str(args[0]).startswith(self.allowed_writes)
+        touched = {"os.rename": args[:2], "os.remove": args[:1], "os.chown": args[:1]}.get(event)
         return touched is not None and all(str(path).startswith(self.allowed_writes) for path in touched)
 
     def _refuse(self, what):

@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from exported import (
     Fitted,
@@ -26,8 +27,9 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from svmosaic import LinearSVC, LocallyLinearSVC, NeighborsSVC
+from svmosaic import LinearSVC, LocallyLinearSVC, MosaicClassifier, NeighborsSVC
 from svmosaic.export.c import CExportError, to_c
+from svmosaic.export.c.tables import RUNTIME
 from svmosaic.model.mosaic import Mosaic
 
 SYNTHETIC = synthetic()
@@ -161,12 +163,43 @@ def test_the_file_needs_no_memory_and_little_of_libm(tmp_path):
     for name in ("softmax-vote-3", "llc-identity-2"):
         source, header = to_c(SYNTHETIC[name], tmp_path / "model.c", name="m")
         text = source.read_text()
-        assert re.findall(r"#include (\S+)", text) == ['"model.h"', "<math.h>"]
+        assert re.findall(r"#include (\S+)", text) == ['"model.h"', "<math.h>", "<stddef.h>"]
         subprocess.run([shutil.which("cc"), *STRICT, "-c", str(source), "-o", str(tmp_path / "m.o")], check=True)
         done = subprocess.run(["nm", "-u", str(tmp_path / "m.o")], capture_output=True, text=True, check=True)
         needed = set(done.stdout.split()) - {"U", "_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"}
         assert needed <= {"expf", "sqrtf", "memset", "memcpy"}
         assert "m_predict" in header.read_text()
+
+
+@pytest.mark.parametrize("what", [[], ["-DHAS_CLASSES=0"], ["-DHAS_CLASSES=0", "-DHAS_ONE_VALUE=0"]])
+def test_the_runtime_compiles_by_itself(what, tmp_path):
+    subprocess.run([shutil.which("cc"), *STRICT, *what, "-c", str(RUNTIME), "-o", str(tmp_path / "r.o")], check=True)
+
+
+@pytest.mark.skipif(shutil.which("clang-tidy") is None, reason="needs clang-tidy")
+def test_clang_tidy_finds_nothing_in_the_runtime():
+    command = ["clang-tidy", "--quiet", "--warnings-as-errors=*", str(RUNTIME), "--", "-std=c99"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_missing_or_endless_date_is_no_whole_number(tmp_path):
+    """Casting it to one has no meaning, which the compiler's sanitizer says at run time."""
+    rng = np.random.default_rng(0)
+    days = pd.Series(pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 60), unit="D"))
+    model = MosaicClassifier(time_budget=None, max_tiles=2, families=("linear",), calibration=None, random_state=0)
+    model.fit(pd.DataFrame({"day": days.where(days.index > 5), "x": rng.normal(size=60)}), days.dt.month > 6)
+    source, _ = model.to_c(tmp_path / "m.c")
+    assert "part_of_date" in source.read_text()
+    (tmp_path / "main.c").write_text(
+        '#include "m.h"\n#include <math.h>\nint main(void) {\n  const float days[3] = {NAN, 1e30F, 18000.5F};\n'
+        "  for (int k = 0; k < 3; ++k) {\n    const float x[2] = {days[k], 0};\n    float score;\n"
+        "    m_scores(x, &score);\n    if (k != 1 && score != score) return 1;\n  }\n  return 0;\n}\n"
+    )
+    checked = ["-fsanitize=undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
+    program = [shutil.which("cc"), "-std=c99", *checked, str(source), str(tmp_path / "main.c"), "-lm", "-o"]
+    subprocess.run([*program, str(tmp_path / "main")], check=True)
+    subprocess.run([str(tmp_path / "main")], check=True)
 
 
 def test_what_cannot_be_written_is_named(tmp_path):

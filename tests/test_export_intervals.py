@@ -27,9 +27,9 @@ from papers.data import data_folder
 from svmosaic import MosaicRegressor
 from svmosaic.cli import main
 from svmosaic.export.c import to_c
+from svmosaic.export.description import Target, describe
 from svmosaic.export.javascript import to_javascript
 from svmosaic.export.onnx import to_onnx
-from svmosaic.export.visitor import Target
 from svmosaic.model.heads import Regress
 
 pytestmark = pytest.mark.usefixtures("short_search")
@@ -236,9 +236,8 @@ def test_models_without_intervals_say_so(tmp_path):
 
 
 def test_a_target_that_cannot_write_them_says_so():
-    class Other(Target):
-        language, error = "Other", ValueError
-        begin = scale = score = finish = None
-
+    X, y = noisy()
+    model = MosaicRegressor(**QUICK, families=("linear",)).fit(X, y)
+    other = Target("Other", ValueError, {"SingleCell"}, heads=("Regress",), curves=True)
     with pytest.raises(ValueError, match="intervals cannot be written as Other: fit the model without quantiles"):
-        Other().interval(None, None, None, 0.0)
+        describe(model, other)

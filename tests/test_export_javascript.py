@@ -196,6 +196,16 @@ def test_what_cannot_be_written_is_named():
         to_javascript(pipeline)
 
 
+def test_classes_that_are_no_numbers_of_javascript_are_of_type_bigint(tmp_path):
+    X, y = training_set(3)
+    large = np.array([-(2**53) - 1, 2**53 + 1, 2**62 + 3])
+    model = LinearSVC(random_state=0).fit(X, large[np.unique(y, return_inverse=True)[1]])
+    text = "BigInt.prototype.toJSON = function () { return `${this}n`; };\n" + to_javascript(model)
+    found = run_javascript(text, X[:20].tolist(), tmp_path)
+    assert found["classes"] == [f"{label}n" for label in large]
+    assert [row["label"] for row in found["rows"]] == [f"{label}n" for label in model.predict(X[:20])]
+
+
 def test_votes_are_explained_by_tiles(tmp_path):
     X, y = training_set(2)
     model = MixtureSVC(3, max_iter=2, random_state=0).fit(X, y)

@@ -72,6 +72,24 @@ def test_onnx(fitted, dtype, tolerance):
     assert_allclose(parts[:, 0].sum(axis=1) + rest[:, 0], expected, atol=tolerance)
 
 
+def test_columns_called_like_outputs_and_nodes():
+    rng = np.random.default_rng(0)
+    names = ["variable", "low", "high", "label", "X", "LabelEncoder0_0_0", "constant_0_0", "Concat0_3_3"]
+    frame = pd.DataFrame(rng.normal(size=(120, len(names))).astype(np.float32), columns=names)
+    y = frame.to_numpy().sum(axis=1) + rng.normal(size=120)
+    frame["LabelEncoder0_0_0"] = np.where(frame["LabelEncoder0_0_0"] > 0, "up", "down")
+    settings = {"time_budget": None, "max_tiles": 2, "families": ("linear",), "random_state": 0}
+    model = MosaicRegressor(**settings, quantiles=(0.1, 0.9)).fit(frame, y)
+    proto = model.to_onnx()
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    value, low, high = session.run(["variable", "low", "high"], feed_of(model, frame, proto, np.float32))
+    assert_allclose(value[:, 0], model.predict(frame), rtol=1e-4, atol=1e-4)
+    assert_allclose(np.hstack([low, high]), model.predict_interval(frame), rtol=1e-4, atol=1e-4)
+    classifier = MosaicClassifier(**settings).fit(frame, y > 0)
+    session = onnxruntime.InferenceSession(classifier.to_onnx(explain=True).SerializeToString())
+    assert {"variable", "low", "high", "label_"} <= {given.name for given in session.get_inputs()}
+
+
 def test_onnx_of_numbers_alone_takes_one_input():
     frame, y = mixed_table()
     model = MosaicClassifier(**QUICK).fit(frame[["age", "flag", "count"]], y)

@@ -44,7 +44,7 @@ from svmosaic import (
     TreeSVC,
     TreeSVR,
 )
-from svmosaic.export import files
+from svmosaic.export import codec, files
 from svmosaic.export.files import ModelFileError, save
 
 X, y = make_classification(200, 6, n_informative=4, n_classes=3, random_state=0)
@@ -197,10 +197,10 @@ def rewrite(path, name, change, *, compression=zipfile.ZIP_STORED):
             archive.writestr(entry, content)
 
 
-def test_a_file_from_a_newer_version_is_refused(saved):
-    newer = json.dumps({"format": files.FORMAT + 1, "svmosaic": "9.9"}).encode()
-    rewrite(saved, files.HEADER, lambda _: newer)
-    with pytest.raises(ModelFileError, match=rf"svmosaic 9\.9 in format {files.FORMAT + 1}, newer .* upgrade"):
+@pytest.mark.parametrize(("number", "remedy"), [(files.FORMAT + 1, "upgrade"), (files.FORMAT - 1, "save the model")])
+def test_a_file_of_another_format_is_refused(saved, number, remedy):
+    rewrite(saved, files.HEADER, lambda _: json.dumps({"format": number, "svmosaic": "9.9"}).encode())
+    with pytest.raises(ModelFileError, match=rf"svmosaic 9\.9 in format {number}, not the format .*: {remedy}"):
         svmosaic.load(saved)
 
 
@@ -227,9 +227,7 @@ def test_an_unknown_type_is_refused_and_not_built(tmp_path):
     with pytest.raises(ModelFileError, match=r"could not be loaded again, of type .*Stranger"):
         save(model, path)
     assert os.listdir(tmp_path) == []
-    skops.io.dump(model, path)
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(files.HEADER, json.dumps({"format": 1, "svmosaic": "0.1.0"}))
+    files._write(path, *codec.describe(model), {})
     with pytest.raises(ModelFileError, match=r"not trusted, so it was not opened: .*Stranger"):
         svmosaic.load(path)
     assert not (tmp_path / "trace").exists()
@@ -239,10 +237,11 @@ def test_a_description_that_calls_a_function_is_refused(saved, tmp_path):
     """The schema of a good file, with its class replaced by a function that leaves a trace."""
 
     def change(schema):
-        return schema.replace(b'"LinearSVC"', b'"system"').replace(b'"svmosaic.estimators.linear"', b'"os"')
+        assert b'"svmosaic.estimators.linear.LinearSVC"' in schema
+        return schema.replace(b'"svmosaic.estimators.linear.LinearSVC"', b'"os.system"')
 
     rewrite(saved, "schema.json", change)
-    with pytest.raises(ModelFileError, match=r"not trusted, so it was not opened: .*system|is invalid"):
+    with pytest.raises(ModelFileError, match=r"not trusted, so it was not opened: os\.system"):
         svmosaic.load(saved)
 
 
@@ -253,7 +252,7 @@ def test_a_header_without_sense_is_refused(saved, content):
         svmosaic.load(saved)
 
 
-@pytest.mark.parametrize("content", [b"", b"[1, 2]", b'{"__class__": "str"}'])
+@pytest.mark.parametrize("content", [b"", b"[1, 2]", b'{"set": []}', b'{"same": 0}', b'{"type": []}', b"[" * 100_000])
 def test_a_description_without_sense_is_refused(saved, content):
     rewrite(saved, "schema.json", lambda _: content)
     with pytest.raises(ModelFileError, match="damaged"):
@@ -288,7 +287,7 @@ def test_entries_are_compressed_but_never_so_far_that_they_would_be_refused(tmp_
     with zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
     assert all(entry.file_size <= files.MOST_TIMES * entry.compress_size for entry in entries)
-    assert any(entry.file_size > 3 * entry.compress_size for entry in entries)  # the description
+    assert any(entry.file_size > 1.5 * entry.compress_size for entry in entries)  # the description
     assert_allclose(svmosaic.load(path).decision_function(many), model.decision_function(many))
 
 

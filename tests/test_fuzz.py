@@ -147,18 +147,11 @@ def test_a_description_in_another_encoding(entry, encoding, tmp_path):
 
 
 def test_an_archive_that_holds_no_model(tmp_path):
-    import json
-    import zipfile
-
-    import skops.io
-
     import svmosaic
-    from svmosaic.export.files import HEADER, ModelFileError
+    from svmosaic.export.files import ModelFileError, save
 
     path = tmp_path / "model.svmosaic"
-    skops.io.dump({"a": 1}, path)
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(HEADER, json.dumps({"format": 1, "svmosaic": "0.1.0"}))
+    save({"a": 1}, path)
     with pytest.raises(ModelFileError, match="is not a model: it holds an object of type dict"):
         svmosaic.load(path)
 

@@ -74,5 +74,6 @@ def test_what_the_target_does_not_know_is_named(recipe, table):
     sigmoid = LinearSVC(calibration="sigmoid", random_state=0).fit(X, label)
     with pytest.raises(recipe.SqlExportError, match="calibration Sigmoid cannot be written as SQL; known are Temper"):
         recipe.to_sql(sigmoid, "t")
-    with pytest.raises(recipe.SqlExportError, match="explanations cannot be written as SQL"):
-        recipe.write(LinearSVC(random_state=0).fit(X, label), recipe.SqlTarget("t"), explain=True)
+    curves = LinearSVC(pieces=3, random_state=0).fit(X, label)
+    with pytest.raises(recipe.SqlExportError, match="piecewise-linear tiles cannot be written as SQL"):
+        recipe.to_sql(curves, "t")

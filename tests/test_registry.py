@@ -13,14 +13,14 @@ import svmosaic.gates
 from svmosaic import LearnedGateSVC, NeighborsSVC
 from svmosaic.datasets import make_xor
 from svmosaic.explain import region_report
-from svmosaic.export.c.target import CTarget
-from svmosaic.export.javascript.target import JavaScriptTarget
-from svmosaic.export.onnx.target import OnnxTarget
-from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, ProjectedGate, SingleCell, SplitTreeGate, TreeGate
+from svmosaic.export.c import C
+from svmosaic.export.javascript import JAVASCRIPT
+from svmosaic.export.onnx import ONNX
+from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, SingleCell, TreeGate
 from svmosaic.model import registry
 from svmosaic.model.mosaic import LINKS
 
-TARGETS = [OnnxTarget, CTarget, JavaScriptTarget]
+TARGETS = [ONNX, C, JAVASCRIPT]
 
 
 def gates():
@@ -28,8 +28,6 @@ def gates():
     rng = np.random.default_rng(0)
     found = {kind: random_gate(rng, kind) for kind in KINDS}
     found["distance"] = DistanceGate(rng.standard_normal((4, 5)), "llc", 2)
-    found["splits"] = SplitTreeGate(rng.standard_normal((3, 6)))
-    found["projected splits"] = ProjectedGate(rng.standard_normal((3, 5)), SplitTreeGate(rng.standard_normal((3, 4))))
     found["single"] = SingleCell()
     X = rng.standard_normal((60, 5))
     y = X[:, 0] > 0

@@ -47,7 +47,7 @@ def pack_scorer(gate, tiles, curves, dtype, width=1):
     ----------
     gate : gate in the core, or None
     tiles : tuple of (coef, intercept, link, sloped, flat)
-        Files of earlier versions have no `sloped`: weights are of all tiles; or no `flat`, the tiles without curves.
+        `sloped`: the tiles that have weights, or None for all; `flat`: the tiles without curves, or None.
     curves : PackedCurves or None
         What a feature map packs with its weights.
     dtype : float32 or float64
@@ -55,8 +55,7 @@ def pack_scorer(gate, tiles, curves, dtype, width=1):
         The number of tiles per row, if there is no gate.
     """
     scorer, pieces = (_core.ScorerF32, _core.PiecesF32) if dtype == np.float32 else (_core.ScorerF64, _core.PiecesF64)
-    coef, intercept, link, *rest = tiles
-    sloped, flat = [*rest, None, None][:2]
+    coef, intercept, link, sloped, flat = tiles
     if curves is None:
         return scorer(gate, coef, intercept, link, width, sloped=sloped)
     arguments, zero_is_zero = curves

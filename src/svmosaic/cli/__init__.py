@@ -2,12 +2,9 @@
 
 import argparse
 import os
-import signal
 import sys
 import warnings
 from importlib import import_module
-
-from svmosaic.atomic import Terminated, signal_raises, terminated_by_exception
 
 # Each module has `add_arguments(parser)` and `run(options)`, which returns the exit code (None for success). Only the
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
@@ -19,10 +16,7 @@ COMMANDS = {
     "inspect": "show the regions of a model, or explain one prediction",
     "export": "write a model as ONNX, C or JavaScript",
 }
-EPILOGUE = (
-    "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted, "
-    "143 terminated."
-)
+EPILOGUE = "Exit codes: 0 success, 1 bad data or a bad model (one line on stderr), 2 wrong usage, 130 interrupted."
 
 
 def main(arguments=None):
@@ -49,11 +43,7 @@ def main(arguments=None):
 def _guarded(run, options):
     """Run a command and return its exit code; errors in its data are reported in one line, without a traceback."""
     try:
-        with terminated_by_exception(), signal_raises("SIGINT", KeyboardInterrupt, signal.default_int_handler):
-            return run(options) or 0
-    except Terminated:
-        print("svmosaic: terminated", file=sys.stderr)
-        return 143
+        return run(options) or 0
     except KeyboardInterrupt:
         print("svmosaic: interrupted", file=sys.stderr)
         return 130

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import DTYPES, check_choice, check_real
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier
-from svmosaic.densities.kernel_predictor import KernelPredictor
+from svmosaic.densities.kernel_predictor import kernel_predictor
 from svmosaic.densities.kernel_sums import kernel_bank, kernel_sums, squared_distances
 from svmosaic.model.heads import Classify, contrast, count_outputs, head_of, in_columns
 
@@ -89,16 +89,16 @@ class _KernelClassifier:
         return head_of(self).answers(in_columns(self.decision_function(X, n_jobs)))
 
     def predictor(self):
-        """Return a `KernelPredictor`: the function compiled for single rows and small batches.
+        """Return a `Predictor`: the function compiled for single rows and small batches.
 
         Returns
         -------
-        KernelPredictor
+        Predictor
         """
-        return KernelPredictor(self.classes_, self.centers.shape[1], self.packed())
+        return kernel_predictor(self.classes_, self.centers.shape[1], self.packed())
 
     def packed(self) -> tuple:
-        """The kernels and their coefficients as `KernelPredictor` takes them."""
+        """The kernels and their coefficients as `KernelScorer` takes them."""
         centers = self.centers if self.whitening is None else _mapped(self.centers, self.whitening)
         coef, intercept = self._machine()
         return self.whitening, kernel_bank(centers, self.gamma), np.ascontiguousarray(coef), intercept

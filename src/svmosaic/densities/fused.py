@@ -23,12 +23,11 @@ from svmosaic._validation import (
 )
 from svmosaic.densities.conversion import ConvertedMixture, OneVsRestMachine, mixture_to_svm, svm_to_mixture
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabeled_rows
-from svmosaic.densities.kernel_predictor import KernelPredictor, scaled_densities
+from svmosaic.densities.kernel_predictor import kernel_predictor, scaled_densities
 from svmosaic.estimators._all_or_nothing import all_or_nothing
 from svmosaic.estimators._export import ExportMixin
 from svmosaic.estimators._parameters import Count, check_parameters, estimator, positional
 from svmosaic.estimators._probabilities import ProbabilityMixin
-from svmosaic.export.forms import Fusion
 from svmosaic.model.calibration import cross_fit
 from svmosaic.model.heads import Classify, flattened, in_columns
 
@@ -282,17 +281,17 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         return self._blend.decision_function(X, self.weight_, self.n_jobs)
 
     def predictor(self):
-        """Return a `KernelPredictor`: the model compiled for single rows and small batches, without checks.
+        """Return a `Predictor`: the model compiled for single rows and small batches, without checks.
 
         Returns
         -------
-        KernelPredictor
+        Predictor
         """
         check_is_fitted(self)
         blend, weight = self._blend, self.weight_
         machine = None if weight == 0 else blend.svm.packed()
         densities = None if weight == 1 else blend.mixture._densities.packed()
-        return KernelPredictor(
+        return kernel_predictor(
             self.classes_, blend.svm.centers.shape[1], machine, densities, weight=weight, log_ratio=blend.log_ratio,
             calibration=self.calibration_,
         )  # fmt: skip
@@ -301,11 +300,16 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         """Kernels, densities and their weight as exporters write them."""
         # The fused SVM comes from an RBF machine on the rows as they are, so there is no linear map in front of it.
         svm = mixture_to_svm(self._blend.svm)
-        densities = self._blend.mixture._export_form()
-        return Fusion(
-            float(self.weight_), self._blend.log_ratio, svm.centers, svm.gamma, svm.dual_coef_, svm.intercept_,
-            densities,
-        )  # fmt: skip
+        return {
+            "kind": "Fusion",
+            "weight": float(self.weight_),
+            "log_ratio": self._blend.log_ratio,
+            "centers": svm.centers,
+            "gamma": svm.gamma,
+            "coef": svm.dual_coef_,
+            "intercept": svm.intercept_,
+            "densities": self._blend.mixture._export_form(),
+        }
 
     def _check_parameters(self):
         if self.weight != "auto":

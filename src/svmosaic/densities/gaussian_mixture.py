@@ -15,12 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._labels import check_labels
 from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.growth import Covariance, Pooling, gather, maximize, one_each, split
-from svmosaic.densities.kernel_predictor import KernelPredictor
+from svmosaic.densities.kernel_predictor import kernel_predictor
 from svmosaic.estimators._all_or_nothing import all_or_nothing
 from svmosaic.estimators._export import ExportMixin
 from svmosaic.estimators._parameters import Count, NotNegative, Positive, check_parameters, estimator, positional
 from svmosaic.estimators._progress import Progress
-from svmosaic.export.forms import Gaussians
 from svmosaic.model.heads import contrast, flattened, winners
 
 
@@ -318,19 +317,21 @@ class GaussianMixtureClassifier(CallbackSupportMixin, ExportMixin, ClassifierMix
         return np.exp(self.predict_log_proba(X))
 
     def predictor(self):
-        """Return a `KernelPredictor`: the model compiled for single rows and small batches, without checks.
+        """Return a `Predictor`: the model compiled for single rows and small batches, without checks.
 
         Returns
         -------
-        KernelPredictor
+        Predictor
         """
         check_is_fitted(self)
         densities = self._densities.packed()
-        return KernelPredictor(self.classes_, self.n_features_in_, densities=densities, posterior=True)
+        return kernel_predictor(self.classes_, self.n_features_in_, densities=densities, posterior=True)
 
     def _export_form(self):
         """The densities as exporters write them."""
-        return Gaussians(*self._densities.gaussians(), self._densities.owner)
+        names = ("covariance", "means", "factors", "log_weight")
+        gaussians = dict(zip(names, self._densities.gaussians(), strict=True))
+        return {"kind": "Gaussians", **gaussians, "owner": self._densities.owner}
 
     def score_samples(self, X):
         """log p(x), of shape (n_samples,)."""

@@ -105,7 +105,7 @@ class Densities:
         return out
 
     def packed(self) -> list:
-        """The densities as `KernelPredictor` takes them."""
+        """The densities as `KernelScorer` takes them."""
         if self.covariance.ndim == 3 and self.pooling == "none":
             return [("full", self.gaussians(), self.owner)]
         height = self._log_height()

@@ -1,13 +1,16 @@
-"""Prediction without ceremony for sums of Gaussian kernels: the counterpart of `Predictor` for models without tiles.
+"""Sums of Gaussian kernels as the core holds them, for predictors.
 
-This module needs numpy and the core only, and so does unpickling a `KernelPredictor`.
+This module needs numpy and the core only, and so does unpickling a `KernelScorer`.
 """
+
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.model.heads import contrast
-from svmosaic.model.predictor import BasePredictor, checked
+from svmosaic.model.heads import contrast, count_outputs
+from svmosaic.model.predictor import Predictor
 
 # exp of more than this overflows.
 LARGEST_EXPONENT = 700.0
@@ -35,137 +38,102 @@ def scaled_densities(joint, log_ratio):
     return contrast(scaled)
 
 
-class KernelPredictor(BasePredictor):
-    r"""A compiled sum of kernels: one row or a batch, no checks beyond shape and dtype.
+def kernel_predictor(classes, n_features, machine=None, densities=None, *, calibration=None, **settings):
+    """A `Predictor` of a model without tiles; the parameters are those of `KernelScorer` and of `Predictor`."""
+    scorer = KernelScorer(len(classes), int(n_features), machine, densities, **settings)
+    return Predictor(scorer, classes, calibration)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelScorer:
+    r"""Scores by sums of kernels, as the core holds them: what a `Predictor` of a model without tiles asks.
 
     Scores are :math:`w \, (\sum_i a_{ic} k_i(x) + b_c) + (1 - w) \, \rho \, p(c) p(x|c)`: the first part for a support
     vector machine, both for a fusion; for a Gaussian mixture classifier, the logarithm of its densities. Everything
     is computed in float64, as by the estimators; rows must be dense.
 
-    Obtain one from `predictor()` of a `GaussianMixtureClassifier`, a `FusedSVC`, a `ConvertedSVM` or a
-    `ConvertedMixture`.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-    n_features : int
-    machine : tuple, optional
-        (map, arguments of the core's kernel bank, coef of shape (n_outputs, n_kernels), intercept)
-    densities : list of tuples, optional
-        (map, arguments of a kernel bank), whose densities are added, or ("full", arguments of the core's Gaussian
-        gate, owner), which is alone.
-    weight : float, default=1.0
-        w; used only if there are both parts.
-    log_ratio : float, default=0.0
-        The logarithm of :math:`\rho`, likewise.
-    calibration : Calibration, optional
-        Converts scores to probabilities; if given, `predict` returns the most probable class.
-    posterior : bool, default=False
-        Whether densities without a machine give probabilities by Bayes' rule.
-
     Attributes
     ----------
-    classes : ndarray of shape (n_classes,)
-    n_features : int
-
-    See Also
-    --------
-    svmosaic.model.predictor.Predictor : The predictor of models made of tiles.
-
-    Examples
-    --------
-    >>> from svmosaic import GaussianMixtureClassifier
-    >>> from svmosaic.datasets import make_xor
-    >>> X, y = make_xor(random_state=0)
-    >>> predictor = GaussianMixtureClassifier(n_densities=2, random_state=0).fit(X, y).predictor()
-    >>> int(predictor(X[0])) == int(y[0])
-    True
-    >>> predictor(X).shape
-    (400,)
+    n_classes, n_features : int
+    machine : tuple or None
+        (map, arguments of the core's kernel bank, coef of shape (n_outputs, n_kernels), intercept)
+    densities : list of tuples, or None
+        (map, arguments of a kernel bank), whose densities are added, or ("full", arguments of the core's Gaussian
+        gate, owner), which is alone.
+    weight : float
+        w; used only if there are both parts.
+    log_ratio : float
+        The logarithm of :math:`\rho`, likewise.
+    posterior : bool
+        Whether densities without a machine give probabilities by Bayes' rule.
     """
 
-    def __init__(
-        self,
-        classes,
-        n_features,
-        machine=None,
-        densities=None,
-        *,
-        weight=1.0,
-        log_ratio=0.0,
-        calibration=None,
-        posterior=False,
-    ):
-        if machine is None and densities is None:
-            raise ValueError("pass a machine, densities, or both")
-        self.__setstate__(
-            {
-                "classes": np.asarray(classes),
-                "n_features": int(n_features),
-                "machine": machine,
-                "densities": densities,
-                "weight": float(weight),
-                "log_ratio": float(log_ratio),
-                "calibration": calibration,
-                "posterior": bool(posterior),
-            }
-        )
+    n_classes: int
+    n_features: int
+    machine: tuple | None = None
+    densities: list | None = None
+    weight: float = 1.0
+    log_ratio: float = 0.0
+    posterior: bool = False
 
-    def __setstate__(self, state):
-        self._keep(state)
-        self.n_features = state["n_features"]
-        self._machine = self._densities = None
-        if state["machine"] is not None:
-            linear, arguments, coef, intercept = state["machine"]
-            self._machine = (linear, _core.KernelBank(*arguments), coef, intercept)
-        if state["densities"] is not None:
-            self._densities = [
-                (linear, _core.GaussianGateF64(*arguments), *more)
-                if isinstance(linear, str)
-                else (linear, _core.KernelBank(*arguments))
-                for linear, arguments, *more in state["densities"]
-            ]
+    def __getstate__(self):
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # without what the core holds
 
-    def _probabilities(self, X, n_threads):
-        if self._calibration is not None or self._machine is not None or not self._state["posterior"]:
-            return super()._probabilities(X, n_threads)
-        joint = self._joint(self._rows(X), n_threads)
+    @property
+    def n_outputs(self) -> int:
+        return count_outputs(self.n_classes)
+
+    def decision_function(self, X, n_threads=1):
+        """Scores of shape (n_rows, n_outputs)."""
+        X = _float64(X)
+        if self.machine is None:
+            return contrast(self._joint(X, n_threads))
+        linear, _, coef, intercept = self.machine
+        scores = np.empty((len(X), len(coef)))
+        self._bank.sums(_handle(_mapped(X, linear)), coef, scores, n_threads)
+        scores += intercept
+        if self.densities is None:
+            return scores
+        densities = scaled_densities(self._joint(X, n_threads), self.log_ratio)
+        return self.weight * scores + (1 - self.weight) * densities
+
+    def predict_proba(self, X, n_threads=1):
+        """Probabilities by Bayes' rule, of shape (n_rows, n_classes)."""
+        joint = self._joint(_float64(X), n_threads)
         top = joint.max(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
             shares = np.exp(np.where(np.isfinite(top), joint - top, 0.0))
         return shares / shares.sum(axis=1, keepdims=True)
 
-    def _rows(self, X):
-        """Return X as a batch of float64, or raise an error with the reason."""
-        if hasattr(X, "indptr"):
-            raise TypeError("sparse rows are not supported: pass X.toarray()")
-        return checked(X, self.n_features).astype(np.float64, copy=False)
+    @cached_property
+    def _bank(self):
+        return _core.KernelBank(*self.machine[1])
 
-    def _scores(self, X, n_threads):
-        X = self._rows(X)
-        if self._machine is None:
-            return contrast(self._joint(X, n_threads))
-        linear, bank, coef, intercept = self._machine
-        scores = np.empty((len(X), len(coef)))
-        bank.sums(_handle(_mapped(X, linear)), coef, scores, n_threads)
-        scores += intercept
-        if self._densities is None:
-            return scores
-        weight, log_ratio = self._state["weight"], self._state["log_ratio"]
-        return weight * scores + (1 - weight) * scaled_densities(self._joint(X, n_threads), log_ratio)
+    @cached_property
+    def _banks(self) -> list:
+        return [
+            (_core.GaussianGateF64 if isinstance(linear, str) else _core.KernelBank)(*arguments)
+            for linear, arguments, *_ in self.densities or ()
+        ]
 
     def _joint(self, X, n_threads):
         """log p(k) p(x|k), of shape (n_rows, n_classes)."""
         out = None
-        for linear, bank, *more in self._densities:
+        for bank, (linear, _, *owner) in zip(self._banks, self.densities, strict=True):
             if isinstance(linear, str):
-                terms = np.empty((len(X), len(more[0])))
+                terms = np.empty((len(X), len(owner[0])))
                 bank.log_joint(_handle(X), terms, n_threads)
-                return log_sums(terms, more[0], len(self.classes))
-            found = np.empty((len(X), len(self.classes)))
+                return log_sums(terms, owner[0], self.n_classes)
+            found = np.empty((len(X), self.n_classes))
             bank.log_sums(_handle(_mapped(X, linear)), found, n_threads)
             out = found if out is None else np.logaddexp(out, found)
         return out
+
+
+def _float64(X):
+    if hasattr(X, "indptr"):
+        raise TypeError("sparse rows are not supported: pass X.toarray()")
+    return X.astype(np.float64, copy=False)
 
 
 def _mapped(X, linear):

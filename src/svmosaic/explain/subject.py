@@ -11,8 +11,8 @@ from scipy import sparse
 
 from svmosaic._validation import validate
 from svmosaic.explain.contributions import Table, deviations, explain, names_of
+from svmosaic.export.description import take_apart
 from svmosaic.export.preparation import BLANKS, Preparation, PreparationError, columns_as_features
-from svmosaic.export.visitor import take_apart
 from svmosaic.gates import SeveralGates
 from svmosaic.gates.several import n_choices
 from svmosaic.maps.protocol import dense

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from svmosaic.explain.subject import READER
-from svmosaic.export.visitor import take_apart
+from svmosaic.export.description import take_apart
 from svmosaic.gates.trees import Condition
 from svmosaic.rows import evenly
 

@@ -89,6 +89,18 @@ class Mosaic:
         return self.intercept.shape[0]
 
     @property
+    def n_outputs(self) -> int:
+        return self.intercept.shape[1]
+
+    @property
+    def n_features(self) -> int | None:
+        """Features of a row; None if a feature map of Python decides that."""
+        if self.feature_map is None or self.features.portable:
+            pieces = self.features.pieces
+            return self.coef.shape[2] if pieces is None else pieces.n_inputs
+        return None
+
+    @property
     def sloped_tiles(self) -> np.ndarray:
         """The tiles that the entries of `coef` belong to."""
         return np.arange(self.n_tiles, dtype=np.int32) if self.sloped is None else self.sloped

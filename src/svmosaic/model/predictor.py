@@ -1,10 +1,7 @@
-"""Prediction without ceremony: a fitted mosaic packed for many small calls.
+"""Prediction without ceremony: a fitted model packed for many small calls.
 
 This module needs numpy and the core only; so does unpickling a `Predictor` whose gate the core knows.
 """
-
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,133 +13,17 @@ from svmosaic.packing import pack_gate, pack_scorer, without_duplicates
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-class BasePredictor:
-    """One row or a batch: what a compiled model does with its scores.
+class Predictor:
+    """A compiled model for one row or a batch, without checks beyond shape and dtype.
 
     Rows are not checked for NaN or infinity, and feature names are not checked: the caller is responsible for what the
     scikit-learn estimator checks on each call. Predictors are thread-safe. Pickles contain plain arrays.
-
-    A subclass has `_scores(X, n_threads)` of shape (n_rows, n_outputs), one row being a batch of one, and calls
-    `_keep(state)` with what its pickle holds.
-    """
-
-    def __getstate__(self):
-        return self._state
-
-    def _keep(self, state):
-        self._state = state
-        self._head = state.get("head") or Classify(state["classes"], state["calibration"])
-        self._calibration = getattr(self._head, "calibration", None)
-        self.classes = getattr(self._head, "classes", None)
-        self._labels = None if self.classes is None else list(self.classes)
-        center = getattr(self._head, "center", None)
-        # Of a head with one value per row: what makes it of a score.
-        self._units = None if center is None or np.ndim(center) else (float(center), float(self._head.scale))
-        self._interval = state.get("interval")
-
-    def __call__(self, X):
-        """The same as `predict`."""
-        return self.predict(X)
-
-    def predict(self, X, n_threads=1):
-        """Predict one row (a scalar, unless there are several targets), or each row of a batch.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_features,) or (n_samples, n_features), or CSR matrix if the model supports it
-            float32 or float64 (other numbers are converted to float64). If the model was fitted to named columns, also
-            a row as a dict with columns as keys, or a list of such dicts.
-        n_threads : int, default=1
-            For a batch.
-        """
-        answers = self._head.answers(self._scores(X, n_threads))
-        return answers[0] if _is_row(X) else answers
-
-    def decision_function(self, X, n_threads=1):
-        """Return scores of one row (a float for two classes, else an array), or of each row of a batch.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
-        scores = flattened(self._scores(X, n_threads))
-        if not _is_row(X):
-            return scores
-        return float(scores[0]) if scores.ndim == 1 else scores[0]
-
-    def predict_proba(self, X, n_threads=1):
-        """Predict probabilities of the classes: (n_classes,) for a row, (n_samples, n_classes) for a batch.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
-        probabilities = self._probabilities(X, n_threads)
-        return probabilities[0] if _is_row(X) else probabilities
-
-    def _probabilities(self, X, n_threads):
-        if self._calibration is None:
-            raise AttributeError(
-                "this predictor has no calibration, so no probabilities: fit the estimator with "
-                "calibration='temperature', 'sigmoid' or 'isotonic'"
-            )
-        return self._head.probabilities(self._scores(X, n_threads))
-
-    def with_interval(self, interval):
-        """Return this predictor with `predict_interval`.
-
-        Parameters
-        ----------
-        interval : IntervalPredictor
-        """
-        self._state = {**self._state, "interval": interval}
-        self._interval = interval
-        return self
-
-    def predict_interval(self, X, n_threads=1):
-        """Predict lower and upper ends in units of y: (2,) for a row, (n_samples, 2) for a batch.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
-        if self._interval is None:
-            raise AttributeError(
-                "this predictor has no intervals: fit MosaicRegressor with quantiles=(0.05, 0.95), say"
-            )
-        return self._interval.predict(X, n_threads)
-
-
-@dataclass(frozen=True, eq=False)
-class IntervalPredictor:
-    """Intervals from packed arrays: the compiled predictor of two quantiles, and the margin.
-
-    Attributes
-    ----------
-    quantiles : predictor of a regressor with two quantiles
-    margin : float
-    """
-
-    quantiles: Any
-    margin: float
-
-    def predict(self, X, n_threads=1):
-        """Lower and upper ends, of shape (2,) for one row and (n_samples, 2) for several."""
-        found = np.asarray(self.quantiles.predict(X, n_threads))
-        return widened(np.sort(found.reshape(-1, 2), axis=1), self.margin).reshape(found.shape)
-
-
-class Predictor(BasePredictor):
-    """A compiled mosaic for one row or a batch, without checks beyond shape and dtype.
 
     Created by `estimator.predictor()` or `Mosaic.compile()`.
 
     Parameters
     ----------
-    mosaic : Mosaic
+    mosaic : Mosaic or KernelScorer
         A gate or feature map that is implemented in Python is called for each row, at its own cost.
     classes : ndarray of shape (n_classes,), optional
         Classes that `predict` returns; the indices of the outputs if not given.
@@ -176,46 +57,67 @@ class Predictor(BasePredictor):
     """
 
     def __init__(self, mosaic, classes=None, calibration=None, *, head=None, feature_names=None):
-        n_outputs = mosaic.coef.shape[1]
         if head is None:
-            n_classes = count_classes(n_outputs)
+            n_classes = count_classes(mosaic.n_outputs)
             classes = np.arange(n_classes) if classes is None else np.asarray(classes)
             if classes.shape != (n_classes,):
                 raise ValueError(
                     f"classes must have one entry for each of {n_classes} classes, got shape {classes.shape}"
                 )
-        elif head.n_outputs != n_outputs:
-            raise ValueError(f"head is for {head.n_outputs} outputs, but the mosaic has {n_outputs}")
-        features = mosaic.features
-        packed = features.portable and hasattr(mosaic.gate, "core_arguments")
-        tiles, curves = mosaic.packed_tiles()
-        self.__setstate__(
-            {
-                "classes": classes,
-                "calibration": calibration,
-                "head": head,
-                "gate": mosaic.gate.core_arguments() if packed else None,
-                "tiles": tiles,
-                "curves": curves,
-                "mosaic": None if packed else mosaic,
-                "scaling": Scaling(*features.affine) if packed and features.affine is not None else None,
-                "feature_names": None if feature_names is None else [str(name) for name in feature_names],
-            }
-        )
+            head = Classify(classes, calibration)
+        elif head.n_outputs != mosaic.n_outputs:
+            raise ValueError(f"head is for {head.n_outputs} outputs, but the mosaic has {mosaic.n_outputs}")
+        state = {
+            "head": head,
+            "feature_names": None if feature_names is None else [str(name) for name in feature_names],
+            "scorer": mosaic,  # what is not packed below: an object with decision_function(X, n_threads)
+            "interval": None,
+        }
+        features = getattr(mosaic, "features", None)
+        if features is not None and features.portable and hasattr(mosaic.gate, "core_arguments"):
+            tiles, curves = mosaic.packed_tiles()
+            scaling = None if features.affine is None else Scaling(*features.affine)
+            state |= {"gate": mosaic.gate.core_arguments(), "tiles": tiles, "curves": curves, "scaling": scaling}
+            state["scorer"] = None
+        self.__setstate__(state)
+
+    def __getstate__(self):
+        return self._state
 
     def __setstate__(self, state):
-        self._keep(state)
-        self._mosaic = state["mosaic"]
+        self._state = state
+        self._head, self._mosaic, self._interval = state["head"], state["scorer"], state["interval"]
+        self._calibration = getattr(self._head, "calibration", None)
+        self.classes = getattr(self._head, "classes", None)
+        self._labels = None if self.classes is None else list(self.classes)
+        center = getattr(self._head, "center", None)
+        # Of a head with one value per row: what makes it of a score.
+        self._units = None if center is None or np.ndim(center) else (float(center), float(self._head.scale))
         self._scaling = state.get("scaling")
-        coef, curves = state["tiles"][0], state.get("curves")
-        self._n_outputs = coef.shape[1]
-        self.n_features = coef.shape[2] if curves is None else len(curves[0][0])
-        # The cores by dtype, each packed when first asked for.
-        self._scorers = {}
-        # For `predict` of a row without more ado.
-        self._direct = {}
+        if self._mosaic is not None:
+            self.n_features = self._mosaic.n_features
+        else:
+            coef, curves = state["tiles"][0], state["curves"]
+            self._n_outputs = coef.shape[1]
+            self.n_features = coef.shape[2] if curves is None else len(curves[0][0])
+        # The cores by dtype, each packed when first asked for; those for `predict` of a row without more ado.
+        self._scorers, self._direct = {}, {}
+
+    def __call__(self, X):
+        """The same as `predict`."""
+        return self.predict(X)
 
     def predict(self, X, n_threads=1):
+        """Predict one row (a scalar, unless there are several targets), or each row of a batch.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_features,) or (n_samples, n_features), or CSR matrix if the model supports it
+            float32 or float64 (other numbers are converted to float64). If the model was fitted to named columns, also
+            a row as a dict with columns as keys, or a list of such dicts.
+        n_threads : int, default=1
+            For a batch.
+        """
         if type(X) is np.ndarray and X.ndim == 1:
             scorer = self._direct.get(X.dtype)
             if scorer is not None:
@@ -224,9 +126,17 @@ class Predictor(BasePredictor):
                     return self._labels[scorer.best_of_row(X)]
                 center, scale = self._units
                 return center + scale * scorer.first_score(X)
-        return super().predict(X, n_threads)
+        answers = self._head.answers(self._scores(X, n_threads))
+        return answers[0] if _is_row(X) else answers
 
     def decision_function(self, X, n_threads=1):
+        """Return scores of one row (a float for two classes, else an array), or of each row of a batch.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
         if type(X) is np.ndarray and X.ndim == 1:
             scorer = self._scorers.get(X.dtype)
             if scorer is not None:
@@ -236,15 +146,65 @@ class Predictor(BasePredictor):
                 out = np.empty(self._n_outputs)
                 scorer.score_row(X, out)
                 return out
-        return super().decision_function(X, n_threads)
+        scores = flattened(self._scores(X, n_threads))
+        if not _is_row(X):
+            return scores
+        return float(scores[0]) if scores.ndim == 1 else scores[0]
 
-    predict.__doc__, decision_function.__doc__ = BasePredictor.predict.__doc__, BasePredictor.decision_function.__doc__
+    def predict_proba(self, X, n_threads=1):
+        """Predict probabilities of the classes: (n_classes,) for a row, (n_samples, n_classes) for a batch.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        if self._calibration is not None:
+            probabilities = self._head.probabilities(self._scores(X, n_threads))
+        elif getattr(self._mosaic, "posterior", False):
+            probabilities = self._mosaic.predict_proba(checked(X, self.n_features), n_threads)
+        else:
+            raise AttributeError(
+                "this predictor has no calibration, so no probabilities: fit the estimator with "
+                "calibration='temperature', 'sigmoid' or 'isotonic'"
+            )
+        return probabilities[0] if _is_row(X) else probabilities
+
+    def with_interval(self, quantiles, margin):
+        """Return this predictor with `predict_interval`.
+
+        Parameters
+        ----------
+        quantiles : Predictor
+            Of a regressor with two quantiles.
+        margin : float
+            What the ends are moved apart by.
+        """
+        self._interval = quantiles, float(margin)
+        self._state = {**self._state, "interval": self._interval}
+        return self
+
+    def predict_interval(self, X, n_threads=1):
+        """Predict lower and upper ends in units of y: (2,) for a row, (n_samples, 2) for a batch.
+
+        Parameters
+        ----------
+        X : as for `predict`
+        n_threads : int, default=1
+        """
+        if self._interval is None:
+            raise AttributeError(
+                "this predictor has no intervals: fit MosaicRegressor with quantiles=(0.05, 0.95), say"
+            )
+        quantiles, margin = self._interval
+        found = np.asarray(quantiles.predict(X, n_threads))
+        return widened(np.sort(found.reshape(-1, 2), axis=1), margin).reshape(found.shape)
 
     def _scores(self, X, n_threads):
         """Scores of shape (n_rows, n_outputs); one row counts as a batch of one."""
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1, got {n_threads}")
-        X = checked(X, self.n_features if self._mosaic is None else None, self._state.get("feature_names"))
+        X = checked(X, self.n_features, self._state["feature_names"])
         if self._mosaic is not None:
             return self._mosaic.decision_function(X, n_threads)
         X = X if self._scaling is None else self._scaling.scale(X)
@@ -267,7 +227,7 @@ class Predictor(BasePredictor):
             gate = self._state["gate"]
             gate = None if gate is None else pack_gate(gate, dtype)
             # Two threads may both come here first: they build the same, and one is kept.
-            scorer = pack_scorer(gate, self._state["tiles"], self._state.get("curves"), dtype)
+            scorer = pack_scorer(gate, self._state["tiles"], self._state["curves"], dtype)
             scorer = self._scorers.setdefault(dtype, scorer)
             if self._units is not None or (self._labels is not None and self._calibration is None):
                 self._direct[dtype] = scorer

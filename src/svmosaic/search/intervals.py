@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from svmosaic._validation import check_real
 from svmosaic.maps import over_measured_rows
 from svmosaic.model.heads import widened
-from svmosaic.model.predictor import IntervalPredictor
 
 # Up to so many rows, a fifth of them says little about the margin: all are held out in turn instead, in so many parts.
 # With fewer parts, the models that find the margin are worse than the one that is kept, and intervals too wide.
@@ -47,10 +46,6 @@ class Intervals:
         """Predict lower and upper ends, of shape (n_samples, 2): sorted quantiles, moved by the margin."""
         return widened(np.sort(self.model.predict(X), axis=1), self.margin)
 
-    def predictor(self) -> IntervalPredictor:
-        """Return an `IntervalPredictor` for single rows and batches, without checks."""
-        return IntervalPredictor(self.model.predictor(), self.margin)
-
 
 class IntervalMixin:
     """`predict_interval`, for a regressor with the parameters `quantiles` and `conformal` that searches for a model."""
@@ -72,7 +67,8 @@ class IntervalMixin:
     def predictor(self):
         """As of every model; it has `predict_interval` if the model has."""
         packed = super().predictor()
-        return packed if self._intervals is None else packed.with_interval(self._intervals.predictor())
+        found = self._intervals
+        return packed if found is None else packed.with_interval(found.model.predictor(), found.margin)
 
     @property
     def _intervals(self):

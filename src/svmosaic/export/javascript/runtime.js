@@ -59,18 +59,18 @@ export function explain(row) {
     tiles: [],
   };
   if (MODEL.form !== null) return answer;
-  const { seen, tiles } = tilesOf(MODEL, x);
+  const { seen, tiles } = tilesOf(MODEL.mosaic, x);
   for (const [tile, weight, margins] of tiles) {
-    const votes = margins.map((margin) => weight * LINKS[MODEL.link](margin));
+    const votes = margins.map((margin) => weight * LINKS[MODEL.mosaic.link](margin));
     answer.tiles.push({ tile, weight, margins, votes });
   }
   if (MODEL.unexplained !== null) return answer;
-  answer.intercept = Array.from(MODEL.offset);
+  answer.intercept = Array.from(MODEL.mosaic.offset);
   answer.contributions = outputs.map((_, c) => {
     const sums = columns.map(() => 0);
     for (const { tile, weight } of answer.tiles) {
-      answer.intercept[c] += weight * MODEL.intercept[tile * outputs.length + c];
-      MODEL.banks.forEach((bank, b) => {
+      answer.intercept[c] += weight * MODEL.mosaic.intercept[tile * outputs.length + c];
+      MODEL.mosaic.banks.forEach((bank, b) => {
         if (placeOf(bank, tile) < 0) return;
         const start = (placeOf(bank, tile) * outputs.length + c) * seen[b].length;
         seen[b].forEach((value, f) => {
@@ -195,10 +195,10 @@ const CELLS = { number, text, date: days };
 // ---- scores -------------------------------------------------------------------------------------------------------
 
 function scoresOf(x) {
-  return MODEL.form !== null ? FORMS[MODEL.form.kind](MODEL.form, x) : sumsOf(MODEL, x);
+  return MODEL.form !== null ? FORMS[MODEL.form.kind](MODEL.form, x) : sumsOf(MODEL.mosaic, x);
 }
 
-/** The sums over the tiles of a mosaic: MODEL, or that of the quantiles. */
+/** The sums over the tiles of a mosaic: that of the scores, or that of the quantiles. */
 function sumsOf(mosaic, x) {
   const sums = Array.from(mosaic.offset);
   for (const [, weight, margins] of tilesOf(mosaic, x).tiles)
@@ -285,10 +285,12 @@ const GATES = {
 
   SeveralGates(gate, x) {
     const together = { tile: [], weight: [] };
+    let first = 0;
     gate.gates.forEach((inner, m) => {
       const code = GATES[inner.kind](inner, x);
-      together.tile.push(...code.tile.map((tile) => tile + gate.first[m]));
-      together.weight.push(...Array.from(code.weight, (weight) => weight * gate.factors[m]));
+      for (const tile of code.tile) together.tile.push(first + tile);
+      for (const weight of code.weight) together.weight.push(weight * gate.factors[m]);
+      first += inner.nTiles;
     });
     return together;
   },
@@ -309,14 +311,6 @@ const GATES = {
   GaussianGate(gate, x) {
     const joint = logJoint(gate, x);
     return { tile: joint.map((_, j) => j), weight: softmax(joint) };
-  },
-
-  SplitTreeGate(gate, x) {
-    const step = x.length + 1;
-    const inner = gate.splits.length / step;
-    let node = 0;
-    while (node < inner) node = 2 * node + (dot(gate.splits, node * step, x) + gate.splits[node * step + x.length] > 0 ? 2 : 1);
-    return { tile: [node - inner], weight: [1] };
   },
 
   RuleGate(gate, x) {

@@ -11,14 +11,14 @@ from sklearn.base import RegressorMixin, is_regressor
 
 from svmosaic._version import __version__
 from svmosaic.atomic import write_bytes
+from svmosaic.export.description import describe
 from svmosaic.export.onnx.graph import OPSET, Graph
-from svmosaic.export.onnx.preparation import input_names
-from svmosaic.export.onnx.target import OnnxExportError, OnnxTarget, labels_of
+from svmosaic.export.onnx.model import ONNX, OnnxExportError, labels_of, write_model
+from svmosaic.export.onnx.preparation import OUTPUTS, VALUES, input_names, write_preparation
 from svmosaic.export.preparation import PreparationError
-from svmosaic.export.visitor import take_apart, write
 from svmosaic.model import registry
 
-__all__ = ["OPSET", "OnnxExportError", "OnnxTarget", "register", "to_onnx"]
+__all__ = ["ONNX", "OPSET", "OnnxExportError", "register", "to_onnx"]
 
 
 def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
@@ -61,74 +61,56 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise OnnxExportError(f"dtype must be float32 or float64, got {dtype}")
-    target = OnnxTarget(Graph(dtype))
+    graph = Graph(dtype)
     try:
-        whole = take_apart(estimator, target)
+        described = describe(estimator, ONNX)
     except OnnxExportError as error:
         # What we cannot read ourselves, skl2onnx may know.
         if not isinstance(error.__cause__, PreparationError) or explain or not hasattr(estimator, "steps"):
             raise
         proto = _convert_pipeline(estimator, dtype)
     else:
-        proto = _assembled(whole, target, *write(estimator, target, explain=explain))
+        if explain and described["unexplained"] is not None:
+            raise OnnxExportError(f"{described['unexplained']}: explain=True cannot be written as ONNX")
+        proto = _assembled(graph, described, explain)
     if path is not None:
         write_bytes(path, proto.SerializeToString())
     return proto
 
 
-def _assembled(whole, target, label, probabilities, scores):
-    """The model around the nodes of a target."""
+def _assembled(graph, described, explain):
+    """The model with inputs, nodes and outputs."""
     import onnx
-    from onnx import helper
+    from onnx import TensorProto, helper
 
-    graph = target.graph
+    preparation, n_outputs = described["preparation"], len(described["outputs"])
+    names = input_names(preparation.names, OUTPUTS if described["classes"] is not None else OUTPUTS + VALUES)
+    inputs, rows = write_preparation(graph, preparation, names)
+    found = write_model(graph, described, rows, explain=explain)
     element = helper.np_dtype_to_tensor_dtype(graph.dtype)
-    explained = target.contributions is not None
-    if whole.classes is None:
-        ends = zip(("low", "high"), target.ends or (), strict=False)
-        outputs = [("variable", scores, element, [None, whole.n_outputs])]
-        outputs += [(name, end, element, [None, 1]) for name, end in ends]
-    else:
-        outputs = _classifier_outputs(whole, target, label, probabilities, scores, element)
-    if explained:
-        n_columns = whole.preparation.n_columns
-        outputs.append(("contributions", target.contributions, element, [None, whole.n_outputs, n_columns]))
-        outputs.append(("intercept", target.intercept, element, [None, whole.n_outputs]))
-    for name, value, _, _ in outputs:
+    shapes = {name: [None, n_outputs] for name in ("variable", "scores", "intercept")}
+    shapes |= {"label": [None], "low": [None, 1], "high": [None, 1]}
+    shapes["contributions"] = [None, n_outputs, preparation.n_columns]
+    types = {}
+    if described["classes"] is not None:
+        shapes["probabilities"] = [None, len(described["classes"])]
+        text = labels_of(described["classes"]).dtype.kind == "O"
+        types["label"] = TensorProto.STRING if text else TensorProto.INT64
+    for name, value in found.items():
         graph.add("Identity", value, out=name)
-    proto = helper.make_graph(
-        graph.nodes,
-        whole.name,
-        target.inputs,
-        [helper.make_tensor_value_info(name, kind, shape) for name, _, kind, shape in outputs],
-        graph.constants,
-    )
+    outputs = [helper.make_tensor_value_info(name, types.get(name, element), shapes[name]) for name in found]
+    proto = helper.make_graph(graph.nodes, described["name"], inputs, outputs, graph.constants)
     opsets = [helper.make_opsetid("", graph.opset)] + [helper.make_opsetid("ai.onnx.ml", 2)] * graph.ml
     model = helper.make_model(
         proto, opset_imports=opsets, producer_name="svmosaic",
         producer_version=__version__, ir_version=8 if graph.opset == OPSET else 9,
     )  # fmt: skip
-    if whole.named:
-        names = whole.preparation.names
-        together = whole.preparation.takes_numbers
-        columns = {"X": names} if together else dict(zip(input_names(names), names, strict=True))
+    if described["named"]:
+        together = preparation.takes_numbers
+        columns = {"X": preparation.names} if together else dict(zip(names, preparation.names, strict=True))
         helper.set_model_props(model, {"columns": json.dumps(columns)})
     onnx.checker.check_model(model)
     return model
-
-
-def _classifier_outputs(whole, target, label, probabilities, scores, element):
-    from onnx import TensorProto
-
-    label_type = TensorProto.STRING if labels_of(whole.classes).dtype.kind == "O" else TensorProto.INT64
-    outputs = [("label", label, label_type, [None])]
-    if probabilities is None and not whole.alone:
-        probabilities = target.scores_as_probabilities(scores)
-    if probabilities is not None:
-        outputs.append(("probabilities", probabilities, element, [None, len(whole.classes)]))
-    if whole.alone or target.contributions is not None:
-        outputs.append(("scores", scores, element, [None, whole.n_outputs]))
-    return outputs
 
 
 def register(*models):
@@ -194,13 +176,8 @@ def _convert(scope, operator, container):
     rows = operator.inputs[0].full_name
     if not isinstance(kind, (FloatTensorType, DoubleTensorType)):
         rows = graph.cast(rows, dtype)
-    target = OnnxTarget(graph, rows)
-    label, probabilities, scores = write(operator.raw_operator, target)
-    if label is None:
-        found = [scores]
-    else:
-        found = [label, target.scores_as_probabilities(scores) if probabilities is None else probabilities]
-    for value, output in zip(found, operator.outputs, strict=True):
+    found = write_model(graph, describe(operator.raw_operator, ONNX), rows, inside=True)
+    for value, output in zip(found.values(), operator.outputs, strict=True):
         graph.add("Identity", value, out=output.full_name)
     for constant in graph.constants:
         text = constant.data_type == TensorProto.STRING

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from svmosaic.model.calibration import TIE_BREAK, TOP_ODDS
 
-
-def _entered(target, scores):
-    return target.graph, target.graph.cast(scores, np.float64), target.two_classes
+def write_calibration(graph, calibration, scores, two):
+    """The probabilities of a calibration as `svmosaic.export.description` describes it; two: of two classes."""
+    return CALIBRATIONS[calibration["kind"]](graph, calibration, graph.cast(scores, np.float64), two)
 
 
 def _two_columns(graph, positive):
@@ -22,34 +21,30 @@ def _normalized(graph, each, two):
     return graph.add("Where", graph.add("Greater", total, graph.constant(0.0)), graph.add("Div", each, total), equal)
 
 
-def _temperature(target, calibration, scores):
-    graph, scores, two = _entered(target, scores)
+def _temperature(graph, calibration, scores, two):
     if two:
-        logit = graph.add("Mul", scores, graph.constant(2.0 * calibration.beta))
+        logit = graph.add("Mul", scores, graph.constant(2.0 * calibration["beta"]))
         return _two_columns(graph, graph.add("Sigmoid", logit))
-    return graph.add("Softmax", graph.add("Mul", scores, graph.constant(calibration.beta)), axis=1)
+    return graph.add("Softmax", graph.add("Mul", scores, graph.constant(calibration["beta"])), axis=1)
 
 
-def _odds(target, calibration, scores):
-    graph, scores, two = _entered(target, scores)
-    odds = graph.add("Mul", scores, graph.constant(calibration.slope))
-    odds = graph.add("Add", odds, graph.constant(calibration.offset))
+def _odds(graph, calibration, scores, two):
+    odds = graph.add("Mul", scores, graph.constant(calibration["slope"]))
+    odds = graph.add("Add", odds, graph.constant(calibration["offset"]))
     top = graph.reduce("ReduceMax", odds, 1)
-    kept = graph.add("Clip", top, *(graph.constant(bound) for bound in TOP_ODDS))
+    kept = graph.add("Clip", top, *(graph.constant(bound) for bound in calibration["bounds"]))
     return _normalized(graph, graph.add("Sigmoid", graph.add("Add", graph.add("Sub", odds, top), kept)), two)
 
 
-def _sigmoid(target, calibration, scores):
-    graph, scores, two = _entered(target, scores)
-    scaled = graph.add("Mul", scores, graph.constant(-calibration.slope[None]))
-    each = graph.add("Sigmoid", graph.add("Sub", scaled, graph.constant(calibration.offset[None])))
+def _sigmoid(graph, calibration, scores, two):
+    scaled = graph.add("Mul", scores, graph.constant(-calibration["slope"][None]))
+    each = graph.add("Sigmoid", graph.add("Sub", scaled, graph.constant(calibration["offset"][None])))
     return _normalized(graph, each, two)
 
 
-def _isotonic(target, calibration, scores):
-    graph, scores, two = _entered(target, scores)
+def _isotonic(graph, calibration, scores, two):
     columns = []
-    for c, (x, y) in enumerate(zip(calibration.x, calibration.y, strict=True)):
+    for c, (x, y) in enumerate(zip(calibration["x"], calibration["y"], strict=True)):
         # A single threshold is a constant: repeating it changes nothing.
         x, y = (x, y) if len(x) > 1 else (np.array([x[0], x[0] + 1.0]), np.array([y[0], y[0]]))
         score = graph.add("Gather", scores, graph.integers([c]), axis=1)
@@ -64,12 +59,13 @@ def _isotonic(target, calibration, scores):
         columns.append(graph.add("Add", low, graph.add("Mul", share, rise)))
     each = graph.concat(columns)
     if not two:
-        each = graph.add("Add", each, graph.add("Mul", graph.add("Sigmoid", scores), graph.constant(TIE_BREAK)))
+        each = graph.add(
+            "Add", each, graph.add("Mul", graph.add("Sigmoid", scores), graph.constant(calibration["tie_break"]))
+        )
     return _normalized(graph, each, two)
 
 
-def _posterior(target, calibration, scores):
-    graph, scores, two = _entered(target, scores)
+def _posterior(graph, calibration, scores, two):
     half = graph.constant(0.5)
     return _normalized(graph, graph.add("Add", graph.add("Mul", scores, half), half), two)
 

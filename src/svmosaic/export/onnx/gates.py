@@ -1,22 +1,29 @@
-"""Gates as nodes: each function gives the weights of all tiles as doubles, (n, n_tiles), or None for a single tile."""
+"""Gates as nodes: each function gives the weights of all tiles as doubles, (n, n_tiles), or None for a single tile.
+
+Its arguments are the graph, the gate as `svmosaic.export.description` describes it, and the rows.
+"""
 
 import numpy as np
 from onnx import numpy_helper
 
 from svmosaic.export.onnx.densities import log_joint
 from svmosaic.export.onnx.preparation import write_affine, write_ramps
-from svmosaic.export.preparation import Affine
 from svmosaic.gates.trees import rounded_down
 from svmosaic.maps.ramps import Ramps
 
 
-def _single_cell(target, arguments, rows):
+def write_gate(graph, gate, rows):
+    """The weights of the tiles of a gate."""
+    return GATES[gate["kind"]](graph, gate, rows)
+
+
+def _single_cell(graph, gate, rows):
     return None
 
 
-def _distance(target, arguments, rows):
-    coding, centers, width, scale, log_prior, factor = arguments
-    graph, n_tiles = target.graph, len(centers)
+def _distance(graph, gate, rows):
+    coding, centers, width, scale, factor = (gate[key] for key in ("coding", "centers", "width", "scale", "factor"))
+    n_tiles = len(centers)
     # As in the core: rows and centers in their own precision, measured from the mean of the centers.
     mean = centers.mean(axis=0).astype(graph.dtype)
     shifted = (centers.astype(graph.dtype) - mean).astype(np.float64)
@@ -41,15 +48,13 @@ def _distance(target, arguments, rows):
         weight = _inverse(graph, z, closest)
     elif coding == "softmax":
         logits = graph.add("Mul", closest, graph.constant(2.0 * scale))
-        if log_prior is not None:
-            logits = graph.add("Add", logits, of_chosen(np.maximum(log_prior, -1e300)))
+        if gate["log_prior"] is not None:
+            logits = graph.add("Add", logits, of_chosen(np.maximum(gate["log_prior"], -1e300)))
         weight = graph.add("Softmax", logits, axis=1)
-    elif coding in ("llc", "lle"):
-        weight = _reconstruction(graph, z, closest, chosen, of_chosen, shifted, width, scale, coding == "llc")
     elif coding == "kernel":
         weight = graph.add("Exp", graph.add("Mul", _squared_distances(graph, z, closest), graph.constant(-scale)))
     else:
-        raise target.error(f"the coding {coding!r} cannot be written as ONNX")
+        weight = _reconstruction(graph, z, closest, chosen, of_chosen, shifted, width, scale, coding == "llc")
     if coding != "kernel":
         weight = graph.add("Div", weight, graph.sum(weight, 1))
     if factor is not None:
@@ -112,43 +117,36 @@ def _reconstruction(graph, z, closest, chosen, of_chosen, centers, width, scale,
     return graph.add("Gather", system, graph.integers(width), axis=2)
 
 
-def _projected(target, arguments, rows):
-    projection, inner = arguments
-    graph = target.graph
-    projection = np.ascontiguousarray(projection.T, dtype=graph.dtype)
-    return target.core_form(inner, graph.add("MatMul", rows, graph.constant(projection, graph.dtype)))
+def _projected(graph, gate, rows):
+    projection = np.ascontiguousarray(gate["projection"].T, dtype=graph.dtype)
+    return write_gate(graph, gate["inner"], graph.add("MatMul", rows, graph.constant(projection, graph.dtype)))
 
 
-def _curved(target, arguments, rows):
-    center, scale, column, start, knot, _, projection, inner = arguments
-    graph, ramps = target.graph, Ramps.of(projection, center, scale, column, start, knot)
+def _curved(graph, gate, rows):
+    ramps = Ramps.of(gate["projection"], *(gate[key] for key in ("center", "scale", "column", "start", "knot")))
     coef = graph.constant(np.ascontiguousarray(ramps.coef.T), graph.dtype)
-    return target.core_form(inner, graph.add("MatMul", write_ramps(graph, rows, ramps), coef))
+    return write_gate(graph, gate["inner"], graph.add("MatMul", write_ramps(graph, rows, ramps), coef))
 
 
-def _scaled(target, arguments, rows):
-    center, factor, inner = arguments
-    step = Affine.of(len(factor), center=0.0 if center is None else center, factor=factor)
-    return target.core_form(inner, write_affine(target.graph, rows, step))
+def _scaled(graph, gate, rows):
+    return write_gate(graph, gate["inner"], write_affine(graph, rows, gate["center"], gate["factor"]))
 
 
-def _several(target, arguments, rows):
-    forms, factors = arguments
-    graph, weights = target.graph, []
-    for form, factor in zip(forms, factors, strict=True):
-        weight = target.core_form(form, rows)
+def _several(graph, gate, rows):
+    weights = []
+    for inner, factor in zip(gate["gates"], gate["factors"], strict=True):
+        weight = write_gate(graph, inner, rows)
         if weight is None:
             weight = graph.ones_like(graph.sum(graph.cast(rows, np.float64), 1))
         weights.append(graph.add("Mul", weight, graph.constant(factor)))
     return graph.concat(weights)
 
 
-def _softmax_tree(target, arguments, rows):
+def _softmax_tree(graph, gate, rows):
     """Softmaxes among siblings, multiplied down the tree."""
-    plane, offset, origin, log_prior, parent, leaf, inside = arguments
-    graph = target.graph
-    z = graph.add("Sub", graph.cast(rows, np.float64), graph.constant(origin))
-    logits = graph.add("MatMul", z, graph.constant(plane.T))
+    offset, log_prior, parent, inside = (gate[key] for key in ("offset", "log_prior", "parent", "inside"))
+    z = graph.add("Sub", graph.cast(rows, np.float64), graph.constant(gate["origin"]))
+    logits = graph.add("MatMul", z, graph.constant(gate["plane"].T))
     logits = graph.add("Add", logits, graph.constant(offset + log_prior if inside else offset))
     groups = []
     first_of = {}
@@ -162,34 +160,18 @@ def _softmax_tree(target, arguments, rows):
             share = graph.add("Mul", share, graph.add("Gather", group, graph.integers([place]), axis=1))
         first_of.update({int(node): (share, place) for place, node in enumerate(nodes)})
         groups.append(share)
-    return graph.add("Gather", graph.concat(groups), graph.integers(leaf), axis=1)
+    return graph.add("Gather", graph.concat(groups), graph.integers(gate["leaf"]), axis=1)
 
 
-def _gaussian(target, arguments, rows):
+def _gaussian(graph, gate, rows):
     """The posterior of a mixture of Gaussians."""
-    return target.graph.add("Softmax", log_joint(target.graph, rows, *arguments), axis=1)
+    return graph.add("Softmax", log_joint(graph, gate, rows), axis=1)
 
 
-def _split_tree(target, arguments, rows):
-    """One in the column of the leaf of each row; None for a single leaf."""
-    (splits,) = arguments
-    if len(splits) == 0:
-        return None
-    graph, asked = target.graph, paths(len(splits) + 1)
-    theta = np.ascontiguousarray(splits[:, :-1].T)
-    margins = graph.add("MatMul", rows, graph.constant(theta, graph.dtype))
-    margins = graph.add("Add", margins, graph.constant(splits[:, -1], graph.dtype))
-    right = graph.cast(graph.add("Greater", margins, graph.constant(np.zeros(1), graph.dtype)), np.float64)
-    turned = graph.add("Sub", graph.add("Mul", right, graph.constant(2.0)), graph.constant(1.0))
-    agreed = graph.add("MatMul", turned, graph.constant(asked))
-    # A row is in the leaf all of whose nodes it agrees with.
-    return graph.cast(graph.add("Greater", agreed, graph.constant(np.abs(asked).sum(axis=0) - 0.5)), np.float64)
-
-
-def _rules(target, arguments, rows):
+def _rules(graph, gate, rows):
     """Ones in the columns of the leaves of each row: all trees are walked down in step, to the deepest leaf."""
-    feature, threshold, left, roots, n_tiles, _ = arguments
-    graph, leaf = target.graph, feature < 0
+    feature, threshold, left, roots = (gate[key] for key in ("feature", "threshold", "left", "roots"))
+    n_tiles, leaf = gate["n_tiles"], feature < 0
     # A leaf sends a row to itself: nothing is above its threshold.
     asked = graph.integers(np.where(leaf, 0, feature))
     cut = graph.constant(np.where(leaf, np.inf, rounded_down(threshold, graph.dtype)), graph.dtype)
@@ -197,7 +179,10 @@ def _rules(target, arguments, rows):
     n_rows = graph.add("Slice", graph.add("Shape", rows), graph.integers([0]), graph.integers([1]))
     each_tree = graph.concat([n_rows, graph.integers([len(roots)])], axis=0)
     node = graph.add("Expand", graph.integers(roots[None]), each_tree)
-    for _ in range(tree_depth(feature, left)):
+    level = np.zeros(len(feature), dtype=np.int64)  # steps from the root; children come after their parents
+    for parent in np.flatnonzero(~leaf):
+        level[left[parent] : left[parent] + 2] = level[parent] + 1
+    for _ in range(level.max()):
         value = graph.add("GatherElements", rows, graph.add("Gather", asked, node, axis=0), axis=1)
         right = graph.cast(graph.add("Greater", value, graph.add("Gather", cut, node, axis=0)), np.int64)
         node = graph.add("Add", graph.add("Gather", child, node, axis=0), right)
@@ -207,26 +192,6 @@ def _rules(target, arguments, rows):
     return graph.add("ScatterElements", nowhere, tile, graph.add("Expand", graph.constant(1.0), each_tree), axis=1)
 
 
-def tree_depth(feature, left) -> int:
-    """Steps from a root to the deepest leaf; children come after their parents."""
-    level = np.zeros(len(feature), dtype=np.int64)
-    for node in np.flatnonzero(feature >= 0):
-        level[left[node] : left[node] + 2] = level[node] + 1
-    return int(level.max())
-
-
-def paths(n_leaves):
-    """The path to each leaf, of shape (n_leaves - 1, n_leaves): at inner nodes 1 right, -1 left, 0 not on the path."""
-    asked = np.zeros((n_leaves - 1, n_leaves))
-    for leaf in range(n_leaves):
-        child = n_leaves - 1 + leaf
-        while child > 0:
-            parent = (child - 1) // 2
-            asked[parent, leaf] = 1 if child == 2 * parent + 2 else -1
-            child = parent
-    return asked
-
-
 GATES = {
     "SingleCell": _single_cell,
     "DistanceGate": _distance,
@@ -234,7 +199,6 @@ GATES = {
     "CurvedGate": _curved,
     "SoftmaxGate": _softmax_tree,
     "GaussianGate": _gaussian,
-    "SplitTreeGate": _split_tree,
     "RuleGate": _rules,
     "ScaledGate": _scaled,
     "SeveralGates": _several,

@@ -12,7 +12,7 @@ OPSET = 15
 
 
 class Graph:
-    """Nodes and constants with names that do not clash.
+    """Nodes and constants with names that do not clash, with each other or, for their slash, with inputs and outputs.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Graph:
 
     def __init__(self, dtype, unique=None):
         self.dtype, self.nodes, self.constants, self.opset, self.ml = dtype, [], [], OPSET, False
-        self._unique = unique or (lambda stem: f"{stem}_{len(self.nodes)}_{len(self.constants)}")
+        self._unique = unique or (lambda stem: f"{stem}/{len(self.nodes)}_{len(self.constants)}")
 
     def constant(self, value, dtype=np.float64):
         name = self._unique("constant")

@@ -11,32 +11,35 @@ from svmosaic.export.preparation import BLANKS
 # RegexFullMatch came with 20. There is no operator that strips text, but this one can look past the blanks.
 TEXT_OPSET = 20
 OUTPUTS = ("label", "probabilities", "scores", "contributions", "intercept")
+VALUES = ("variable", "low", "high")  # of a regressor
 
 
-def input_names(names):
+def input_names(names, outputs=OUTPUTS):
     """Names for the inputs, one per column: the column's own, as far as ONNX allows.
 
     ONNX asks for identifiers, each of them used once: other characters become underscores, and a name that is taken, or
     an output's, gets one more. The name of a column is never given to another one.
     """
-    taken, found = {*OUTPUTS, *map(str, names)}, []
+    taken, found = {*outputs, *map(str, names)}, []
     for column in map(str, names):
         name = re.sub(r"\W", "_", column, flags=re.ASCII) or "_"
         name = f"_{name}" if name[0].isdigit() else name
-        while name in taken and (name != column or name in OUTPUTS):
+        while name in taken and (name != column or name in outputs):
             name += "_"
         taken.add(name)
         found.append(name)
     return found
 
 
-def write_preparation(graph, preparation):
+def write_preparation(graph, preparation, names):
     """Inputs of the graph, and the rows that are made of them.
 
     Parameters
     ----------
     graph : Graph
     preparation : Preparation
+    names : list of str
+        For the inputs, if there is one per column.
 
     Returns
     -------
@@ -57,25 +60,24 @@ def write_preparation(graph, preparation):
     else:
         graph.opset = TEXT_OPSET
         types = {"number": element, "text": TensorProto.STRING, "date": TensorProto.DOUBLE}
-        names = input_names(preparation.names)
         inputs = [
             helper.make_tensor_value_info(name, types[kind], [None, 1])
             for name, kind in zip(names, preparation.kinds, strict=True)
         ]
         rows = graph.concat(list(_features(graph, preparation, names)))
     for step in preparation.steps:
-        rows = write_affine(graph, rows, step)
+        if step.fills:
+            rows = graph.add("Where", graph.add("IsNaN", rows), graph.constant(step.fill[None], graph.dtype), rows)
+        rows = write_affine(graph, rows, step.center, step.factor)
     return inputs, rows
 
 
-def write_affine(graph, rows, step):
-    """((x, or fill if it is missing) - center) * factor"""
-    if step.fills:
-        rows = graph.add("Where", graph.add("IsNaN", rows), graph.constant(step.fill[None], graph.dtype), rows)
-    if (step.center != 0).any():
-        rows = graph.add("Sub", rows, graph.constant(step.center, graph.dtype))
-    if (step.factor != 1).any():
-        rows = graph.add("Mul", rows, graph.constant(step.factor, graph.dtype))
+def write_affine(graph, rows, center, factor):
+    """(x - center) * factor; a center of None is zero."""
+    if center is not None and (center != 0).any():
+        rows = graph.add("Sub", rows, graph.constant(center, graph.dtype))
+    if (factor != 1).any():
+        rows = graph.add("Mul", rows, graph.constant(factor, graph.dtype))
     return rows
 
 
