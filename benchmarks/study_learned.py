@@ -33,7 +33,6 @@ EIGHT = {"n_gates": 8, "n_tiles": 16, "n_neighbors": 4}
 SETTINGS = {
     "one gate, 40 epochs": ONE | {"early_stopping": False},
     "one gate, early stopping": ONE,
-    "one gate, early stopping, no refit": ONE | {"refit": False},
     "one gate, decay 0.1": ONE | {"weight_decay": 0.1},
     "one gate, decay 1": ONE | {"weight_decay": 1.0},
     "four gates, early stopping": FOUR,

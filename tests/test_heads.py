@@ -33,7 +33,7 @@ def test_outputs_and_signs(n_classes):
     assert head.n_outputs == count_outputs(n_classes) == (1 if n_classes == 2 else n_classes)
     assert head.output_names == ([classes[1]] if n_classes == 2 else list(classes))
     for output, positive in enumerate(head.positive):
-        signs = head.signs(label, output)
+        signs = head.wanted(label, output)
         assert signs.dtype == np.int8
         assert_array_equal(signs, [1 if k == positive else -1 for k in label])
         assert_array_equal(signs, signs_of(label, output, head.n_outputs))
