@@ -121,12 +121,18 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     if y and is_classifier(estimator):
         require_labels(*y)
         y = tuple(map(of_plain_type, y))
-    fits = bool(y) and _norms_fit(X)  # finite squares are of finite values, which scikit-learn need not look for
+    # Of arrays that need no conversion, squares with a finite sum are of finite values, and those of a large array are
+    # looked through on all threads: then scikit-learn need not look for others.
+    plain_rows = type(X) is np.ndarray and X.dtype in DTYPES and X.flags.c_contiguous
+    fits = bool(y) and plain_rows and X.dtype == np.float64 and _has_finite_square(X.ravel())
+    finite = fits or (plain_rows and X.size >= MANY_VALUES and not get_config()["assume_finite"]
+                      and _core.all_finite(X.ravel(), effective_n_jobs(n_jobs)))  # fmt: skip
     try:
-        X = _with_short_indices(X)
+        if sparse.issparse(X):
+            X = _with_short_indices(X)
         found = validate_data(
             estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False,
-            ensure_all_finite=not (fits or _is_finite(estimator, X)), **check,
+            ensure_all_finite=not finite, **check,
         )  # fmt: skip
     except ValueError as error:
         if "could not convert" in str(error):
@@ -150,22 +156,6 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
     return rows, *found[1:]
 
 
-def _norms_fit(X) -> bool:
-    """Whether X is an array that needs no conversion, and its squares have a finite sum."""
-    return _is_plain(X) and X.dtype == np.float64 and _has_finite_square(X.ravel())
-
-
-def _is_finite(estimator, X) -> bool:
-    """Whether X is a large array of finite values; False if that is left to scikit-learn, which looks on one thread."""
-    if not _is_plain(X) or X.size < MANY_VALUES or get_config()["assume_finite"]:
-        return False
-    return _core.all_finite(X.ravel(), effective_n_jobs(getattr(estimator, "n_jobs", None)))
-
-
-def _is_plain(X) -> bool:
-    return type(X) is np.ndarray and X.dtype in DTYPES and X.flags.c_contiguous
-
-
 def _has_finite_square(values) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.dot(values, values)))
@@ -173,7 +163,7 @@ def _has_finite_square(values) -> bool:
 
 def _with_short_indices(X):
     """Sparse rows with indices of 32 bits, where these are enough: SciPy keeps longer ones that it was given."""
-    if not sparse.issparse(X) or max(X.nnz, *X.shape) >= 2**31:
+    if max(X.nnz, *X.shape) >= 2**31:
         return X
     X = X.tocsr()
     if X.indices.dtype == X.indptr.dtype == np.int32:

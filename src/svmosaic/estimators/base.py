@@ -366,6 +366,8 @@ class FitMixin(CallbackSupportMixin):
 
     def _check_parameters(self):
         check_parameters(self)
+        if isinstance(self, ProbabilityMixin):
+            self._check_calibration()
 
 
 @parameters
@@ -490,10 +492,6 @@ class ComposedClassifier(ComposedModel, BaseMosaicClassifier):
 
     loss: ClassLoss = "hinge"
     class_weight: dict | str | None = None
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        self._check_calibration()
 
 
 @parameters

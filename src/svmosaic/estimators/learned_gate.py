@@ -472,7 +472,6 @@ class LearnedGateSVC(_LearnedGate, BaseMosaicClassifier):
         return SQUARED_HINGE, {}
 
     def _check_parameters(self):
-        self._check_calibration()
         super()._check_parameters()
         if self.polish and self.loss != "squared_hinge":
             raise ValueError(f"polish=True needs loss='squared_hinge', got loss={self.loss!r}")

@@ -152,12 +152,12 @@ class Classify:
         """The weighted share of rows whose class wins."""
         return float(np.average(self.found(scores) == label, weights=weight))
 
-    def region_counts(self, codes, n_tiles, target, found) -> dict:
-        """Rows of each class and rows classified correctly, by the tile with the largest weight.
+    def region_counts(self, home, n_tiles, target, found) -> dict:
+        """Sums over the rows of each tile, which add up: rows of each class, and rows classified correctly.
 
         Parameters
         ----------
-        codes : (tile, weight), each of shape (n_rows, width); weight None for all ones
+        home : ndarray of int, shape (n_rows,), the tiles of the rows
         n_tiles : int
         target : ndarray of int, class indices of the rows
         found : ndarray of int, class indices that the model answers with
@@ -166,7 +166,7 @@ class Classify:
         -------
         dict of ndarray: "classes" of shape (n_tiles, n_classes), "correct" of shape (n_tiles,)
         """
-        home, n_classes = home_tiles(codes), len(self.classes)
+        n_classes = len(self.classes)
         counts = np.bincount(home.astype(np.int64) * n_classes + target, minlength=n_tiles * n_classes)
         return {
             "classes": counts.reshape(n_tiles, n_classes),
@@ -272,12 +272,12 @@ class Regress:
             raise ValueError(f"y must have shape (n_rows, *{np.shape(self.center)}), got {y.shape}")
         return y
 
-    def region_counts(self, codes, n_tiles, target, found) -> dict:
-        """Rows, and sums of y, of its square and of the absolute error, by the tile with the largest weight.
+    def region_counts(self, home, n_tiles, target, found) -> dict:
+        """Sums over the rows of each tile: their number, and sums of y, of its square and of the absolute error.
 
         Parameters
         ----------
-        codes : (tile, weight), each of shape (n_rows, width); weight None for all ones
+        home : ndarray of int, shape (n_rows,), the tiles of the rows
         n_tiles : int
         target : ndarray, values of shape (n_rows,) or (n_rows, n_targets)
         found : ndarray of the same shape, values that the model answers with
@@ -287,7 +287,6 @@ class Regress:
         dict of ndarray: "rows" of shape (n_tiles,); "sum", "squares" and "error" of shape (n_tiles, n_outputs), of
         standardized values, so that squares do not cancel
         """
-        home = home_tiles(codes)
         z = self.targets(target)
         error = np.abs(z - self.targets(found))
 
