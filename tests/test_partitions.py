@@ -1,7 +1,6 @@
 """The models over partitions: the local model's gate and objective, whatever the partitions are."""
 
 import re
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -189,7 +188,7 @@ def test_conjugate_gradients_where_matrices_are_too_large(data, monkeypatch):
 
 
 def test_what_travels_grows_with_tiles_and_features_not_with_rows(monkeypatch):
-    monkeypatch.setattr(sys.modules[fit.__module__], "ROWS_PER_CENTER", 20)
+    monkeypatch.setattr("svmosaic.scale.data.ROWS_PER_CENTER", 20)
     rng = np.random.RandomState(0)
     X = rng.standard_normal((4000, 20))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)

@@ -22,7 +22,7 @@ from svmosaic.learner.loop import CoreEngine, Plan
 from svmosaic.learner.stream import StreamEngine
 from svmosaic.model.heads import Classify
 from svmosaic.scale import fit
-from svmosaic.scale.fit import Survey
+from svmosaic.scale.data import Survey
 from svmosaic.scale.learning import AveragingEngine, draw_places
 from svmosaic.scale.part import Part
 

@@ -1,6 +1,6 @@
 """Rows to fit a model to, in memory, and their target: validated once, then asked questions by `fit`.
 
-`svmosaic.scale.fit.PartitionedData` answers the same questions for rows in partitions.
+`svmosaic.scale.data.PartitionedData` answers the same questions for rows in partitions.
 """
 
 import copy

@@ -205,10 +205,9 @@ class _LearnedGate(FitMixin):
 
     def _fit_rows(self, data, rng, progress):
         """From data, in memory or in partitions, to the fitted attributes."""
-        in_memory = isinstance(data, Data)
-        rows = data if in_memory else data.for_learning()
+        in_memory, rows = isinstance(data, Data), data
         if self.pieces is None:
-            X = data.gate_rows if in_memory else rows.start(rng)[0]
+            X = data.gate_rows if in_memory else data.start(rng)[0]
             warn_if_far(self, X, MOST_DISTANCE if sparse.issparse(X) else MOST_DISTANCE_CENTERED)
         if in_memory:
             rows = LearningRows.of(single_precision(data.gate_rows), data.target)

@@ -11,6 +11,7 @@ from svmosaic.learner.devices import engine_of, find_device
 from svmosaic.learner.gate_learner import MOVING
 from svmosaic.learner.loop import mosaic_of
 from svmosaic.learner.stream import StreamEngine
+from svmosaic.scale.data import PartitionedData
 from svmosaic.scale.part import regions, with_codes
 
 # Rows that are fetched, at most: those held out to stop early by, and those by which the gate is placed.
@@ -19,47 +20,41 @@ HELD_OUT_ROWS, START_ROWS = 50_000, 100_000
 PERMUTED = 10
 
 
-class PartitionedLearningRows:
+class PartitionedLearningRows(PartitionedData):
     """Rows in partitions, with the interface of `svmosaic.estimators.learned_gate.LearningRows`.
 
     Parameters
     ----------
-    rows : PartitionedData
+    partitions : Partitions
+    survey : Survey
     held : ndarray of int, optional
         Sorted places among all rows of those not to train on.
     """
 
-    def __init__(self, rows, held=None):
-        self.rows, self.partitions, self.target = rows, rows.partitions, rows.target
-        self.held = np.zeros(0, dtype=np.int64) if held is None else held
-
-    @property
-    def n_rows(self) -> int:
-        return self.rows.n_rows - len(self.held)
-
-    @property
-    def n_replicas(self) -> int:
-        """How many learners take steps at the same time."""
-        return 1 if self.partitions.steps_between_averages is None else self.partitions.n_parts
+    def __init__(self, partitions, survey, held=()):
+        super().__init__(partitions, survey)
+        self.held = np.asarray(held, dtype=np.int64)
+        self.n_rows -= len(self.held)
+        # How many learners take steps at the same time.
+        self.n_replicas = 1 if partitions.steps_between_averages is None else partitions.n_parts
 
     def start(self, rng):
         """A sample of the rows and their target, by which the gate is placed."""
         rank = draw_places(self.n_rows, START_ROWS, rng) if self.n_rows > START_ROWS else np.arange(self.n_rows)
         # The place of the row of this rank among those that are not held out.
-        return self._take(rank + np.searchsorted(self.held - np.arange(len(self.held)), rank, side="right"))
+        return self.take(rank + np.searchsorted(self.held - np.arange(len(self.held)), rank, side="right"))
 
     def hold_out(self, n_held_out, in_place, rng):
         """The rows to train on, and those held out, a sample, with their target."""
-        n_held = min(n_held_out, HELD_OUT_ROWS)
-        held = draw_places(self.rows.n_rows, n_held, rng)
-        return PartitionedLearningRows(self.rows, held), self._take(held)
+        held = draw_places(self.n_rows, min(n_held_out, HELD_OUT_ROWS), rng)
+        return PartitionedLearningRows(self.partitions, self.target, held), self.take(held)
 
-    def _take(self, places):
-        X, target = self.rows.take(places)
+    def take(self, rows, stratum=None):
+        X, target = super().take(rows, stratum)
         return single_precision(X), target
 
     def engine(self, learner, plan, device):
-        """What takes the steps: one learner that all rows come to, or one on each partition."""
+        """The loop that takes the steps: one learner that all rows come to, or one on each partition."""
         if self.partitions.steps_between_averages is not None:
             return AveragingEngine(self.partitions, self.target, learner, plan, device, self.held)
 
@@ -71,11 +66,6 @@ class PartitionedLearningRows:
     def region_counts(self, mosaic, head, n_jobs=None):
         """Sums for `regions_`: one pass of scoring."""
         return self.partitions.total(learned_regions, mosaic, head, self.partitions.n_threads)
-
-    def coded(self, gate, here):
-        """Codes of the rows at these indices, and the rows."""
-        rows = single_precision(self.rows.take(here)[0])
-        return gate.code(rows), rows
 
 
 def draw_places(n_rows, n_places, rng):
