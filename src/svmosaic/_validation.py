@@ -55,8 +55,10 @@ def plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
-def check_choice(name, value, choices):
+def check_choice(name, value, choices, optional=False):
     """Raise ValueError unless `value` is one of `choices`."""
+    if optional and value is None:
+        return
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {plain(value)!r}")
 

@@ -73,7 +73,7 @@ class Workers(Partitions):
     def _submit(self, function, args, each):
         size = len(pickle.dumps(args, protocol=5))
         if size > LARGE:
-            args = self.client.submit(_same, args, pure=False)
+            args = self.client.submit(lambda args: args, args, pure=False)
         own = [()] * len(self.parts) if each is None else [(value,) for value in each]
         return self.client.map(_call, self.parts, own, function=function, args=args, pure=False), size
 
@@ -99,10 +99,6 @@ class Workers(Partitions):
 
 def _addresses(client):
     return set(client.scheduler_info(n_workers=-1)["workers"])
-
-
-def _same(args):
-    return args
 
 
 def _call(part, own, function, args):

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -21,7 +22,7 @@ from svmosaic.estimators.data import Data, validate_batch, validate_training, va
 from svmosaic.estimators.tiles import Options, describe, fit_tiles, solve_outputs
 from svmosaic.explain.contributions import Table, count_regions, explain, regions_table
 from svmosaic.explain.curves import curves_of
-from svmosaic.losses import LOSSES
+from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES, REGRESSION_LOSSES
 from svmosaic.maps import Pieces
 from svmosaic.maps.pieces import SAMPLE
 from svmosaic.model.calibration import METHODS
@@ -29,8 +30,8 @@ from svmosaic.model.heads import Classify, head_of, in_columns
 from svmosaic.rows import bias_of, row_blocks
 from svmosaic.solvers import Solver
 
-ClassLoss = Literal["hinge", "squared_hinge"]
-ValueLoss = Literal["epsilon_insensitive", "squared_epsilon_insensitive", "quantile", "expectile"]
+ClassLoss = Annotated[str, partial(check_choice, choices=CLASSIFICATION_LOSSES)]
+ValueLoss = Annotated[str, partial(check_choice, choices=REGRESSION_LOSSES)]
 
 
 class SaveMixin:

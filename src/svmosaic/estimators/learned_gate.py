@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from svmosaic._validation import check_real, distance_from_origin, warn_if_far
+from svmosaic._validation import check_choice, check_real, distance_from_origin, warn_if_far
 from svmosaic.couplings import Coupling
 from svmosaic.estimators._anchors import SCALE_ROWS, code_gate
 from svmosaic.estimators._hold_out import hold_out
@@ -27,7 +27,7 @@ from svmosaic.estimators._parameters import (
     positional,
 )
 from svmosaic.estimators._progress import all_or_nothing
-from svmosaic.estimators.base import BaseMosaicClassifier, BaseMosaicRegressor, FitMixin, ValueLoss, ValuesMixin
+from svmosaic.estimators.base import BaseMosaicClassifier, BaseMosaicRegressor, FitMixin, ValuesMixin
 from svmosaic.estimators.data import ROWS_PER_CENTER, Data
 from svmosaic.estimators.tiles import describe
 from svmosaic.gates import place_centers, principal_components
@@ -35,7 +35,7 @@ from svmosaic.learner import defaults
 from svmosaic.learner.devices import MANY_ROWS, Device, device_scores, engine_of, find_device
 from svmosaic.learner.gate_learner import GateLearner
 from svmosaic.learner.loop import Plan, diverged, learn, mean_loss, mosaic_of, tiles_of
-from svmosaic.losses import LOSSES, SQUARED_HINGE, parameters_of
+from svmosaic.losses import LOSSES, REGRESSION_LOSSES, SQUARED_HINGE, parameters_of
 from svmosaic.maps import Pieces
 from svmosaic.model.calibration import Temperature, fit_calibration
 from svmosaic.model.heads import Classify
@@ -516,7 +516,7 @@ class LearnedGateSVR(ValuesMixin, _LearnedGate, BaseMosaicRegressor):
     True
     """
 
-    loss: Literal["squared_error"] | ValueLoss = "squared_error"
+    loss: Annotated[str, partial(check_choice, choices=("squared_error", *REGRESSION_LOSSES))] = "squared_error"
 
     @all_or_nothing
     def partial_fit(self, X, y, sample_weight=None):
