@@ -1,6 +1,6 @@
 """Base classes of the estimators: what a fitted mosaic gives, and the one `fit`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -431,8 +431,6 @@ class ComposedModel(FitMixin):
     verbose: int = 0
     max_time: Positive | None = None
 
-    _solving: ClassVar = staticmethod(solve_outputs)
-
     def _fit_rows(self, data, rng, progress):
         """From data, in memory or in partitions, to the fitted attributes."""
         if (feature_map := self._map(data, rng)) is not None:
@@ -473,6 +471,11 @@ class ComposedModel(FitMixin):
     def _options(self) -> Options:
         bias = bias_of(self.fit_intercept, self.intercept_scaling)
         return Options(self.C, LOSSES[self.loss], bias, self.solver, self.tol, self.max_iter, self.n_jobs)
+
+    @property
+    def _solving(self) -> Callable:
+        """The function that solves for the tiles."""
+        return solve_outputs
 
     def _n_tasks(self, target) -> int:
         """Problems to be solved, for callbacks."""

@@ -146,7 +146,7 @@ class PartitionedData:
             for c in range(self.target.n_outputs)
         ]
 
-    def _solve(self, jobs, options, progress) -> list[Solution]:
+    def _solve(self, jobs, options, progress):
         """Solve all jobs by the one Newton method, in the same rounds; the tiles of a job are solved together.
 
         They ask in step, so that one pass over the rows answers all. Every round is checked to have seen all rows.

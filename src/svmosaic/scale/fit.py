@@ -8,7 +8,7 @@ from svmosaic import estimators
 from svmosaic._validation import NO_WEIGHT, require_two_classes
 from svmosaic.estimators._progress import Progress, all_or_nothing
 from svmosaic.estimators.data import class_weights_of, require_one_target
-from svmosaic.model.heads import Classify, Regress
+from svmosaic.model.heads import Classify, Head, Regress
 from svmosaic.scale.data import PartitionedData, Survey
 from svmosaic.scale.learning import PartitionedLearningRows
 from svmosaic.scale.part import describe, prepare
@@ -91,7 +91,8 @@ def _survey(estimator, partitions) -> Survey:
     dtype = np.result_type(*[np.dtype(one["dtype"]) for one in found])
     n_features, names = found[0]["n_features"], found[0]["names"]
     if values:
-        copies, head = len(estimator._quantiles), Regress.plain(np.zeros((1, *found[0]["targets"])))
+        copies = len(estimator._quantiles)
+        head: Head = Regress.plain(np.zeros((1, *found[0]["targets"])))
         if estimator.normalize_y:  # by the moments of the partitions
             weight = np.array([one["weight"] for one in found])
             keys = ("mean", "squares", "low", "high")

@@ -7,11 +7,11 @@ from svmosaic.estimators.linear import LinearSVC, LinearSVR
 from svmosaic.estimators.locally_linear import LocallyLinearSVC, LocallyLinearSVR
 from svmosaic.estimators.tree import TreeSVC, TreeSVR
 
-CLASSIFIERS = {
+CLASSIFIERS: dict[str, type] = {
     "linear": LinearSVC, "clustered": ClusteredSVC, "local": LocallyLinearSVC, "kernel": KernelSVC,
     "learned": LearnedGateSVC, "trees": TreeSVC,
 }  # fmt: skip
-REGRESSORS = {
+REGRESSORS: dict[str, type] = {
     "linear": LinearSVR, "clustered": ClusteredSVR, "local": LocallyLinearSVR, "kernel": KernelSVR,
     "learned": LearnedGateSVR, "trees": TreeSVR,
 }  # fmt: skip
