@@ -43,8 +43,7 @@ def fit_path(estimator, X, y, settings):
     X, target = first._validated(X, y, None)
     rng = check_random_state(first.random_state)
     data = Data.of(X, target)
-    if (feature_map := first._map(data, rng)) is not None:
-        data.map(feature_map)
+    data.map(first._map(data, rng))
     gate = first._gate(data, rng)
     duals, cost = None, None
     for setting in settings:

@@ -433,8 +433,7 @@ class ComposedModel(FitMixin):
 
     def _fit_rows(self, data, rng, progress):
         """From data, in memory or in partitions, to the fitted attributes."""
-        if (feature_map := self._map(data, rng)) is not None:
-            data.map(feature_map)
+        data.map(self._map(data, rng))
         gate = self._gate(data, rng)
         head, options, solve_tiles = data.target.head, self._options(), self._solving
         fit = fit_tiles(

@@ -236,9 +236,10 @@ class Data:
         return cls(gate_rows, tile_rows, target, X.shape[1], feature_map)
 
     def map(self, feature_map):
-        """Let gate and tiles see the rows through a fitted map."""
-        self.feature_map = feature_map
-        self.gate_rows, self.tile_rows = feature_map.rows(self.gate_rows)
+        """Let gate and tiles see the rows through a fitted map, if there is one."""
+        if feature_map is not None:
+            self.feature_map = feature_map
+            self.gate_rows, self.tile_rows = feature_map.rows(self.gate_rows)
 
     @property
     def n_rows(self) -> int:

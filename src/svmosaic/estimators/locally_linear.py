@@ -127,8 +127,7 @@ class _LocallyLinear(AnchorsMixin):
         data = Data.of(X, target, None if first else self.mosaic_.feature_map)
         if first:
             rng = check_random_state(self.random_state)
-            if (feature_map := self._map(data, rng)) is not None:
-                data.map(feature_map)
+            data.map(self._map(data, rng))
             gate = self._gate(data, rng)
             self.n_samples_seen_, self._stream = 0, None
         else:

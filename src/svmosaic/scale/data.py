@@ -63,8 +63,9 @@ class PartitionedData:
         return self.n_features if self.feature_map is None else self.feature_map.n_features
 
     def map(self, feature_map):
-        self.feature_map = feature_map
-        self.partitions.advance(with_map, feature_map)
+        if feature_map is not None:
+            self.feature_map = feature_map
+            self.partitions.advance(with_map, feature_map)
 
     def take(self, rows, stratum=None):
         """Rows at these (sorted) indices among all rows, or among those of one class, and their target."""

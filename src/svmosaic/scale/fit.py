@@ -8,7 +8,7 @@ from svmosaic import estimators
 from svmosaic._validation import NO_WEIGHT, require_two_classes
 from svmosaic.estimators._progress import Progress, all_or_nothing
 from svmosaic.estimators.data import class_weights_of, require_one_target
-from svmosaic.model.heads import Classify, Head, Regress
+from svmosaic.model.heads import Classify, Regress
 from svmosaic.scale.data import PartitionedData, Survey
 from svmosaic.scale.learning import PartitionedLearningRows
 from svmosaic.scale.part import describe, prepare
@@ -92,7 +92,7 @@ def _survey(estimator, partitions) -> Survey:
     n_features, names = found[0]["n_features"], found[0]["names"]
     if values:
         copies = len(estimator._quantiles)
-        head: Head = Regress.plain(np.zeros((1, *found[0]["targets"])))
+        regress = Regress.plain(np.zeros((1, *found[0]["targets"])))
         if estimator.normalize_y:  # by the moments of the partitions
             weight = np.array([one["weight"] for one in found])
             keys = ("mean", "squares", "low", "high")
@@ -101,13 +101,13 @@ def _survey(estimator, partitions) -> Survey:
             total = squares.sum(axis=0) + np.tensordot(weight, (means - mean) ** 2, axes=1)
             constant = low.min(axis=0) == high.max(axis=0)
             center = np.where(constant, low[0], mean)[()]
-            head = Regress(center, np.where(constant, 1.0, np.sqrt(total / weight.sum()))[()])
+            regress = Regress(center, np.where(constant, 1.0, np.sqrt(total / weight.sum()))[()])
         if copies > 1:  # so many equal targets
-            require_one_target(("n_rows", *np.shape(head.center)))
-            head = Regress(np.full(copies, head.center), np.full(copies, head.scale))
+            require_one_target(("n_rows", *np.shape(regress.center)))
+            regress = Regress(np.full(copies, regress.center), np.full(copies, regress.scale))
         counts = np.array([one["kept"] for one in found])
-        partitions.advance(prepare, head, None, copies, dtype, each=list(np.cumsum(counts) - counts))
-        return Survey(int(counts.sum()), n_features, dtype, names, head)
+        partitions.advance(prepare, regress, None, copies, dtype, each=list(np.cumsum(counts) - counts))
+        return Survey(int(counts.sum()), n_features, dtype, names, regress)
     classes = np.unique(np.concatenate([one["classes"] for one in found]))
     counts = np.zeros((len(found), len(classes)), dtype=np.int64)
     weights = np.zeros(len(classes))
