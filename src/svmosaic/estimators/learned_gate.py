@@ -340,8 +340,11 @@ class _LearnedGate(FitMixin):
             terms, self.n_gates, self.n_tiles, self.n_components,
             self.n_neighbors, target.weight, rng, self.n_jobs,
         )  # fmt: skip
-        if pieces is not None:
-            gates = [(anchors, tau, _over_all_features(projection, pieces)) for anchors, tau, projection in gates]
+        if pieces is not None:  # projections of all features of pieces, in which hats count for nothing
+            for k, (anchors, tau, projection) in enumerate(gates):
+                projection = np.eye(pieces.n_inputs, dtype=np.float32) if projection is None else projection
+                hats = np.zeros((len(projection), len(pieces.knot)), dtype=projection.dtype)
+                gates[k] = anchors, tau, np.hstack([projection, hats])
         return GateLearner(
             gates, n_features=X.shape[1] if pieces is None else pieces.n_features, n_outputs=target.n_outputs,
             width=width, decay=float(self.weight_decay), loss=self.loss,
@@ -569,12 +572,6 @@ def single_precision(X):
     return X
 
 
-def _over_all_features(projection, pieces):
-    """A projection of the straight terms (None: the identity) as one of all features of pieces, hats at zero."""
-    projection = np.eye(pieces.n_inputs, dtype=np.float32) if projection is None else projection
-    return np.hstack([projection, np.zeros((len(projection), len(pieces.knot)), dtype=projection.dtype)])
-
-
 def start_gates(X, n_gates, n_tiles, n_components, n_neighbors, weight, rng, n_jobs=None):
     """Gates for a `GateLearner`, and how many tiles share a row in each of them.
 
@@ -601,8 +598,15 @@ def start_gates(X, n_gates, n_tiles, n_components, n_neighbors, weight, rng, n_j
     for _ in range(n_gates):
         projection = components
         if n_gates > 1 and components is not None:
-            projection = (_rotation(len(components), rng) @ components).astype(np.float32)
-        z = X if projection is None else _projected(X, projection, n_tiles, n_jobs)
+            q, r = np.linalg.qr(rng.standard_normal((len(components), len(components))))
+            rotation = rng.uniform(1 - SPREAD, 1 + SPREAD, len(q))[:, None] * (q * np.sign(np.diag(r)))
+            projection = (rotation @ components).astype(np.float32)
+        if projection is None:
+            z = X
+        elif X.shape[0] > max(ROWS_PER_CENTER * n_tiles, SCALE_ROWS):  # only samples of them are computed
+            z = _ProjectedRows(X, projection, n_jobs)
+        else:
+            z = np.ascontiguousarray(copied(X) @ projection.T)
         anchors = place_centers(
             z, n_tiles, sample_weight=weight, rows_per_center=ROWS_PER_CENTER, rng=rng, n_jobs=n_jobs
         )
@@ -629,16 +633,3 @@ class _ProjectedRows:
 
         in_blocks(project, len(rows), self.n_jobs)
         return out
-
-
-def _projected(X, projection, n_tiles, n_jobs):
-    """The rows in a projection; if there are many, only samples are computed."""
-    if X.shape[0] > max(ROWS_PER_CENTER * n_tiles, SCALE_ROWS):
-        return _ProjectedRows(X, projection, n_jobs)
-    return np.ascontiguousarray(copied(X) @ projection.T)
-
-
-def _rotation(n, rng):
-    """A random rotation, its axes scaled."""
-    q, r = np.linalg.qr(rng.standard_normal((n, n)))
-    return rng.uniform(1 - SPREAD, 1 + SPREAD, n)[:, None] * (q * np.sign(np.diag(r)))

@@ -3,6 +3,17 @@
 Each rule about outputs stands here once: how many there are, which class a positive score is for, who wins, what shape
 answers have, and what is counted in the region of a tile. This module needs numpy alone, so that a predictor can hold a
 head too.
+
+Both heads have, with scores of shape (n_rows, n_outputs) throughout:
+
+- `n_outputs`, `output_names`: columns of the scores, and what each stands for
+- `shaped(scores)`, `answers(scores)`: what `decision_function` and `predict` return
+- `wanted(truth, output)`, `truth(y)`: targets of a loss; given labels or values as indices of classes or numbers
+- `offset`, `factor`, `slopes(coef)`, `values(scores)`: the units of the outputs, each of shape (n_outputs,), and weights
+  and scores in them
+- `found(scores)`, `region_counts`, `region_columns`, `describe_region`: predictions as `region_counts` takes them, sums
+  over the rows of each tile, columns of `regions_`, and a line of these in words
+- `attributes`: the fitted attributes of an estimator, which `head_of` takes back
 """
 
 from dataclasses import dataclass
@@ -105,8 +116,7 @@ class Classify:
         """+1 and -1 of rows with these class indices, for one output, as int8."""
         return signs_of(truth, output, self.n_outputs)
 
-    def shaped(self, scores):
-        return flattened(scores)
+    shaped = staticmethod(flattened)
 
     def found(self, scores):
         """Indices of the classes that win: those with the largest score or, with a calibration, probability."""
@@ -237,11 +247,10 @@ class Regress:
     def shaped(self, scores):
         return scores[:, 0] if np.ndim(self.center) == 0 else scores
 
-    def found(self, scores):
-        return self.answers(scores)
-
     def answers(self, scores):
         return self.center + self.scale * self.shaped(scores)
+
+    found = answers
 
     @property
     def attributes(self) -> dict:
