@@ -9,7 +9,7 @@ Both heads have, with scores of shape (n_rows, n_outputs) throughout:
 - `n_outputs`, `output_names`: columns of the scores, and what each stands for
 - `shaped(scores)`, `answers(scores)`: what `decision_function` and `predict` return
 - `wanted(truth, output)`, `truth(y)`: targets of a loss; given labels or values as indices of classes or numbers
-- `offset`, `factor`, `slopes(coef)`, `values(scores)`: units of the outputs, each of shape (n_outputs,), and weights and
+- `offset`, `factor`, `slopes(coef)`, `values(scores)`: units of the outputs, of shape (n_outputs,), and weights and
   scores in them
 - `found(scores)`, `region_counts`, `region_columns`, `describe_region`: predictions as `region_counts` takes them, sums
   over the rows of each tile, columns of `regions_`, and a line of these in words
