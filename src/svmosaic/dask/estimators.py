@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic import estimators
 from svmosaic._validation import check_real
-from svmosaic.dask.workers import Workers, aligned, raw_parts
+from svmosaic.dask.workers import Workers, aligned
 from svmosaic.model.heads import head_of
 from svmosaic.scale import fit
+from svmosaic.scale.part import Raw
 
 _DOC = """{name} over Dask collections.
 
@@ -88,7 +89,9 @@ class DaskModel(BaseEstimator):
         """
         check_real("steps_between_averages", getattr(self, "steps_between_averages", 1), at_least=1, integer=True)
         client = self._client()
-        workers = Workers(client, raw_parts(client, X, y, sample_weight))
+        parts = aligned(X, y, sample_weight)
+        raws = [dask.delayed(Raw, pure=False)(*part, f"partition {k}") for k, part in enumerate(parts)]
+        workers = Workers(client, client.compute(raws))
         workers.steps_between_averages = getattr(self, "steps_between_averages", None)
         self.local_ = fit(self._local_estimator(), workers)
         self.rounds_ = workers.rounds

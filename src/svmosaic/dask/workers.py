@@ -3,13 +3,11 @@
 import pickle
 from concurrent.futures import CancelledError
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import distributed
 from distributed.scheduler import KilledWorker
 
-from svmosaic.scale.part import Raw
 from svmosaic.scale.rounds import Partitions, Round, add
 
 # Partial sums that one task adds up.
@@ -110,12 +108,6 @@ def _sum(values):
     for value in values[1:]:
         total = add(total, value)
     return total
-
-
-def raw_parts(client, X, y, sample_weight=None):
-    """Futures of the partitions of collections, as `Raw` rows, labels and weights."""
-    parts = aligned(X, y, sample_weight)
-    return client.compute([dask.delayed(Raw, pure=False)(*part, f"partition {k}") for k, part in enumerate(parts)])
 
 
 def aligned(X, y, sample_weight=None):

@@ -352,7 +352,7 @@ class FitMixin(CallbackSupportMixin):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,); for regressors also (n_samples, n_targets)
         sample_weight : array-like of shape (n_samples,), optional
-            Multiplies C for each row. A row with weight k counts as k copies of the row.
+            Multiplies the loss of each row. In convex problems, a row with weight k counts as k copies of the row.
 
         Returns
         -------
