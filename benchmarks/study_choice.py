@@ -17,7 +17,7 @@ from common import RESULTS
 from sklearn.model_selection import train_test_split
 from study_search import study
 
-from svmosaic._validation import validate_training
+from svmosaic.estimators.data import validate_training
 from svmosaic.estimators.linear import LinearSVC
 from svmosaic.search import choice
 from svmosaic.search._families import build_classifier

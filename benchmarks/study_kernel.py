@@ -19,7 +19,7 @@ from study_choice import DRAWN, MANY, N_SPLITS, SETS, training_rows
 from study_search import study
 
 from svmosaic import KernelSVC, LinearSVC
-from svmosaic._validation import validate_training
+from svmosaic.estimators.data import validate_training
 from svmosaic.search.candidates import power_of_two
 from svmosaic.search.judge import ClassJudge
 

@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 
 import svmosaic
 from svmosaic import LinearSVC, MosaicClassifier
-from svmosaic._validation import validate_training
 from svmosaic.datasets import make_xor
 from svmosaic.estimators._table_input import prepare_training
+from svmosaic.estimators.data import validate_training
 from svmosaic.gates import SeveralGates
 from svmosaic.search import _searching, candidates, choice, climb, mixing, mosaic_classifier, rungs, trials
 from svmosaic.search._families import build_classifier
