@@ -31,7 +31,7 @@ from bench_regression import LABELS, splits_of
 from common import RESULTS
 from joblib import Parallel, delayed
 
-from svmosaic._validation import validate_training, validate_values
+from svmosaic.estimators.data import validate_training, validate_values
 from svmosaic.estimators.linear import LinearSVC, LinearSVR
 from svmosaic.search._families import build_classifier, build_regressor
 from svmosaic.search.candidates import Candidate, seeds
