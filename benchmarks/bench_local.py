@@ -69,15 +69,14 @@ def stages(model, data):
     """Seconds for anchors, codes and tiles, by calling the estimator's own steps."""
     from sklearn.utils import check_random_state
 
-    from svmosaic._validation import validate_training
-    from svmosaic.estimators._composed_fit import MemoryRows
     from svmosaic.estimators._progress import Progress
+    from svmosaic.estimators.data import Data, validate_training
 
-    rows = MemoryRows.of(*validate_training(model, data.X_train, data.y_train))
+    rows = Data.of(*validate_training(model, data.X_train, data.y_train))
     rng, options = check_random_state(0), model._options()
-    gate, anchors = timed(model._fit_gate, rows, rng)
+    gate, anchors = timed(model._gate, rows, rng)
     _, coding = timed(rows.encode, gate, options)
-    _, solving = timed(model._solving(), rows, model._couple(gate.n_tiles), options, Progress(model), rng)
+    _, solving = timed(model._solving, rows, model._coupling(gate.n_tiles), options, Progress(model), rng)
     return {"anchors": anchors, "coding": coding, "solving": solving}
 
 

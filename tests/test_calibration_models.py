@@ -20,11 +20,11 @@ from svmosaic import (
     MultiTaskMixtureSVC,
     NeighborsSVC,
 )
-from svmosaic._validation import Target
 from svmosaic.couplings import ClusteredTasks
-from svmosaic.estimators._composed_fit import MemoryRows
 from svmosaic.estimators._em import EM, Mixture
+from svmosaic.estimators.data import Data, Target
 from svmosaic.gates import Responsibilities
+from svmosaic.model.heads import Classify
 
 MIXTURES = [
     MixtureSVC(5, max_iter=3, random_state=0),
@@ -121,7 +121,7 @@ def test_experts_of_a_fold_know_nothing_of_the_rows_held_out(groups):
         label = (y == 1).astype(int)
         label[:50] = label[:50] ^ flipped
         em = EM(
-            MemoryRows.of(X, Target(np.arange(2), label, np.ones(200))), tasks, label_weight=1.0, gate_options={},
+            Data.of(X, Target(Classify(np.arange(2)), label, np.ones(200))), tasks, label_weight=1.0, gate_options={},
             fit_intercept=True, solver="auto", tol=0.0, max_iter=1, rng=np.random.RandomState(1), deadline=None,
             n_jobs=1,
         )  # fmt: skip

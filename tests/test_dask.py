@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV
 
 import svmosaic
 from svmosaic import dask as over_dask
-from svmosaic.dask.workers import Workers, raw_parts
+from svmosaic.dask.workers import Workers, aligned
 
 # Sockets of killed and of closing workers are collected when they are.
 pytestmark = [
@@ -288,8 +288,8 @@ def test_no_client(data, monkeypatch):
         over_dask.LinearSVC().fit(*arrays(*data[:2]))
 
 
-def test_raw_parts_need_like_partitions(client, data):
+def test_parts_need_like_partitions(data):
     X, y, _ = data
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
     with pytest.raises(ValueError, match="X has 3 partitions, but y has 2"):
-        raw_parts(client, frame, dd.from_pandas(pd.Series(y), npartitions=2))
+        aligned(frame, dd.from_pandas(pd.Series(y), npartitions=2))

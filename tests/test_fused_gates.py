@@ -94,7 +94,7 @@ def test_the_bits_of_a_row_depend_on_nothing_else(kind):
             assert_array_equal(mosaic.decision_function(rows, n_jobs=n_jobs), whole)
         assert_array_equal(mosaic.decision_function(rows[1000:1037]), whole[1000:1037])
     if not kind.startswith(FIXED_WIDTH):
-        few = mosaic._scorer64.few
+        few = mosaic._scorer(np.dtype(np.float64)).few
         needed = np.count_nonzero(mosaic.gate.code(X)[1], axis=1)
         assert (needed <= few).any(), "this test is about both ways"
         assert (needed > few).any(), "this test is about both ways"

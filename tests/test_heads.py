@@ -16,6 +16,7 @@ from svmosaic.model.heads import (
     count_outputs,
     flattened,
     head_of,
+    home_tiles,
     in_columns,
     signs_of,
     winners,
@@ -33,7 +34,7 @@ def test_outputs_and_signs(n_classes):
     assert head.n_outputs == count_outputs(n_classes) == (1 if n_classes == 2 else n_classes)
     assert head.output_names == ([classes[1]] if n_classes == 2 else list(classes))
     for output, positive in enumerate(head.positive):
-        signs = head.signs(label, output)
+        signs = head.wanted(label, output)
         assert signs.dtype == np.int8
         assert_array_equal(signs, [1 if k == positive else -1 for k in label])
         assert_array_equal(signs, signs_of(label, output, head.n_outputs))
@@ -82,7 +83,7 @@ def test_regions_of_classes_add_up_over_partitions(weighted):
     tile = rng.integers(0, 3, (60, 2)).astype(np.int32)  # no row in the last tile
     weight = rng.random((60, 2)) if weighted else None
     label, found = rng.integers(0, 3, 60), rng.integers(0, 3, 60)
-    counts = head.region_counts((tile, weight), n_tiles, label, found)
+    counts = head.region_counts(home_tiles((tile, weight)), n_tiles, label, found)
     home = tile[:, 0] if weight is None else np.where(weight[:, 1] > weight[:, 0], tile[:, 1], tile[:, 0])
     columns = head.region_columns(counts)
     assert list(columns) == ["rows", "majority", "accuracy", "share of a", "share of b", "share of c"]
@@ -95,7 +96,7 @@ def test_regions_of_classes_add_up_over_partitions(weighted):
     assert columns["rows"][3] == 0
     assert np.isnan(columns["accuracy"][3])
     halves = [
-        head.region_counts((tile[s], None if weight is None else weight[s]), n_tiles, label[s], found[s])
+        head.region_counts(home_tiles((tile[s], None if weight is None else weight[s])), n_tiles, label[s], found[s])
         for s in (slice(0, 25), slice(25, None))
     ]
     for key, value in counts.items():
@@ -131,7 +132,7 @@ def test_regions_of_values(shape):
     y = 1e5 + rng.standard_normal(shape)
     found = y + rng.standard_normal(shape)
     head, home = Regress.of(y), rng.integers(0, 2, 80).astype(np.int32)
-    counts = head.region_counts((home[:, None], None), 3, y, found)
+    counts = head.region_counts(home, 3, y, found)
     columns = head.region_columns(counts)
     one = len(shape) == 1
     for k in range(2):
@@ -145,7 +146,7 @@ def test_regions_of_values(shape):
             assert columns[f"mean absolute error{suffix}"][k] == pytest.approx(np.abs(mine - its).mean(), rel=1e-6)
     assert columns["rows"][2] == 0
     assert np.isnan(next(v for name, v in columns.items() if name.startswith("mean"))[2])
-    halves = [head.region_counts((home[s, None], None), 3, y[s], found[s]) for s in (slice(0, 30), slice(30, None))]
+    halves = [head.region_counts(home[s], 3, y[s], found[s]) for s in (slice(0, 30), slice(30, None))]
     for key, value in counts.items():
         assert_allclose(value, halves[0][key] + halves[1][key], rtol=1e-12)
 

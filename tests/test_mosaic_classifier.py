@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 
 import svmosaic
 from svmosaic import LinearSVC, MosaicClassifier
-from svmosaic._validation import validate_training
 from svmosaic.datasets import make_xor
 from svmosaic.estimators._table_input import prepare_training
+from svmosaic.estimators.data import validate_training
 from svmosaic.gates import SeveralGates
 from svmosaic.search import _searching, candidates, choice, climb, mixing, mosaic_classifier, rungs, trials
 from svmosaic.search._families import build_classifier
@@ -163,7 +163,7 @@ def test_services_of_a_mosaic_work_through_the_scaling(fitted, xor, tmp_path):
     told = fitted.explain(X[:5])
     assert_allclose((told.contributions.sum(axis=2) + told.intercept)[:, 0], decision[:5], atol=1e-9)
     assert_array_equal(told.value, X[:5])
-    assert_array_equal(fitted.summarise_regions(*xor)["accuracy"], fitted.regions_["accuracy"])
+    assert_array_equal(fitted.summarize_regions(*xor)["accuracy"], fitted.regions_["accuracy"])
     session = onnxruntime.InferenceSession(fitted.to_onnx(dtype=np.float64).SerializeToString())
     label, probability, scores = session.run(None, {"X": X})
     assert_allclose(scores[:, 0], decision, atol=1e-8)

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.gates import DistanceGate
+from svmosaic.model.heads import Classify
 from svmosaic.rows import Rows
 from svmosaic.scale import fit
 from svmosaic.scale.part import Job, Part, Raw
@@ -54,7 +55,7 @@ MODELS = [
     LinearSVC(tol=1e-6, loss="squared_hinge", class_weight="balanced", fit_intercept=False),
     KMeansSVC(4, tol=1e-6, random_state=0),
     ClusteredSVC(4, tol=1e-6, random_state=0, class_weight={"ape": 2.0, "bee": 1.0, "cow": 0.5}),
-    ClusteredSVC(4, tol=1e-6, loss="squared_hinge", random_state=0, rows_per_cluster=20),
+    ClusteredSVC(4, tol=1e-6, loss="squared_hinge", random_state=0),
     LocallyLinearSVC(6, n_neighbors=3, tol=1e-6, random_state=0),
     LocallyLinearSVC(5, n_neighbors=3, coding="llc", C=1.0, loss="hinge", tol=1e-6, random_state=0, anchors="kmeans"),
     LocallyLinearSVC(5, n_neighbors=2, coding="inverse", tol=1e-6, random_state=0, anchors="random"),
@@ -111,19 +112,6 @@ def test_storage_and_float64(storage, data):
     assert found.mosaic_.gate.centers.dtype == np.float64
 
 
-def test_lloyd_over_all_rows_does_not_see_partitions(data):
-    X, y, weight = data
-    model = KMeansSVC(5, rows_per_cluster=None, kmeans_iter=30, random_state=0)
-    found = [fit(clone(model), cut(X, y, weight, cuts)).cluster_centers_ for cuts in [(), *CUTTINGS.values()]]
-    for other in found[1:]:
-        assert_allclose(other, found[0], rtol=1e-5, atol=1e-5)
-    # A fixed point of k-means: every center is the mean of its cell.
-    kept = weight > 0
-    cell = DistanceGate(found[0]).code(X[kept])[0][:, 0]
-    means = [np.average(X[kept][cell == k], axis=0, weights=weight[kept][cell == k]) for k in range(5)]
-    assert_allclose(means, found[0], atol=0.02)
-
-
 def test_calibration_does_not_see_partitions(data):
     X, y, _ = data
     y = np.where(y == "cow", "cow", "other")
@@ -137,10 +125,10 @@ def test_calibration_does_not_see_partitions(data):
     assert_allclose(found[0].predict_proba(X).sum(axis=1), 1.0)
 
 
-def part_of(problem, X, gate_width):
+def part_of(problem, X):
     n = problem.n_rows
     return Part(
-        X, (problem.sign > 0).astype(np.int32), np.ones(n), 0, np.zeros(2, int), 1.0,
+        X, (problem.sign > 0).astype(np.int32), np.ones(n), 0, np.zeros(2, int), Classify(np.arange(2)),
         tile=problem.tile, code=problem.weight, cost=problem.cost,
     )  # fmt: skip
 
@@ -149,8 +137,8 @@ def part_of(problem, X, gate_width):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_answers_are_those_of_the_problem(shape, loss):
     problem, X = hard_problem(0, shape=shape, loss=loss)
-    job = Job(0, 0, 1, problem.coupling, problem.loss)
-    part = part_of(problem, X, 1)
+    job = Job(0, 0, problem.coupling, problem.loss)
+    part = part_of(problem, X)
     rng = np.random.RandomState(3)
     weights, vector = rng.standard_normal((2, *problem.shape)) * 0.1
     step = problem.loss.smooth_step or 0.5
@@ -199,14 +187,15 @@ def test_conjugate_gradients_where_matrices_are_too_large(data, monkeypatch):
         assert (found.dual_gap_ <= 1e-5 * 10 * len(y)).all()
 
 
-def test_what_travels_grows_with_tiles_and_features_not_with_rows():
+def test_what_travels_grows_with_tiles_and_features_not_with_rows(monkeypatch):
+    monkeypatch.setattr("svmosaic.scale.data.ROWS_PER_CENTER", 20)
     rng = np.random.RandomState(0)
     X = rng.standard_normal((4000, 20))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
 
     def largest(n_rows, n_clusters):
         partitions = cut(X[:n_rows], y[:n_rows], None, (n_rows // 2,))
-        model = ClusteredSVC(n_clusters, rows_per_cluster=20, tol=1e-2, loss="squared_hinge", random_state=0)
+        model = ClusteredSVC(n_clusters, tol=1e-2, loss="squared_hinge", random_state=0)
         fit(model, partitions)
         *rounds, words = partitions.rounds
         # The last one takes some rows by which regions are said in words: 2000 of 20 numbers, whatever there are.
@@ -307,8 +296,8 @@ def test_bad_partitions_are_named(data):
 
 def test_certificate_of_partitions_is_that_of_the_whole():
     problem, X = hard_problem(1, shape="cells", loss="hinge")
-    job = Job(0, 0, 1, problem.coupling, problem.loss)
-    part = part_of(problem, X, 1)
+    job = Job(0, 0, problem.coupling, problem.loss)
+    part = part_of(problem, X)
     rng = np.random.RandomState(0)
     weights = rng.standard_normal(problem.shape) * 0.1
     sums, implied, _ = Evaluate(job, weights, 0.5, 0.0, None).of(part.share(job, 1))

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from svmosaic import LinearSVC
-from svmosaic._validation import validate_training
+from svmosaic.estimators.data import validate_training
 from svmosaic.search import choice
 from svmosaic.search.candidates import Candidate
 from svmosaic.search.judge import ClassJudge

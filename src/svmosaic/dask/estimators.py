@@ -15,24 +15,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmosaic import estimators
 from svmosaic._validation import check_real
-from svmosaic.dask.workers import Workers, aligned, raw_parts
+from svmosaic.dask.workers import Workers, aligned
 from svmosaic.model.heads import head_of
 from svmosaic.scale import fit
+from svmosaic.scale.part import Raw
 
 _DOC = """{name} over Dask collections.
 
-    The model, its parameters and its fitted attributes are those of `svmosaic.{name}`, fitted to the same objective
-    with the same certificate (`dual_gap_`). Rows stay on the workers; only centers, weights, gradients and one small
-    matrix per tile are sent. The solver is always the distributed Newton method, so `solver` must be "auto"; `n_jobs`
-    is not used: each worker processes its partitions. If a worker is lost, Dask computes its partitions again from the
-    collection and the fit continues; if that is not possible, `WorkerLostError` names the worker.
+    {about}
 
     Parameters
     ----------
-    client : distributed.Client or None, default=None
+    {more}client : distributed.Client or None, default=None
         None: the current client.
     **parameters
-        Parameters of `svmosaic.{name}`.
+        Parameters of `svmosaic.{name}`{batches}.
 
     Attributes
     ----------
@@ -46,41 +43,33 @@ _DOC = """{name} over Dask collections.
     svmosaic.{name} : The ordinary estimator.
     svmosaic.outofcore.fit : The same for rows on disk.
     """
-
-_LEARNED_DOC = """{name} over Dask collections.
-
-    Each partition has its own learner, which takes steps on its rows. Every `steps_between_averages` steps, their
-    parameters are averaged, weighted by the number of rows seen, and all continue from the mean. The result depends on
-    the partitions, not on the workers. About one partition per worker is best: with more partitions, an epoch has fewer
-    steps. Rows should be distributed over the partitions at random. The gate is initialized, and the best epoch found,
-    on samples that are fetched. `polish` and `warm_start` raise an error; `device` is that of the workers.
-
-    Parameters
-    ----------
-    steps_between_averages : int, default=16
+_SOLVED = {
+    "about": """The model, its parameters and its fitted attributes are those of `svmosaic.{name}`, fitted to the
+    same objective with the same certificate (`dual_gap_`). Rows stay on the workers; only centers, weights, gradients
+    and one small matrix per tile are sent. The solver is always the distributed Newton method, so `solver` must be
+    "auto"; `n_jobs` is not used: each worker processes its partitions. If a worker is lost, Dask computes its
+    partitions again from the collection and the fit continues; if that is not possible, `WorkerLostError` names the
+    worker.""",
+    "more": "",
+    "batches": "",
+}
+_LEARNED = {
+    "about": """Each partition has its own learner, which takes steps on its rows. Every `steps_between_averages`
+    steps, their parameters are averaged, weighted by the number of rows seen, and all continue from the mean. The
+    result depends on the partitions, not on the workers. About one partition per worker is best: with more partitions,
+    an epoch has fewer steps. Rows should be distributed over the partitions at random. The gate is initialized, and
+    the best epoch found, on samples that are fetched. `polish` and `warm_start` raise an error; `device` is that of
+    the workers.""",
+    "more": """steps_between_averages : int, default=16
         Smaller values are closer to a fit in memory, but send parameters more often.
-    client : distributed.Client or None, default=None
-        None: the current client.
-    **parameters
-        Parameters of `svmosaic.{name}`; `batch_size` applies to each partition, by default the ordinary one divided by
-        the number of partitions, but at least 32.
-
-    Attributes
-    ----------
-    local_ : svmosaic.{name}
-        The fitted ordinary estimator. Its attributes are also available here.
-    rounds_ : list of Round
-        Data transfers: the function, the bytes sent to each worker and the bytes returned by each partition.
-
-    See Also
-    --------
-    svmosaic.{name} : The ordinary estimator.
-    svmosaic.outofcore.fit : The same for rows on disk.
-    """
+    """,
+    "batches": """; `batch_size` applies to each partition, by default the ordinary one divided by
+        the number of partitions, but at least 32""",
+}
 
 
 class DaskModel(BaseEstimator):
-    """What all of them share."""
+    """An ordinary estimator that is fitted to Dask collections, and applied to them lazily."""
 
     _local: type
 
@@ -100,18 +89,17 @@ class DaskModel(BaseEstimator):
         """
         check_real("steps_between_averages", getattr(self, "steps_between_averages", 1), at_least=1, integer=True)
         client = self._client()
-        workers = Workers(client, raw_parts(client, X, y, sample_weight))
+        parts = aligned(X, y, sample_weight)
+        raws = [dask.delayed(Raw, pure=False)(*part, f"partition {k}") for k, part in enumerate(parts)]
+        workers = Workers(client, client.compute(raws))
         workers.steps_between_averages = getattr(self, "steps_between_averages", None)
         self.local_ = fit(self._local_estimator(), workers)
         self.rounds_ = workers.rounds
         return self
 
-    def _sums(self, function, X, y, sample_weight):
-        """The sum over partitions of function(model, rows, labels, weights)."""
-        check_is_fitted(self, "local_")
-        client, model = self._client(), dask.delayed(self.local_)
-        parts = [dask.delayed(function)(model, *part) for part in aligned(X, y, sample_weight)]
-        return np.sum(client.gather(client.compute(parts)), axis=0)
+    def predict(self, X):
+        """Predict lazily: an array for an array; for a DataFrame a Series or, of several targets, a DataFrame."""
+        return self._apply(X, "predict")
 
     def to_local(self):
         """Return the ordinary fitted estimator, which does not need Dask."""
@@ -129,20 +117,26 @@ class DaskModel(BaseEstimator):
     def _local_estimator(self):
         return self._local(**{f.name: getattr(self, f.name) for f in fields(self._local) if f.init})
 
-    def _apply(self, X, method, width, dtype):
-        model = dask.delayed(self.local_)
+    def _apply(self, X, method):
+        """What a method of the local estimator returns for each partition, lazily."""
+        check_is_fitted(self, "local_")
+        model, nothing = dask.delayed(self.local_), _nothing(self.local_, method)
         if isinstance(X, da.Array):
             X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-            if width is None:
-                return X.map_blocks(_on_block, model, method, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype))
-            chunks = X.chunks[0], (width,)
-            return X.map_blocks(_on_block, model, method, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype))
+            shape = {"drop_axis": 1} if nothing.ndim == 1 else {"chunks": (X.chunks[0], nothing.shape[1:])}
+            return X.map_blocks(_on_block, model, method, **shape, dtype=nothing.dtype, meta=nothing)
         if isinstance(X, dd.DataFrame):
-            meta = _frame(np.empty(0 if width is None else (0, width), dtype), None, _columns(self.local_))
-            return X.map_partitions(_on_frame, model, method, meta=meta)
+            return X.map_partitions(_on_frame, model, method, meta=_frame(nothing, None, self.local_))
         raise TypeError(
             f"X must be a Dask array or DataFrame, got {type(X).__name__}; for rows in memory use to_local()"
         )
+
+    def _sums(self, function, X, y, sample_weight):
+        """The sum over partitions of function(model, rows, labels, weights)."""
+        check_is_fitted(self, "local_")
+        client, model = self._client(), dask.delayed(self.local_)
+        parts = [dask.delayed(function)(model, *part) for part in aligned(X, y, sample_weight)]
+        return np.sum(client.gather(client.compute(parts)), axis=0)
 
     def __getattr__(self, name):
         # Fitted attributes are the local estimator's.
@@ -162,16 +156,9 @@ class DaskModel(BaseEstimator):
 class DaskClassifier(ClassifierMixin, DaskModel):
     """Classes over Dask collections."""
 
-    def predict(self, X):
-        """Predict the class of each row: a lazy array for an array, a lazy Series for a DataFrame."""
-        check_is_fitted(self, "local_")
-        return self._apply(X, "predict", None, self.local_.classes_.dtype)
-
     def decision_function(self, X):
         """Return lazy signed scores: of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        check_is_fitted(self, "local_")
-        like = _no_scores(self.local_)
-        return self._apply(X, "decision_function", None if like.ndim == 1 else like.shape[1], np.float64)
+        return self._apply(X, "decision_function")
 
     @property
     def predict_proba(self):
@@ -181,8 +168,7 @@ class DaskClassifier(ClassifierMixin, DaskModel):
 
     def _predict_proba(self, X):
         """Probabilities of the rows of X, lazily."""
-        check_is_fitted(self, "local_")
-        return self._apply(X, "predict_proba", len(self.local_.classes_), np.float64)
+        return self._apply(X, "predict_proba")
 
     def score(self, X, y, sample_weight=None):
         """Return the accuracy, as a number."""
@@ -192,12 +178,6 @@ class DaskClassifier(ClassifierMixin, DaskModel):
 
 class DaskRegressor(RegressorMixin, DaskModel):
     """Values over Dask collections."""
-
-    def predict(self, X):
-        """Predict values: a lazy array for an array, a lazy Series or (several targets) DataFrame for a DataFrame."""
-        check_is_fitted(self, "local_")
-        like = _no_scores(self.local_)
-        return self._apply(X, "predict", None if like.ndim == 1 else like.shape[1], np.float64)
 
     def score(self, X, y, sample_weight=None):
         """Return R2, as a number; for several targets, the mean."""
@@ -222,39 +202,39 @@ def _hits(model, X, y, weight):
 
 
 def _on_block(block, model, method):
-    if block.shape[0] == 0:  # which estimators refuse
-        if method == "predict":
-            return model.classes_[:0] if hasattr(model, "classes_") else _no_scores(model)
-        return _no_scores(model) if method == "decision_function" else np.empty((0, len(model.classes_)))
-    return getattr(model, method)(block)
+    # Estimators refuse to answer for no rows.
+    return getattr(model, method)(block) if block.shape[0] else _nothing(model, method)
 
 
-def _no_scores(model):
-    """What `decision_function` would give for no rows."""
+def _nothing(model, method):
+    """The answer for no rows."""
+    if hasattr(model, "classes_") and method == "predict":
+        return model.classes_[:0]
+    if method == "predict_proba":
+        return np.empty((0, len(model.classes_)))
     head = head_of(model)
     return head.shaped(np.empty((0, head.n_outputs)))
 
 
 def _on_frame(frame, model, method):
-    return _frame(_on_block(frame, model, method), frame.index, _columns(model))
+    return _frame(_on_block(frame, model, method), frame.index, model)
 
 
-def _columns(model):
-    """What the columns of several outputs are called."""
-    return getattr(model, "classes_", head_of(model).output_names)
+def _frame(values, index, model):
+    """Answers as a Series or, if there are several outputs, a DataFrame."""
+    if values.ndim == 1:
+        return pd.Series(values, index=index)
+    return pd.DataFrame(values, index=index, columns=getattr(model, "classes_", head_of(model).output_names))
 
 
-def _frame(values, index, columns):
-    return pd.Series(values, index=index) if values.ndim == 1 else pd.DataFrame(values, index=index, columns=columns)
-
-
-def _over_dask(local, doc=_DOC, **more):
+def _over_dask(local, doc=_SOLVED, **more):
     """The class with the parameters of an ordinary estimator, more with these defaults, and a client."""
     own = [(name, Any, field(default=default, kw_only=True)) for name, default in {**more, "client": None}.items()]
+    doc = {key: text.format(name=local.__name__) for key, text in doc.items()}
     cls = make_dataclass(
         local.__name__, [*((f.name, f.type, f) for f in fields(local) if f.init), *own], eq=False, repr=False,
         bases=(DaskRegressor if issubclass(local, RegressorMixin) else DaskClassifier,),
-        namespace={"_local": local, "__doc__": doc.format(name=local.__name__), "__module__": __name__},
+        namespace={"_local": local, "__doc__": _DOC.format(name=local.__name__, **doc), "__module__": __name__},
     )  # fmt: skip
     cls.__init__.__annotations__ = {}  # as those of the ordinary one
     return cls
@@ -264,8 +244,8 @@ LinearSVC = _over_dask(estimators.LinearSVC)
 KMeansSVC = _over_dask(estimators.KMeansSVC)
 ClusteredSVC = _over_dask(estimators.ClusteredSVC)
 LocallyLinearSVC = _over_dask(estimators.LocallyLinearSVC)
-LearnedGateSVC = _over_dask(estimators.LearnedGateSVC, _LEARNED_DOC, steps_between_averages=16)
-LearnedGateSVR = _over_dask(estimators.LearnedGateSVR, _LEARNED_DOC, steps_between_averages=16)
+LearnedGateSVC = _over_dask(estimators.LearnedGateSVC, _LEARNED, steps_between_averages=16)
+LearnedGateSVR = _over_dask(estimators.LearnedGateSVR, _LEARNED, steps_between_averages=16)
 TreeSVC = _over_dask(estimators.TreeSVC)
 LinearSVR = _over_dask(estimators.LinearSVR)
 KMeansSVR = _over_dask(estimators.KMeansSVR)

@@ -3,13 +3,11 @@
 import pickle
 from concurrent.futures import CancelledError
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import distributed
 from distributed.scheduler import KilledWorker
 
-from svmosaic.scale.part import Raw
 from svmosaic.scale.rounds import Partitions, Round, add
 
 # Partial sums that one task adds up.
@@ -73,7 +71,7 @@ class Workers(Partitions):
     def _submit(self, function, args, each):
         size = len(pickle.dumps(args, protocol=5))
         if size > LARGE:
-            args = self.client.submit(_same, args, pure=False)
+            args = self.client.submit(lambda args: args, args, pure=False)
         own = [()] * len(self.parts) if each is None else [(value,) for value in each]
         return self.client.map(_call, self.parts, own, function=function, args=args, pure=False), size
 
@@ -101,10 +99,6 @@ def _addresses(client):
     return set(client.scheduler_info(n_workers=-1)["workers"])
 
 
-def _same(args):
-    return args
-
-
 def _call(part, own, function, args):
     return function(part, *own, *args)
 
@@ -114,12 +108,6 @@ def _sum(values):
     for value in values[1:]:
         total = add(total, value)
     return total
-
-
-def raw_parts(client, X, y, sample_weight=None):
-    """Futures of the partitions of collections, as `Raw` rows, labels and weights."""
-    parts = aligned(X, y, sample_weight)
-    return client.compute([dask.delayed(Raw, pure=False)(*part, f"partition {k}") for k, part in enumerate(parts)])
 
 
 def aligned(X, y, sample_weight=None):

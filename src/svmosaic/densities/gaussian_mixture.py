@@ -16,10 +16,9 @@ from svmosaic._labels import check_labels
 from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.growth import Covariance, Pooling, gather, maximize, one_each, split
 from svmosaic.densities.kernel_predictor import kernel_predictor
-from svmosaic.estimators._all_or_nothing import all_or_nothing
-from svmosaic.estimators._export import ExportMixin
 from svmosaic.estimators._parameters import Count, NotNegative, Positive, check_parameters, estimator, positional
-from svmosaic.estimators._progress import Progress
+from svmosaic.estimators._progress import Progress, all_or_nothing
+from svmosaic.estimators.base import ExportMixin
 from svmosaic.model.heads import contrast, flattened, winners
 
 

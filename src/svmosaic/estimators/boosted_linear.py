@@ -12,15 +12,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic._validation import check_choice, validate_rows, validate_training
+from svmosaic._validation import check_choice, validate_rows
 from svmosaic.couplings import Coupling
-from svmosaic.estimators._all_or_nothing import all_or_nothing
-from svmosaic.estimators._export import SaveMixin
 from svmosaic.estimators._hold_out import can_stratify, hold_out
 from svmosaic.estimators._importances import weighted_importances
 from svmosaic.estimators._parameters import Count, Fraction, Positive, check_parameters, estimator, positional
-from svmosaic.estimators._probabilities import ProbabilityMixin
-from svmosaic.estimators._progress import Progress
+from svmosaic.estimators._progress import Progress, all_or_nothing
+from svmosaic.estimators.base import ProbabilityMixin, SaveMixin
+from svmosaic.estimators.data import validate_training
 from svmosaic.gates import SingleCell
 from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES
 from svmosaic.model.calibration import N_FOLDS, cross_fit
@@ -217,7 +216,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
         name, n_classes, loss = type(self).__name__, len(target.classes), LOSSES[self.loss]
         bias = bias_of(self.fit_intercept, self.intercept_scaling)
         X, X_held, label = X[train], X[held], target.label[train]
-        signs = [target.signs(c)[train] for c in range(target.n_outputs)]
+        signs = [target.wanted(c)[train] for c in range(target.n_outputs)]
         weight = target.weight[train]
         total, weight = weight.sum(), weight / weight.sum()
         problem = start = None

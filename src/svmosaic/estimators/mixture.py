@@ -11,16 +11,14 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import check_real, validate_training
+from svmosaic._validation import check_real
 from svmosaic.couplings import ClusteredTasks
-from svmosaic.estimators._all_or_nothing import all_or_nothing
-from svmosaic.estimators._base import BaseMosaicClassifier
-from svmosaic.estimators._composed_fit import MemoryRows, code
 from svmosaic.estimators._em import EM
 from svmosaic.estimators._hold_out import hold_out
 from svmosaic.estimators._parameters import (
     Count,
     Fraction,
+    Knots,
     NotNegative,
     Positive,
     check_parameters,
@@ -28,9 +26,13 @@ from svmosaic.estimators._parameters import (
     parameters,
     positional,
 )
-from svmosaic.estimators._progress import Progress
+from svmosaic.estimators._progress import Progress, all_or_nothing
+from svmosaic.estimators.base import BaseMosaicClassifier
+from svmosaic.estimators.data import Data, code, validate_training
+from svmosaic.estimators.tiles import describe
 from svmosaic.gates import DistanceGate, HierarchicalGate, RBFGate, Responsibilities, place_centers
 from svmosaic.gates.softmax_tree import scale_of
+from svmosaic.maps import Pieces
 from svmosaic.model.calibration import METHODS, Posterior, cross_fit
 from svmosaic.model.heads import Classify
 from svmosaic.solvers import Solver
@@ -116,7 +118,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
-    pieces: Any = None
+    pieces: Knots | None = None
 
     _calibrations = (*METHODS, "posterior")
 
@@ -151,7 +153,8 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
                 train, held = hold_out(X.shape[0], n_held, rng, target.label)
                 held_out = X[held], target.take(held)
                 X, target = X[train], target.take(train)
-            self._fit_rows(MemoryRows.of(X, target, self._fit_map(X, target, rng)), rng, progress, held_out)
+            bent = None if self.pieces is None else Pieces.fit(X, self.pieces, target.sample_weight, rng, self.n_jobs)
+            self._fit_rows(Data.of(X, target, bent), rng, progress, held_out)
         return self
 
     def _fit_rows(self, rows, rng, progress, held_out=None):
@@ -209,9 +212,9 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
             )
         rows.gate, rows.codes = mixture.gate, code(mixture.gate, rows.gate_rows, self.n_jobs)
         head = Classify(classes, found["calibration_"])
-        found["region_counts_"] = rows.region_counts(found["mosaic_"], head, self.n_jobs)
+        found["region_counts_"], sample = describe(rows, found["mosaic_"], head, self.n_jobs)
         vars(self).update(found)
-        self._keep_region_sample(rows.region_sample(self.mosaic_, self.region_counts_))
+        self._keep_region_sample(sample)
         self.objective_ = np.array(trace.objective)
         self.experts_per_iter_ = np.array(trace.n_experts)
         self.effective_experts_ = np.array(trace.effective_experts)
@@ -237,7 +240,6 @@ class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
 
     def _check_parameters(self):
         check_parameters(self)
-        self._check_pieces()
         self._check_calibration()
 
 

@@ -12,8 +12,8 @@ from scipy import sparse
 from svmosaic._validation import warn_if_far
 from svmosaic.couplings import ClusteredTasks
 from svmosaic.couplings.clustered import Groups
-from svmosaic.estimators._composed_fit import MemoryRows
 from svmosaic.estimators._parameters import Count, Positive, estimator, positional
+from svmosaic.estimators.data import Data
 from svmosaic.estimators.mixture import BaseMixtureClassifier, kmeans_cells
 from svmosaic.gates import GaussianGate
 from svmosaic.gates.gaussian import Covariance
@@ -173,7 +173,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
 
     def _score_floor(self, floor, rows, train, test, rng) -> float:
         """Accuracy on the rows `test` of a short run, without groups, with this floor from the rows `train`."""
-        some, held = MemoryRows.of(rows.gate_rows[train], rows.target.take(train)), rows.target.take(test)
+        some, held = Data.of(rows.gate_rows[train], rows.target.take(train)), rows.target.take(test)
         deadline = None
         if self.max_time is not None:  # all of the search may take half of the time
             deadline = perf_counter() + 0.5 * self.max_time / (SEARCH_SPLITS * len(FLOORS))

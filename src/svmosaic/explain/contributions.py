@@ -277,7 +277,7 @@ def count_homes(mosaic, head: Head, homes, target, found, rows=None) -> dict:
     """Sums over the rows of each tile, from the tiles that they belong to, as `homes_of` returns them."""
     sums: dict = {}
     for home in homes:
-        counts = head.region_counts((home[:, None], None), mosaic.n_tiles, target, found)
+        counts = head.region_counts(home, mosaic.n_tiles, target, found)
         if rows is not None:
             counts["spread"] = _spread(mosaic, home, rows)
         sums = {name: sums.get(name, 0) + values for name, values in counts.items()}

@@ -3,66 +3,23 @@
 Each rule about outputs stands here once: how many there are, which class a positive score is for, who wins, what shape
 answers have, and what is counted in the region of a tile. This module needs numpy alone, so that a predictor can hold a
 head too.
+
+Both heads have, with scores of shape (n_rows, n_outputs) throughout:
+
+- `n_outputs`, `output_names`: columns of the scores, and what each stands for
+- `shaped(scores)`, `answers(scores)`: what `decision_function` and `predict` return
+- `wanted(truth, output)`, `truth(y)`: targets of a loss; given labels or values as indices of classes or numbers
+- `offset`, `factor`, `slopes(coef)`, `values(scores)`: units of the outputs, of shape (n_outputs,), and weights and
+  scores in them
+- `found(scores)`, `region_counts`, `region_columns`, `describe_region`: predictions as `region_counts` takes them, sums
+  over the rows of each tile, columns of `regions_`, and a line of these in words
+- `attributes`: the fitted attributes of an estimator, which `head_of` takes back
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-
-
-class Head(Protocol):
-    """What estimators, predictors, partitions and reports ask of a head.
-
-    Scores are of shape (n_rows, n_outputs) throughout.
-    """
-
-    @property
-    def n_outputs(self) -> int:
-        """Columns of the scores."""
-
-    @property
-    def output_names(self) -> list[str]:
-        """What each column stands for."""
-
-    def shaped(self, scores) -> Any:
-        """Scores as `decision_function` returns them."""
-
-    def answers(self, scores) -> Any:
-        """What `predict` returns for the scores."""
-
-    def found(self, scores) -> Any:
-        """The predictions in the form of the targets that `region_counts` takes."""
-
-    @property
-    def offset(self) -> Any:
-        """What is added to every score of an output, once it is multiplied by `factor`, to have it in its own units."""
-
-    @property
-    def factor(self) -> Any:
-        """See `offset`; of shape (n_outputs,), as that."""
-
-    def slopes(self, coef) -> Any:
-        """Weights of shape (..., n_outputs, n_features) in the units of the outputs."""
-
-    def values(self, scores) -> Any:
-        """Scores of shape (..., n_outputs) in the units of the outputs."""
-
-    def describe_region(self, line) -> str:
-        """A line of `region_columns` in words, without the number of rows."""
-
-    @property
-    def attributes(self) -> dict:
-        """The fitted attributes of an estimator with this head; `head_of` takes them back."""
-
-    def truth(self, y) -> Any:
-        """Given labels or values in the form of the targets that `region_counts` takes; ValueError if they are not."""
-
-    def region_counts(self, codes, n_tiles, target, found) -> dict:
-        """Sums over the rows of each tile, which add up over partitions."""
-
-    def region_columns(self, counts) -> dict:
-        """Columns of `regions_` from these sums."""
 
 
 def count_outputs(n_classes: int) -> int:
@@ -155,12 +112,11 @@ class Classify:
         """The output whose score is about class k."""
         return 0 if self.n_outputs == 1 else k
 
-    def signs(self, label, output):
+    def wanted(self, truth, output):
         """+1 and -1 of rows with these class indices, for one output, as int8."""
-        return signs_of(label, output, self.n_outputs)
+        return signs_of(truth, output, self.n_outputs)
 
-    def shaped(self, scores):
-        return flattened(scores)
+    shaped = staticmethod(flattened)
 
     def found(self, scores):
         """Indices of the classes that win: those with the largest score or, with a calibration, probability."""
@@ -206,12 +162,12 @@ class Classify:
         """The weighted share of rows whose class wins."""
         return float(np.average(self.found(scores) == label, weights=weight))
 
-    def region_counts(self, codes, n_tiles, target, found) -> dict:
-        """Rows of each class and rows classified correctly, by the tile with the largest weight.
+    def region_counts(self, home, n_tiles, target, found) -> dict:
+        """Sums over the rows of each tile, which add up: rows of each class, and rows classified correctly.
 
         Parameters
         ----------
-        codes : (tile, weight), each of shape (n_rows, width); weight None for all ones
+        home : ndarray of int, shape (n_rows,), the tiles of the rows
         n_tiles : int
         target : ndarray of int, class indices of the rows
         found : ndarray of int, class indices that the model answers with
@@ -220,7 +176,7 @@ class Classify:
         -------
         dict of ndarray: "classes" of shape (n_tiles, n_classes), "correct" of shape (n_tiles,)
         """
-        home, n_classes = home_tiles(codes), len(self.classes)
+        n_classes = len(self.classes)
         counts = np.bincount(home.astype(np.int64) * n_classes + target, minlength=n_tiles * n_classes)
         return {
             "classes": counts.reshape(n_tiles, n_classes),
@@ -281,17 +237,20 @@ class Regress:
         return ["y"] if np.ndim(self.center) == 0 else [f"y{c}" for c in range(self.n_outputs)]
 
     def targets(self, y):
-        """What the scores should be for these values, of shape (n_rows, n_outputs)."""
+        """Scores that answer with these values, of shape (n_rows, n_outputs)."""
         return in_columns((np.asarray(y, dtype=np.float64) - self.center) / self.scale)
+
+    def wanted(self, truth, output):
+        """Scores of one output that answer with these values."""
+        return self.targets(truth)[:, output]
 
     def shaped(self, scores):
         return scores[:, 0] if np.ndim(self.center) == 0 else scores
 
-    def found(self, scores):
-        return self.answers(scores)
-
     def answers(self, scores):
         return self.center + self.scale * self.shaped(scores)
+
+    found = answers
 
     @property
     def attributes(self) -> dict:
@@ -322,12 +281,12 @@ class Regress:
             raise ValueError(f"y must have shape (n_rows, *{np.shape(self.center)}), got {y.shape}")
         return y
 
-    def region_counts(self, codes, n_tiles, target, found) -> dict:
-        """Rows, and sums of y, of its square and of the absolute error, by the tile with the largest weight.
+    def region_counts(self, home, n_tiles, target, found) -> dict:
+        """Sums over the rows of each tile: their number, and sums of y, of its square and of the absolute error.
 
         Parameters
         ----------
-        codes : (tile, weight), each of shape (n_rows, width); weight None for all ones
+        home : ndarray of int, shape (n_rows,), the tiles of the rows
         n_tiles : int
         target : ndarray, values of shape (n_rows,) or (n_rows, n_targets)
         found : ndarray of the same shape, values that the model answers with
@@ -337,7 +296,6 @@ class Regress:
         dict of ndarray: "rows" of shape (n_tiles,); "sum", "squares" and "error" of shape (n_tiles, n_outputs), of
         standardized values, so that squares do not cancel
         """
-        home = home_tiles(codes)
         z = self.targets(target)
         error = np.abs(z - self.targets(found))
 
@@ -365,6 +323,9 @@ class Regress:
             columns[f"spread{suffix}"] = scale[c] * np.sqrt(np.maximum(square - mean**2, 0.0))
             columns[f"mean absolute error{suffix}"] = scale[c] * error
         return columns
+
+
+Head = Classify | Regress
 
 
 def head_of(estimator) -> Any:

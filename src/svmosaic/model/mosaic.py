@@ -204,15 +204,16 @@ class Mosaic:
         return self.features.fused and hasattr(self.gate, "core")
 
     def _scorer(self, dtype):
-        return self._scorer32 if dtype == np.float32 else self._scorer64
+        """The scorer in the core for rows of this type, packed once."""
+        if dtype not in self._packed:
+            gate = self.gate.core(dtype) if self._fused else None
+            width = getattr(self.gate, "width", self.n_tiles)
+            self._packed[dtype] = pack_scorer(gate, *self.packed_tiles(), dtype, width)
+        return self._packed[dtype]
 
     @cached_property
-    def _scorer32(self):
-        return self._pack(np.float32)
-
-    @cached_property
-    def _scorer64(self):
-        return self._pack(np.float64)
+    def _packed(self) -> dict:
+        return {}
 
     def packed_tiles(self):
         """The arguments of the core's scorer: (coef, intercept, link, sloped, flat), and the curves or None.
@@ -225,10 +226,6 @@ class Mosaic:
         if flat is not None:
             flat = (np.ascontiguousarray(flat.coef, dtype=np.float64), flat.tiles, flat.terms)
         return (coef, intercept, self.link, bent.sloped, flat), curves
-
-    def _pack(self, dtype):
-        gate = self.gate.core(dtype) if self._fused else None
-        return pack_scorer(gate, *self.packed_tiles(), dtype, getattr(self.gate, "width", self.n_tiles))
 
     def __getstate__(self):
         # What is packed in the core is rebuilt on demand.

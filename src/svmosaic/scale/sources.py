@@ -60,10 +60,7 @@ class ArraySource:
                 raise ValueError(f"there are {len(X)} rows, but {name} has {len(values)} entries")
         n_rows = chunk_rows or max(1, CHUNK_VALUES // max(1, X.shape[1]))
         self.bounds = [*range(0, len(X), n_rows), len(X)]
-
-    @property
-    def n_chunks(self) -> int:
-        return len(self.bounds) - 1
+        self.n_chunks = len(self.bounds) - 1
 
     def read(self, k) -> Raw:
         here = slice(self.bounds[k], self.bounds[k + 1])
@@ -125,10 +122,7 @@ class ParquetSource:
                     size = 0
                 self.chunks[-1][1].append(g)
                 size += n_rows
-
-    @property
-    def n_chunks(self) -> int:
-        return len(self.chunks)
+        self.n_chunks = len(self.chunks)
 
     def read(self, k) -> Raw:
         if self.label is None:
