@@ -136,8 +136,7 @@ struct StepSizes {
 
 // z of the rows of a piece, for all gates at once.
 template <class T>
-SVMOSAIC_CLONES void project_rows(const Learner<T>&, const DenseRows<T>& x, const Panels<T>& projection, Batch<T>& batch,
-                                  Piece piece) {
+void project_rows(const Learner<T>&, const DenseRows<T>& x, const Panels<T>& projection, Batch<T>& batch, Piece piece) {
   const int64_t padded = projection.padded(), m = piece.end - piece.begin;
   std::vector<T> out(m * padded);
   std::vector<const T*> from(m);
@@ -152,8 +151,7 @@ SVMOSAIC_CLONES void project_rows(const Learner<T>&, const DenseRows<T>& x, cons
 }
 
 template <class T>
-SVMOSAIC_CLONES void project_rows(const Learner<T>&, const SparseRows<T>& x, const Panels<T>& projection, Batch<T>& batch,
-                                  Piece piece) {
+void project_rows(const Learner<T>&, const SparseRows<T>& x, const Panels<T>& projection, Batch<T>& batch, Piece piece) {
   std::vector<T> out(projection.padded());
   for (int64_t r = piece.begin; r < piece.end; ++r) {
     multiply_sparse(x, batch.row[r], projection, out.data());

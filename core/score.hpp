@@ -236,8 +236,8 @@ inline void score_by_tile(const Tiles<T>& tiles, const Rows& x, int64_t begin, c
 
 // Add to out the scores of n rows from `begin` on, as the tiles see them, given their codes.
 template <class T, class Rows>
-inline void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
-                                 const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+SVMOSAIC_CLONES void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
+                                const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
   std::fill(scratch.start.begin(), scratch.start.end(), 0);
   int64_t n_many = 0, n_listed = 0;
   for (int64_t r = 0; r < n; ++r) {
@@ -262,8 +262,9 @@ inline void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int6
 
 // The same if one tile at most sees a row, and only dense rows with curves are given.
 template <class T>
-inline void score_lines(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t begin, int64_t n, const int32_t* tile,
-                        const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+SVMOSAIC_CLONES void score_lines(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t begin, int64_t n,
+                                 const int32_t* tile, const double* weight, int64_t width, ScoreScratch<T>& scratch,
+                                 double* out) {
   const int64_t n_outputs = tiles.n_outputs;
   int32_t* place = scratch.many.data();  // rows that no tile sees are given the first
   for (int64_t r = 0; r < n; ++r) place[r] = tiles.n_seeing == 1 ? 0 : std::max(tiles.place[tile[r]], 0);
@@ -283,8 +284,8 @@ inline void score_lines(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t be
 
 // The same of the rows as they are given.
 template <class T, class Rows>
-SVMOSAIC_CLONES void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
-                                 const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
+                 const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
   bool done = false;
   if constexpr (std::is_same_v<Rows, DenseRows<T>>)
     if (tiles.lines && (tiles.n_seeing == 1 || width == 1)) {
@@ -316,8 +317,8 @@ struct RowScratch {
 
 // Add to out the scores of a row, as the tiles see it, given its codes.
 template <class T, class Rows>
-inline void score_seen_row(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const double* weight,
-                           int64_t width, ScoreScratch<T>& scratch, double* out) {
+SVMOSAIC_CLONES void score_seen_row(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const double* weight,
+                                    int64_t width, ScoreScratch<T>& scratch, double* out) {
   const int32_t first = 0;
   int32_t* listed = scratch.listed.data();
   const int64_t needed = list_seeing(tiles, tile, weight, 0, width, listed, out);
@@ -333,8 +334,7 @@ inline void score_seen_row(const Tiles<T>& tiles, const Rows& x, const int32_t* 
 }
 
 template <class T>
-SVMOSAIC_CLONES void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t width,
-                                     RowScratch<T>& scratch) {
+void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t width, RowScratch<T>& scratch) {
   ScoreScratch<T>& buffers = scratch.score;
   const int32_t* tile = buffers.tile.data();
   const double* weight = buffers.weight.data();

@@ -21,7 +21,7 @@ import svmosaic
 from svmosaic import LearnedGateSVC, LocallyLinearSVC
 from svmosaic.datasets import make_banana
 from svmosaic.export.c import to_c
-from svmosaic.gates import ProjectedGate, SeveralGates, SplitTreeGate, principal_components
+from svmosaic.gates import ProjectedGate, SeveralGates, principal_components
 from svmosaic.rows import Rows
 
 
@@ -324,24 +324,6 @@ def test_as_onnx(n_components, n_gates):
     out = run(model.to_onnx(), X)
     assert_allclose(out["scores"], model.decision_function(X), atol=1e-4)
     assert_array_equal(out["label"], model.predict(X))
-
-
-# ---- the tree --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_tiles", [1, 2, 5, 8])
-def test_rows_go_down_the_tree(n_tiles, dtype, storage):
-    rng = np.random.default_rng(n_tiles)
-    X, splits = rng.standard_normal((50, 4)).astype(dtype), rng.standard_normal((n_tiles - 1, 5))
-    tile, weight = SplitTreeGate(splits).code(storage(X))
-    assert weight is None
-    for row, leaf in zip(X, tile[:, 0], strict=True):
-        node = 0
-        while node < n_tiles - 1:
-            node = 2 * node + (2 if row @ splits[node, :-1] + splits[node, -1] > 0 else 1)
-        assert leaf == node - (n_tiles - 1)
 
 
 # ---- stopping --------------------------------------------------------------------------------------------------------

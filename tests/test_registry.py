@@ -17,7 +17,7 @@ from svmosaic.explain.displays._fitted import anchors_of
 from svmosaic.export.c.target import CTarget
 from svmosaic.export.javascript.target import JavaScriptTarget
 from svmosaic.export.onnx.target import OnnxTarget
-from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, ProjectedGate, SingleCell, SplitTreeGate, TreeGate
+from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, ProjectedGate, SingleCell, TreeGate
 from svmosaic.model import registry
 from svmosaic.model.mosaic import LINKS, Mosaic
 
@@ -29,8 +29,6 @@ def gates():
     rng = np.random.default_rng(0)
     found = {kind: random_gate(rng, kind) for kind in KINDS}
     found["distance"] = DistanceGate(rng.standard_normal((4, 5)), "llc", 2)
-    found["splits"] = SplitTreeGate(rng.standard_normal((3, 6)))
-    found["projected splits"] = ProjectedGate(rng.standard_normal((3, 5)), SplitTreeGate(rng.standard_normal((3, 4))))
     found["single"] = SingleCell()
     X = rng.standard_normal((60, 5))
     y = X[:, 0] > 0

@@ -12,7 +12,6 @@ from svmosaic.gates.rbf import RBFGate
 from svmosaic.gates.responsibilities import Responsibilities
 from svmosaic.gates.scaled import ScaledGate
 from svmosaic.gates.several import SeveralGates
-from svmosaic.gates.split_tree import SplitTreeGate
 from svmosaic.gates.trees import TreeGate
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "ScaledGate",
     "SeveralGates",
     "SingleCell",
-    "SplitTreeGate",
     "TreeGate",
     "place_centers",
     "principal_components",

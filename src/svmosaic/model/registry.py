@@ -46,7 +46,6 @@ _TYPES = {
         "svmosaic.gates.rbf.RBFGate",
         "svmosaic.gates.scaled.ScaledGate",
         "svmosaic.gates.several.SeveralGates",
-        "svmosaic.gates.split_tree.SplitTreeGate",
         "svmosaic.gates.trees.TreeGate",
     ),
     "map": (
