@@ -234,8 +234,8 @@ def _factor(matrix):
 # ---- blocks that see only a part of the row -------------------------------------------------------------
 #
 # Matrices of what each block sees precondition conjugate gradients. Where blocks come in groups, such as the leaves of
-# a tree, of which a row touches one, the blocks of a group have nothing in common, and M groups leave a condition number
-# of about M.
+# a tree, of which a row touches one, the blocks of a group have nothing in common, and M groups leave a condition
+# number of about M.
 
 
 def sighted_form(sight, n_blocks, n_features, largest) -> str | None:
