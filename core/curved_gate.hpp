@@ -59,7 +59,7 @@ void multiply_seen(const CurveRows<T>& x, int64_t n, const Panels<T>& projection
 
 template <class T>
 void multiply_seen(const SparseRows<T>& x, int64_t n, const Panels<T>& projection, CurvedScratch<T>& scratch) {
-  for (int64_t r = 0; r < n; ++r) multiply_sparse(x, r, projection, scratch.out[r]);
+  multiply_sparse(x, 0, nullptr, n, projection, scratch.out.data());
 }
 
 template <class T, class Rows>

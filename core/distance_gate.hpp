@@ -390,12 +390,11 @@ SVMOSAIC_CLONES void shift_and_multiply(const DistanceGate<T>& gate, const Dense
 template <class T>
 SVMOSAIC_CLONES void shift_and_multiply(const DistanceGate<T>& gate, const SparseRows<T>& x, int64_t begin, int64_t n,
                                         DistanceScratch<T>& scratch) {
+  // <x - mean, c> = <x, c> - <mean, c>: the product sees only what is stored.
+  if (gate.panels.n > 0) multiply_sparse(x, begin, nullptr, n, gate.panels, scratch.product.data());
   for (int64_t r = 0; r < n; ++r) {
-    // <x - mean, c> = <x, c> - <mean, c>: the product sees only what is stored.
-    if (gate.panels.n > 0) {
-      multiply_sparse(x, begin + r, gate.panels, scratch.product[r]);
+    if (gate.panels.n > 0)
       for (int64_t j = 0; j < gate.n_tiles; ++j) scratch.product[r][j] -= gate.mean_products[j];
-    }
     if (gate.coding == Coding::nearest) continue;
     T* z = scratch.shifted.data() + r * gate.stride;
     for (int64_t f = 0; f < gate.n_features; ++f) z[f] = -gate.mean[f];

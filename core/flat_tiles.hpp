@@ -34,7 +34,7 @@ struct FlatTiles {
   T term(int64_t f, T x) const { return std::min(std::max((x - center[f]) * scale[f], -reach[f]), reach[f]); }
 
   // Rows [begin, begin + n) as these tiles see them; the last column of dense ones is zero.
-  SVMOSAIC_CLONES DenseRows<T> seen(const DenseRows<T>& x, int64_t begin, int64_t n, CurveScratch<T>& s) const {
+  DenseRows<T> seen(const DenseRows<T>& x, int64_t begin, int64_t n, CurveScratch<T>& s) const {
     const int64_t stride = n_inputs + 1;
     s.straight.resize(n * stride);
     for (int64_t r = 0; r < n; ++r) {
@@ -46,7 +46,7 @@ struct FlatTiles {
     return {s.straight.data(), n, stride, stride, 0.0};
   }
 
-  SVMOSAIC_CLONES SparseRows<T> seen(const SparseRows<T>& x, int64_t begin, int64_t n, CurveScratch<T>& s) const {
+  SparseRows<T> seen(const SparseRows<T>& x, int64_t begin, int64_t n, CurveScratch<T>& s) const {
     s.data.clear();
     s.indices.clear();
     s.indptr.assign(1, 0);

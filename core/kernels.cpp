@@ -1,44 +1,9 @@
-// The loops that gates, tiles and the learner share, compiled once: products of rows with panels, rows with curves, and
-// exponentials.
+// The loops that gates, tiles and the learner share, compiled once: products of rows with panels, and rows with
+// curves.
 #include "curves.hpp"
-#include "exponential.hpp"
 #include "panels.hpp"
 
 namespace svmosaic {
-
-// ---- exponentials -------------------------------------------------------------------------------------
-
-SVMOSAIC_CLONES static void exp_blocks(double* v, int64_t n) {
-  n = padded_width(n);
-  constexpr double kShift = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer, kept in the low bits
-  for (int64_t a = 0; a < n; ++a) {
-    const double x = v[a] < -700.0 ? -700.0 : v[a];
-    const double shifted = x * 1.4426950408889634 + kShift;
-    const double k = shifted - kShift;
-    const double r = (x - k * 0.6931471803691238) - k * 1.9082149292705877e-10;  // ln 2 in two parts
-    double p = 1.0 / 479001600;
-    p = p * r + 1.0 / 39916800;
-    p = p * r + 1.0 / 3628800;
-    p = p * r + 1.0 / 362880;
-    p = p * r + 1.0 / 40320;
-    p = p * r + 1.0 / 5040;
-    p = p * r + 1.0 / 720;
-    p = p * r + 1.0 / 120;
-    p = p * r + 1.0 / 24;
-    p = p * r + 1.0 / 6;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    int64_t bits;
-    std::memcpy(&bits, &shifted, sizeof(bits));
-    bits = static_cast<int64_t>(static_cast<uint64_t>(bits + 1023) << 52);
-    double power;
-    std::memcpy(&power, &bits, sizeof(power));
-    v[a] = p * power;
-  }
-}
-
-void exp_all(double* v, int64_t n) { exp_blocks(v, n); }
 
 // ---- products with panels -----------------------------------------------------------------------------
 
@@ -114,38 +79,46 @@ void multiply_dense(const T* const* x, int64_t n, const Panels<T>& panels, T* co
 #if defined(__GNUC__)
 // As below, V vectors of all panels at a time.
 template <class Vector, int V, class X, class T>
-inline void multiply_sparse_by_panels(const SparseRows<X>& x, int64_t i, const Panels<T>& panels, T* out) {
+inline void multiply_sparse_by_panels(const SparseRows<X>& x, int64_t begin, const int32_t* rows, int64_t n,
+                                      const Panels<T>& panels, T* const* out) {
   constexpr int w = sizeof(Vector) / sizeof(T);
-  for (int64_t at = 0; at < panels.padded(); at += V * w) {
-    const T* panel = panels.panel(at / panels.lanes) + at % panels.lanes;
-    Vector sum[V] = {};
-    for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p) {
-      const T* column = panel + static_cast<int64_t>(x.indices[p]) * panels.lanes;
+  for (int64_t r = 0; r < n; ++r) {
+    const int64_t i = begin + (rows ? rows[r] : r);
+    for (int64_t at = 0; at < panels.padded(); at += V * w) {
+      const T* panel = panels.panel(at / panels.lanes) + at % panels.lanes;
+      Vector sum[V] = {};
+      for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p) {
+        const T* column = panel + static_cast<int64_t>(x.indices[p]) * panels.lanes;
 #pragma GCC unroll 2
-      for (int v = 0; v < V; ++v) sum[v] += static_cast<T>(x.data[p]) * load_vector<Vector>(column + v * w);
+        for (int v = 0; v < V; ++v) sum[v] += static_cast<T>(x.data[p]) * load_vector<Vector>(column + v * w);
+      }
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) store_vector(out[r] + at + v * w, sum[v]);
     }
-#pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) store_vector(out + at + v * w, sum[v]);
   }
 }
 
 #endif
 
 template <class X, class T>
-void multiply_sparse(const SparseRows<X>& x, int64_t i, const Panels<T>& panels, T* out) {
+void multiply_sparse(const SparseRows<X>& x, int64_t begin, const int32_t* rows, int64_t n, const Panels<T>& panels,
+                     T* const* out) {
 #if defined(__GNUC__)
   if (!has_long_registers())
-    Compiled<multiply_sparse_by_panels<ShortLanes<T>, 2, X, T>>::for_short(x, i, panels, out);
+    Compiled<multiply_sparse_by_panels<ShortLanes<T>, 2, X, T>>::for_short(x, begin, rows, n, panels, out);
   else if (panels.lanes == Panels<T>::kVector)
-    Compiled<multiply_sparse_by_panels<Lanes<T>, 1, X, T>>::for_long(x, i, panels, out);
+    Compiled<multiply_sparse_by_panels<Lanes<T>, 1, X, T>>::for_long(x, begin, rows, n, panels, out);
   else
-    Compiled<multiply_sparse_by_panels<Lanes<T>, 2, X, T>>::for_long(x, i, panels, out);
+    Compiled<multiply_sparse_by_panels<Lanes<T>, 2, X, T>>::for_long(x, begin, rows, n, panels, out);
 #else
-  std::fill(out, out + panels.padded(), T(0));
-  for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p)
-    for (int64_t at = 0; at < panels.padded(); ++at)
-      out[at] += static_cast<T>(x.data[p]) *
-                 panels.panel(at / panels.lanes)[static_cast<int64_t>(x.indices[p]) * panels.lanes + at % panels.lanes];
+  for (int64_t r = 0; r < n; ++r) {
+    const int64_t i = begin + (rows ? rows[r] : r);
+    std::fill(out[r], out[r] + panels.padded(), T(0));
+    for (int64_t p = x.indptr[i]; p < x.indptr[i + 1]; ++p)
+      for (int64_t at = 0; at < panels.padded(); ++at)
+        out[r][at] += static_cast<T>(x.data[p]) *
+                      panels.panel(at / panels.lanes)[static_cast<int64_t>(x.indices[p]) * panels.lanes + at % panels.lanes];
+  }
 #endif
 }
 
@@ -346,14 +319,15 @@ void multiply_curves(const CurveRows<T>& x, const int32_t* rows, int64_t n, cons
 
 // ---- both precisions ----------------------------------------------------------------------------------
 
-#define SVMOSAIC_PRECISION(T)                                                                                    \
-  template void multiply_dense(const T* const*, int64_t, const Panels<T>&, T* const*);                           \
-  template void multiply_sparse(const SparseRows<T>&, int64_t, const Panels<T>&, T*);                            \
-  template CurveRows<T> seen_by(const Curves<T>&, const DenseRows<T>&, int64_t, int64_t, CurveScratch<T>&);      \
-  template SparseRows<T> seen_by(const Curves<T>&, const SparseRows<T>&, int64_t, int64_t, CurveScratch<T>&);    \
+#define SVMOSAIC_PRECISION(T)                                                                                        \
+  template void multiply_dense(const T* const*, int64_t, const Panels<T>&, T* const*);                               \
+  template void multiply_sparse(const SparseRows<T>&, int64_t, const int32_t*, int64_t, const Panels<T>&, T* const*); \
+  template CurveRows<T> seen_by(const Curves<T>&, const DenseRows<T>&, int64_t, int64_t, CurveScratch<T>&);          \
+  template SparseRows<T> seen_by(const Curves<T>&, const SparseRows<T>&, int64_t, int64_t, CurveScratch<T>&);        \
   template void multiply_curves(const CurveRows<T>&, const int32_t*, int64_t, const Panels<T>&, T* const*);
 SVMOSAIC_PRECISION(float)
 SVMOSAIC_PRECISION(double)
-template void multiply_sparse(const SparseRows<float>&, int64_t, const Panels<double>&, double*);
+template void multiply_sparse(const SparseRows<float>&, int64_t, const int32_t*, int64_t, const Panels<double>&,
+                              double* const*);
 
 }  // namespace svmosaic

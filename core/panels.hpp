@@ -55,8 +55,9 @@ struct Panels {
 template <class T>
 void multiply_dense(const T* const* x, int64_t n, const Panels<T>& panels, T* const* out);
 
-// out = M x for one sparse row, in the precision of M
+// out[r] = M x_r in the precision of M, for n sparse rows: those listed, counted from `begin`, or (null) consecutive ones.
 template <class X, class T>
-void multiply_sparse(const SparseRows<X>& x, int64_t i, const Panels<T>& panels, T* out);
+void multiply_sparse(const SparseRows<X>& x, int64_t begin, const int32_t* rows, int64_t n, const Panels<T>& panels,
+                     T* const* out);
 
 }  // namespace svmosaic

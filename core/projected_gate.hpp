@@ -53,7 +53,7 @@ void project(const ProjectedGate<T>& gate, const DenseRows<T>& x, int64_t begin,
 template <class T>
 void project(const ProjectedGate<T>& gate, const SparseRows<T>& x, int64_t begin, int64_t n,
              ProjectedScratch<T>& scratch) {
-  for (int64_t r = 0; r < n; ++r) multiply_sparse(x, begin + r, gate.projection, scratch.out[r]);
+  multiply_sparse(x, begin, nullptr, n, gate.projection, scratch.out.data());
 }
 
 template <class T, class Rows>

@@ -104,7 +104,7 @@ inline void all_scores(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t beg
 template <class T>
 inline void all_scores(const Tiles<T>& tiles, const SparseRows<T>& x, int64_t begin, const int32_t* rows, int64_t m,
                        ScoreScratch<T>& scratch) {
-  for (int64_t r = 0; r < m; ++r) multiply_sparse(x, begin + rows[r], tiles.all, scratch.on_all.row[r]);
+  multiply_sparse(x, begin, rows, m, tiles.all, scratch.on_all.row.data());
 }
 
 template <class T>
@@ -131,12 +131,11 @@ inline void tile_scores(const Tiles<T>& tiles, int64_t k, const DenseRows<T>& x,
 template <class T>
 inline void tile_scores(const Tiles<T>& tiles, int64_t k, const SparseRows<T>& x, int64_t begin, const int32_t* pairs,
                         int64_t m, int64_t width, ScoreScratch<T>& scratch) {
+  for (int64_t p = 0; p < m; ++p) scratch.pair_row[p] = static_cast<int32_t>(pairs[p] / width);
+  if (!tiles.panels.empty())
+    return multiply_sparse(x, begin, scratch.pair_row.data(), m, tiles.panels[k], scratch.by_tile.row.data());
   for (int64_t p = 0; p < m; ++p) {
-    const int64_t i = begin + pairs[p] / width;
-    if (!tiles.panels.empty()) {
-      multiply_sparse(x, i, tiles.panels[k], scratch.by_tile.row[p]);
-      continue;
-    }
+    const int64_t i = begin + scratch.pair_row[p];
     for (int64_t c = 0; c < tiles.n_outputs; ++c) {
       const T* w = tiles.coef.data() + (k * tiles.n_outputs + c) * tiles.n_features;
       T sum = 0;
@@ -284,8 +283,8 @@ SVMOSAIC_CLONES void score_lines(const Tiles<T>& tiles, const DenseRows<T>& x, i
 
 // The same of the rows as they are given.
 template <class T, class Rows>
-void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
-                 const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+SVMOSAIC_CLONES void score_block(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
+                                 const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
   bool done = false;
   if constexpr (std::is_same_v<Rows, DenseRows<T>>)
     if (tiles.lines && (tiles.n_seeing == 1 || width == 1)) {
@@ -317,8 +316,8 @@ struct RowScratch {
 
 // Add to out the scores of a row, as the tiles see it, given its codes.
 template <class T, class Rows>
-SVMOSAIC_CLONES void score_seen_row(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const double* weight,
-                                    int64_t width, ScoreScratch<T>& scratch, double* out) {
+inline void score_seen_row(const Tiles<T>& tiles, const Rows& x, const int32_t* tile, const double* weight,
+                           int64_t width, ScoreScratch<T>& scratch, double* out) {
   const int32_t first = 0;
   int32_t* listed = scratch.listed.data();
   const int64_t needed = list_seeing(tiles, tile, weight, 0, width, listed, out);
@@ -334,7 +333,8 @@ SVMOSAIC_CLONES void score_seen_row(const Tiles<T>& tiles, const Rows& x, const 
 }
 
 template <class T>
-void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t width, RowScratch<T>& scratch) {
+SVMOSAIC_CLONES void score_coded_row(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t width,
+                                     RowScratch<T>& scratch) {
   ScoreScratch<T>& buffers = scratch.score;
   const int32_t* tile = buffers.tile.data();
   const double* weight = buffers.weight.data();

@@ -75,10 +75,9 @@ void softmax_logits(const SoftmaxGate<T>& gate, const DenseRows<T>& x, int64_t b
 template <class T>
 void softmax_logits(const SoftmaxGate<T>& gate, const SparseRows<T>& x, int64_t begin, int64_t n,
                     SoftmaxScratch<T>& scratch) {
-  for (int64_t r = 0; r < n; ++r) {
-    multiply_sparse(x, begin + r, gate.planes, scratch.logit[r]);
+  multiply_sparse(x, begin, nullptr, n, gate.planes, scratch.logit.data());
+  for (int64_t r = 0; r < n; ++r)
     for (int64_t a = 0; a < gate.n_nodes; ++a) scratch.logit[r][a] -= gate.origin_products[a];
-  }
 }
 
 // Logits become the weights of the paths down to their nodes.

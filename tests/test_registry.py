@@ -17,7 +17,7 @@ from svmosaic.explain.displays._fitted import anchors_of
 from svmosaic.export.c.target import CTarget
 from svmosaic.export.javascript.target import JavaScriptTarget
 from svmosaic.export.onnx.target import OnnxTarget
-from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, ProjectedGate, SingleCell, TreeGate
+from svmosaic.gates import CoreGate, DistanceGate, Gate, PlacedGate, SingleCell, TreeGate
 from svmosaic.model import registry
 from svmosaic.model.mosaic import LINKS, Mosaic
 
