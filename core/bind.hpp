@@ -158,7 +158,6 @@ inline void check_curves(int64_t n_columns, const Vector<const double>& scale, c
 }
 
 // One function per binding file, called by the module.
-void bind_pool(nb::module_& m);
 void bind_rows(nb::module_& m);
 void bind_pieces(nb::module_& m);
 void bind_descent(nb::module_& m);

@@ -11,7 +11,6 @@
 #include "score.hpp"
 #include "several_gates.hpp"
 #include "softmax_gate.hpp"
-#include "split_tree_gate.hpp"
 
 namespace svmosaic {
 namespace {
@@ -155,17 +154,6 @@ void bind_curved(nb::module_& m, const char* name) {
 }
 
 template <class T>
-void bind_tree(nb::module_& m, const char* name) {
-  nb::class_<SplitTreeGate<T>, Gate<T>>(m, name, "The leaf of a row in a binary tree of linear splits.")
-      .def("__init__",
-           [](SplitTreeGate<T>* self, Matrix<const double> splits) {
-             require(splits.shape(1) >= 2, "a split has a number for each feature and one more");
-             new (self) SplitTreeGate<T>(splits.data(), splits.shape(0), static_cast<int64_t>(splits.shape(1)) - 1);
-           },
-           nb::arg("splits"));
-}
-
-template <class T>
 void bind_scaled(nb::module_& m, const char* name) {
   nb::class_<ScaledGate<T>, Gate<T>>(m, name, "Another gate, of scaled rows.")
       .def("__init__",
@@ -230,8 +218,8 @@ void bind_kernels(nb::module_& m) {
                     "out must have shape (n_rows, n_outputs)");
             nb::gil_scoped_release release;
             rows.visit_plain([&](const auto& x) {
-              for_kernel_rows(bank, x.n_rows, n_threads, [&](int64_t begin, int64_t n, KernelScratch& scratch) {
-                kernel_sums_block(bank, x, begin, n, coef.data(), n_outputs, scratch, out.data() + begin * n_outputs);
+              for_kernel_rows(bank, x, n_threads, [&](int64_t begin, int64_t n, KernelScratch& scratch) {
+                kernel_sums_block(bank, n, coef.data(), n_outputs, scratch, out.data() + begin * n_outputs);
               });
             });
           },
@@ -246,8 +234,8 @@ void bind_kernels(nb::module_& m) {
                     "out must have shape (n_rows, n_groups)");
             nb::gil_scoped_release release;
             rows.visit_plain([&](const auto& x) {
-              for_kernel_rows(bank, x.n_rows, n_threads, [&](int64_t begin, int64_t n, KernelScratch& scratch) {
-                kernel_log_sums_block(bank, x, begin, n, scratch, out.data() + begin * bank.n_groups);
+              for_kernel_rows(bank, x, n_threads, [&](int64_t begin, int64_t n, KernelScratch& scratch) {
+                kernel_log_sums_block(bank, n, scratch, out.data() + begin * bank.n_groups);
               });
             });
           },
@@ -270,8 +258,6 @@ void bind_gates(nb::module_& m) {
   bind_projected<double>(m, "ProjectedGateF64");
   bind_curved<float>(m, "CurvedGateF32");
   bind_curved<double>(m, "CurvedGateF64");
-  bind_tree<float>(m, "SplitTreeGateF32");
-  bind_tree<double>(m, "SplitTreeGateF64");
   bind_scaled<float>(m, "ScaledGateF32");
   bind_scaled<double>(m, "ScaledGateF64");
   bind_several<float>(m, "SeveralGatesF32");

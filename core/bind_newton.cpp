@@ -1,4 +1,4 @@
-// Kernels of the second-order solver.
+// Passes over the rows, and kernels of the second-order solver.
 #include "bind.hpp"
 #include "inverses.hpp"
 #include "newton.hpp"
@@ -23,6 +23,32 @@ Response make_response(const std::optional<Vector<const double>>& center, const 
 }  // namespace
 
 void bind_newton(nb::module_& m) {
+  m.def(
+      "margins",
+      [](const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y, Matrix<const double> v,
+         Vector<double> out, int n_threads) {
+        require_length(y.shape(0), d.design.n_rows, "y must have one entry per row");
+        require_length(out.shape(0), d.design.n_rows, "out must have one entry per row");
+        check_weights(rows, d, v);
+        nb::gil_scoped_release release;
+        rows.visit([&](const auto& x) { margins(x, d.design, y.data(), v.data(), out.data(), n_threads); });
+      },
+      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weights"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
+      "out[r] = y_r f_r in float64.");
+
+  m.def(
+      "accumulate",
+      [](const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y, Vector<const double> weight,
+         Matrix<double> out, int n_threads) {
+        require_length(y.shape(0), d.design.n_rows, "y must have one entry per row");
+        require_length(weight.shape(0), d.design.n_rows, "weight must have one entry per row");
+        check_weights(rows, d, out);
+        nb::gil_scoped_release release;
+        rows.visit([&](const auto& x) { accumulate(x, d.design, y.data(), weight.data(), out.data(), n_threads); });
+      },
+      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weight"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
+      "out = sum_r weight_r y_r (coef_r (x) x_r) in float64.");
+
   m.def(
       "respond",
       [](std::optional<Vector<const double>> center, Vector<const double> cost,

@@ -1,4 +1,4 @@
-// Rows, designs, and the passes over them.
+// Rows, designs, and what is found of rows alone.
 #include <nanobind/stl/string.h>
 
 #include <atomic>
@@ -104,32 +104,6 @@ void bind_rows(nb::module_& m) {
       .def_prop_ro("n_rows", [](const DesignHandle& d) { return d.design.n_rows; })
       .def_prop_ro("n_blocks", [](const DesignHandle& d) { return d.design.n_blocks; })
       .def_prop_ro("width", [](const DesignHandle& d) { return d.design.width; });
-
-  m.def(
-      "margins",
-      [](const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y, Matrix<const double> v,
-         Vector<double> out, int n_threads) {
-        require_length(y.shape(0), d.design.n_rows, "y must have one entry per row");
-        require_length(out.shape(0), d.design.n_rows, "out must have one entry per row");
-        check_weights(rows, d, v);
-        nb::gil_scoped_release release;
-        rows.visit([&](const auto& x) { margins(x, d.design, y.data(), v.data(), out.data(), n_threads); });
-      },
-      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weights"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
-      "out[r] = y_r f_r in float64.");
-
-  m.def(
-      "accumulate",
-      [](const RowsHandle& rows, const DesignHandle& d, Vector<const int8_t> y, Vector<const double> weight,
-         Matrix<double> out, int n_threads) {
-        require_length(y.shape(0), d.design.n_rows, "y must have one entry per row");
-        require_length(weight.shape(0), d.design.n_rows, "weight must have one entry per row");
-        check_weights(rows, d, out);
-        nb::gil_scoped_release release;
-        rows.visit([&](const auto& x) { accumulate(x, d.design, y.data(), weight.data(), out.data(), n_threads); });
-      },
-      nb::arg("rows"), nb::arg("design"), nb::arg("y"), nb::arg("weight"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1,
-      "out = sum_r weight_r y_r (coef_r (x) x_r) in float64.");
 
   m.def(
       "seed_centers",

@@ -39,6 +39,7 @@ class AlignedNumbers {
 // What passes over rows and descent do with a row: its score, and itself added to its blocks.
 template <class Rows, class A>
 struct PlainTouch {
+  static constexpr int64_t kRegister = 0;  // bytes of a vector, if it has one of its own
   const Rows& x;
   const Design& design;
 
@@ -71,6 +72,7 @@ inline A sum_of_lanes(const Vector& lanes) {
 template <class Vector, class T, class A>
 class BlendedTouch {
  public:
+  static constexpr int64_t kRegister = sizeof(Vector);
   // Numbers per vector.
   static constexpr int64_t w = sizeof(Vector) / sizeof(A);
   // Vectors at a time: as many sums are kept in registers, several times over, to hide the latency of additions.
@@ -174,6 +176,17 @@ class BlendedTouch {
   const int32_t* block = nullptr;
 };
 #endif
+
+// A function of a touch, in copies for the machines on which such touches are made (`with_touch`).
+template <class Touch, auto kFunction, class... Args>
+auto in_copies(Args&&... args) {
+  if constexpr (Touch::kRegister == 64)
+    return Compiled<kFunction>::for_long(std::forward<Args>(args)...);
+  else if constexpr (Touch::kRegister == 32)
+    return Compiled<kFunction>::for_short(std::forward<Args>(args)...);
+  else
+    return Compiled<kFunction>::for_all(std::forward<Args>(args)...);
+}
 
 // Blocks of weights as a touch reads and changes them: those given, or a copy with padding in between.
 template <class A>

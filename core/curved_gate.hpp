@@ -53,25 +53,19 @@ struct CurvedScratch : Gate<T>::Scratch {
 };
 
 template <class T>
-inline void multiply_seen(const CurveRows<T>& x, int64_t n, const Panels<T>& projection, CurvedScratch<T>& scratch) {
+void multiply_seen(const CurveRows<T>& x, int64_t n, const Panels<T>& projection, CurvedScratch<T>& scratch) {
   multiply_curves(x, scratch.row.data(), n, projection, scratch.out.data());
 }
 
 template <class T>
-inline void multiply_seen(const SparseRows<T>& x, int64_t n, const Panels<T>& projection, CurvedScratch<T>& scratch) {
-  for (int64_t r = 0; r < n; ++r) multiply_sparse(x, r, projection, scratch.out[r]);
-}
-
-template <class T, class Rows>
-SVMOSAIC_CLONES void project(const CurvedGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
-                             CurvedScratch<T>& scratch) {
-  multiply_seen(seen_by(gate.curves, x, begin, n, scratch.seen), n, gate.projection, scratch);
+void multiply_seen(const SparseRows<T>& x, int64_t n, const Panels<T>& projection, CurvedScratch<T>& scratch) {
+  multiply_sparse(x, 0, nullptr, n, projection, scratch.out.data());
 }
 
 template <class T, class Rows>
 void code_block(const CurvedGate<T>& gate, const Rows& x, int64_t begin, int64_t n, CurvedScratch<T>& scratch,
                 int32_t* tile, double* weight) {
-  project(gate, x, begin, n, scratch);
+  multiply_seen(seen_by(gate.curves, x, begin, n, scratch.seen), n, gate.projection, scratch);
   const DenseRows<T> z{scratch.projected.data(), n, gate.projection.n, gate.projection.padded(), 0.0};
   gate.inner.code(z, 0, n, *scratch.inner, tile, weight);
 }

@@ -377,8 +377,8 @@ inline void weigh(const DistanceGate<T>& gate, const T* z, const int32_t* chosen
 
 // z_r = x_r - mean and <z_r, c_j> of n rows from `begin` on
 template <class T>
-inline void shift_and_multiply(const DistanceGate<T>& gate, const DenseRows<T>& x, int64_t begin, int64_t n,
-                               DistanceScratch<T>& scratch) {
+SVMOSAIC_CLONES void shift_and_multiply(const DistanceGate<T>& gate, const DenseRows<T>& x, int64_t begin, int64_t n,
+                                        DistanceScratch<T>& scratch) {
   for (int64_t r = 0; r < n; ++r) {
     const T* from = x.data + (begin + r) * x.stride;
     T* to = scratch.shifted.data() + r * gate.stride;
@@ -388,14 +388,13 @@ inline void shift_and_multiply(const DistanceGate<T>& gate, const DenseRows<T>& 
 }
 
 template <class T>
-inline void shift_and_multiply(const DistanceGate<T>& gate, const SparseRows<T>& x, int64_t begin, int64_t n,
-                               DistanceScratch<T>& scratch) {
+SVMOSAIC_CLONES void shift_and_multiply(const DistanceGate<T>& gate, const SparseRows<T>& x, int64_t begin, int64_t n,
+                                        DistanceScratch<T>& scratch) {
+  // <x - mean, c> = <x, c> - <mean, c>: the product sees only what is stored.
+  if (gate.panels.n > 0) multiply_sparse(x, begin, nullptr, n, gate.panels, scratch.product.data());
   for (int64_t r = 0; r < n; ++r) {
-    // <x - mean, c> = <x, c> - <mean, c>: the product sees only what is stored.
-    if (gate.panels.n > 0) {
-      multiply_sparse(x, begin + r, gate.panels, scratch.product[r]);
+    if (gate.panels.n > 0)
       for (int64_t j = 0; j < gate.n_tiles; ++j) scratch.product[r][j] -= gate.mean_products[j];
-    }
     if (gate.coding == Coding::nearest) continue;
     T* z = scratch.shifted.data() + r * gate.stride;
     for (int64_t f = 0; f < gate.n_features; ++f) z[f] = -gate.mean[f];
@@ -403,14 +402,21 @@ inline void shift_and_multiply(const DistanceGate<T>& gate, const SparseRows<T>&
   }
 }
 
-template <class T, class Rows>
-SVMOSAIC_CLONES void code_block(const DistanceGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
-                                DistanceScratch<T>& scratch, int32_t* tile, double* weight) {
-  shift_and_multiply(gate, x, begin, n, scratch);
+// Codes of n rows whose products with the centers are in the scratch.
+template <class T>
+SVMOSAIC_CLONES void choose_and_weigh(const DistanceGate<T>& gate, int64_t n, DistanceScratch<T>& scratch,
+                                      int32_t* tile, double* weight) {
   for (int64_t r = 0; r < n; ++r) {
     choose_nearest(gate, scratch.product[r], scratch.listed.data(), tile + r * gate.width);
     weigh(gate, scratch.row[r], tile + r * gate.width, scratch, weight + r * gate.width);
   }
+}
+
+template <class T, class Rows>
+void code_block(const DistanceGate<T>& gate, const Rows& x, int64_t begin, int64_t n, DistanceScratch<T>& scratch,
+                int32_t* tile, double* weight) {
+  shift_and_multiply(gate, x, begin, n, scratch);
+  choose_and_weigh(gate, n, scratch, tile, weight);
 }
 
 }  // namespace svmosaic

@@ -43,9 +43,8 @@ struct DescentState {
 };
 
 template <class Rows, class Touch, class Real>
-SVMOSAIC_CLONES double dual_epoch(const Rows& x, const Design& design, Touch& touch, const Target& target,
-                                  const double* curvature, int32_t* order, DescentState& state, double* alpha,
-                                  Real* v) {
+inline double dual_epoch(const Rows& x, const Design& design, Touch& touch, const Target& target,
+                         const double* curvature, int32_t* order, DescentState& state, double* alpha, Real* v) {
   Random{state.random}.shuffle(order, state.n_active);
   const double infinity = std::numeric_limits<double>::infinity();
   double gap = 0, gradient_max = -infinity, gradient_min = infinity;
@@ -117,10 +116,12 @@ DescentReport dual_descent(const Rows& x, const Design& design, const Target& ta
   const auto start = clock::now();
   return with_touch<Real>(x, design, [&](const auto& touching) {
     auto touch = touching();
+    using Touch = decltype(touch);
     PaddedBlocks<Real> blocks(v, design.n_blocks, x.n_features + 1, touch.stride());
     DescentReport report{0, std::numeric_limits<double>::infinity()};
     while (report.n_epochs < max_epochs) {
-      report.gap = dual_epoch(x, design, touch, target, curvature, order, state, alpha, blocks.begin_in(v));
+      report.gap = in_copies<Touch, dual_epoch<Rows, Touch, Real>>(x, design, touch, target, curvature, order, state, alpha,
+                                                                   blocks.begin_in(v));
       ++report.n_epochs;
       if (report.gap <= aim) break;
       if (std::chrono::duration<double>(clock::now() - start).count() > max_seconds) break;

@@ -87,7 +87,7 @@ struct MovedRows {
   }
 
   template <class T>
-  void fill(const DenseRows<T>& x, int64_t begin, int64_t n, const double* origin) {
+  SVMOSAIC_CLONES void fill(const DenseRows<T>& x, int64_t begin, int64_t n, const double* origin) {
     for (int64_t r = 0; r < n; ++r) {
       const T* from = x.data + (begin + r) * x.stride;
       double* to = data.data() + r * x.n_features;
@@ -96,7 +96,7 @@ struct MovedRows {
   }
 
   template <class T>
-  void fill(const SparseRows<T>& x, int64_t begin, int64_t n, const double* origin) {
+  SVMOSAIC_CLONES void fill(const SparseRows<T>& x, int64_t begin, int64_t n, const double* origin) {
     for (int64_t r = 0; r < n; ++r) {
       double* to = data.data() + r * x.n_features;
       for (int64_t f = 0; f < x.n_features; ++f) to[f] = -origin[f];

@@ -99,7 +99,7 @@ inline double scaled_distance(const double* z, const double* mean, const double*
 
 // joint[r][j] = log pi_j N(x_r; mu_j, Sigma_j), up to a constant, for the rows in the scratch
 template <class T>
-inline void log_joint(const GaussianGate<T>& gate, int64_t n, GaussianScratch<T>& scratch) {
+SVMOSAIC_CLONES void log_joint(const GaussianGate<T>& gate, int64_t n, GaussianScratch<T>& scratch) {
   const int64_t d = gate.n_features, wide = gate.padded(), stride = padded_width(gate.n_tiles);
   for (int64_t j = 0; j < gate.n_tiles; ++j) {
     if (gate.covariance == Covariance::full)
@@ -118,11 +118,10 @@ inline void log_joint(const GaussianGate<T>& gate, int64_t n, GaussianScratch<T>
   }
 }
 
-template <class T, class Rows>
-SVMOSAIC_CLONES void code_block(const GaussianGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
-                                GaussianScratch<T>& scratch, int32_t* tile, double* weight) {
-  scratch.rows.fill(x, begin, n, gate.origin.data());
-  log_joint(gate, n, scratch);
+// The posterior, from what `log_joint` has put into the scratch.
+template <class T>
+SVMOSAIC_CLONES void posterior_of(const GaussianGate<T>& gate, int64_t n, GaussianScratch<T>& scratch, int32_t* tile,
+                                  double* weight) {
   const int64_t n_tiles = gate.n_tiles, stride = padded_width(n_tiles);
   for (int64_t r = 0; r < n; ++r, tile += n_tiles, weight += n_tiles) {
     double* joint = scratch.joint.data() + r * stride;
@@ -138,8 +137,16 @@ SVMOSAIC_CLONES void code_block(const GaussianGate<T>& gate, const Rows& x, int6
 }
 
 template <class T, class Rows>
-SVMOSAIC_CLONES void log_joint_block(const GaussianGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
-                                     GaussianScratch<T>& scratch, double* out) {
+void code_block(const GaussianGate<T>& gate, const Rows& x, int64_t begin, int64_t n, GaussianScratch<T>& scratch,
+                int32_t* tile, double* weight) {
+  scratch.rows.fill(x, begin, n, gate.origin.data());
+  log_joint(gate, n, scratch);
+  posterior_of(gate, n, scratch, tile, weight);
+}
+
+template <class T, class Rows>
+void log_joint_block(const GaussianGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
+                     GaussianScratch<T>& scratch, double* out) {
   scratch.rows.fill(x, begin, n, gate.origin.data());
   log_joint(gate, n, scratch);
   const int64_t stride = padded_width(gate.n_tiles);

@@ -72,11 +72,9 @@ struct KernelScratch {
   }
 };
 
-// (z, |z|^2) or (z, z^2) of n rows from `begin` on
-template <class Rows>
-inline void kernel_inputs(const KernelBank& bank, const Rows& x, int64_t begin, int64_t n, KernelScratch& scratch) {
+// (z, |z|^2) or (z, z^2) of the n rows in the scratch
+inline SVMOSAIC_CLONES void kernel_inputs(const KernelBank& bank, int64_t n, KernelScratch& scratch) {
   const int64_t d = bank.n_features;
-  scratch.moved.fill(x, begin, n, bank.origin.data());
   for (int64_t r = 0; r < n; ++r) {
     const double* z = scratch.moved.row[r];
     double* to = scratch.inputs.data() + r * bank.n_inputs();
@@ -97,11 +95,9 @@ inline void kernel_logs(const KernelBank& bank, const KernelBank::Chunk& chunk, 
 }
 
 // out[r][c] += sum_i coef[i][c] exp(l_ri), l at most zero but for rounding
-template <class Rows>
-SVMOSAIC_CLONES void kernel_sums_block(const KernelBank& bank, const Rows& x, int64_t begin, int64_t n,
+inline SVMOSAIC_CLONES void kernel_sums_block(const KernelBank& bank, int64_t n,
                                        const double* coef_by_output, int64_t n_outputs, KernelScratch& scratch,
                                        double* out) {
-  kernel_inputs(bank, x, begin, n, scratch);
   std::fill(out, out + n * n_outputs, 0.0);
   for (const auto& chunk : bank.chunks) {
     kernel_logs(bank, chunk, n, scratch);
@@ -116,11 +112,9 @@ SVMOSAIC_CLONES void kernel_sums_block(const KernelBank& bank, const Rows& x, in
 }
 
 // out[r][g] = log sum_{i in g} exp(l_ri), -inf for a group without kernels
-template <class Rows>
-SVMOSAIC_CLONES void kernel_log_sums_block(const KernelBank& bank, const Rows& x, int64_t begin, int64_t n,
+inline SVMOSAIC_CLONES void kernel_log_sums_block(const KernelBank& bank, int64_t n,
                                            KernelScratch& scratch, double* out) {
   constexpr double kNothing = -std::numeric_limits<double>::infinity();
-  kernel_inputs(bank, x, begin, n, scratch);
   std::fill(out, out + n * bank.n_groups, kNothing);
   for (const auto& chunk : bank.chunks) {
     kernel_logs(bank, chunk, n, scratch);
@@ -138,16 +132,20 @@ SVMOSAIC_CLONES void kernel_log_sums_block(const KernelBank& bank, const Rows& x
 }
 
 // Call block(begin, n, scratch) for all rows, in pieces on threads; a row's bits depend on nothing but the row.
-template <class Block>
-void for_kernel_rows(const KernelBank& bank, int64_t n_rows, int n_threads, const Block& block) {
+template <class Rows, class Block>
+void for_kernel_rows(const KernelBank& bank, const Rows& x, int n_threads, const Block& block) {
   // An exponential costs about as much as twenty multiply-adds.
-  const int64_t n_pieces = pieces_of(n_rows, bank.n_kernels * (bank.n_inputs() + 20));
+  const int64_t n_pieces = pieces_of(x.n_rows, bank.n_kernels * (bank.n_inputs() + 20));
   parallel_for(n_pieces, n_threads, [&](int64_t t) {
-    const Piece piece(n_rows, n_pieces, t);
+    const Piece piece(x.n_rows, n_pieces, t);
     if (piece.begin == piece.end) return;
     KernelScratch scratch(bank);
-    for (int64_t begin = piece.begin; begin < piece.end; begin += kKernelRows)
-      block(begin, std::min(kKernelRows, piece.end - begin), scratch);
+    for (int64_t begin = piece.begin; begin < piece.end; begin += kKernelRows) {
+      const int64_t n = std::min(kKernelRows, piece.end - begin);
+      scratch.moved.fill(x, begin, n, bank.origin.data());
+      kernel_inputs(bank, n, scratch);
+      block(begin, n, scratch);
+    }
   });
 }
 

@@ -136,8 +136,7 @@ struct StepSizes {
 
 // z of the rows of a piece, for all gates at once.
 template <class T>
-SVMOSAIC_CLONES void project_rows(const Learner<T>&, const DenseRows<T>& x, const Panels<T>& projection, Batch<T>& batch,
-                                  Piece piece) {
+void project_rows(const Learner<T>&, const DenseRows<T>& x, const Panels<T>& projection, Batch<T>& batch, Piece piece) {
   const int64_t padded = projection.padded(), m = piece.end - piece.begin;
   std::vector<T> out(m * padded);
   std::vector<const T*> from(m);
@@ -152,11 +151,11 @@ SVMOSAIC_CLONES void project_rows(const Learner<T>&, const DenseRows<T>& x, cons
 }
 
 template <class T>
-SVMOSAIC_CLONES void project_rows(const Learner<T>&, const SparseRows<T>& x, const Panels<T>& projection, Batch<T>& batch,
-                                  Piece piece) {
+void project_rows(const Learner<T>&, const SparseRows<T>& x, const Panels<T>& projection, Batch<T>& batch, Piece piece) {
   std::vector<T> out(projection.padded());
   for (int64_t r = piece.begin; r < piece.end; ++r) {
-    multiply_sparse(x, batch.row[r], projection, out.data());
+    T* to = out.data();
+    multiply_sparse(x, 0, batch.row + r, 1, projection, &to);
     std::copy(out.data(), out.data() + projection.n, batch.z.data() + r * projection.n);
   }
 }
@@ -177,7 +176,8 @@ SVMOSAIC_CLONES void project_rows(const Learner<T>&, const Rows& x, const Panels
     });
     const int64_t indptr[2] = {0, static_cast<int64_t>(value.size())};
     const SparseRows<T> listed{value.data(), feature.data(), indptr, 1, x.n_features, 0.0};
-    multiply_sparse(listed, 0, projection, out.data());
+    T* to = out.data();
+    multiply_sparse(listed, 0, nullptr, 1, projection, &to);
     std::copy(out.data(), out.data() + projection.n, batch.z.data() + r * projection.n);
   }
 }

@@ -131,7 +131,7 @@ struct AnchorGates {
     tau_parts.resize(n_rows * s.n_gates());
   }
 
-  void code(const Learner<T>& model, Piece piece, Batch<T>& batch) {
+  SVMOSAIC_CLONES void code(const Learner<T>& model, Piece piece, Batch<T>& batch) {
     const LearnerShape& s = model.shape;
     const int64_t p = s.n_components, k = s.width, m_rows = piece.end - piece.begin;
     std::vector<const T*> from(m_rows);

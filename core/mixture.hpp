@@ -52,7 +52,7 @@ struct Planes {
 
   // scores[a] = <plane_a, (x_i, bias)> for all `width` planes, the padding's being zero
   template <class Rows>
-  void scores(const Rows& x, int64_t i, double* scores) const {
+  SVMOSAIC_CLONES void scores(const Rows& x, int64_t i, double* scores) const {
     int64_t a = 0;
     for (; a + 4 * kBlock <= width; a += 4 * kBlock) score_blocks<4>(x, i, a, scores);
     const int64_t left = (width - a) / kBlock;

@@ -1,9 +1,29 @@
 // The Python face of the core: arrays in, arrays changed in place, the GIL released.
 #include "bind.hpp"
+#include "parallel.hpp"
 
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of svmosaic: rows, block designs, dual descent, second-order kernels, scoring.";
-  svmosaic::bind_pool(m);
+  nb::class_<svmosaic::Pool>(m, "Pool",
+                   "Threads that help each other: within `with pool`, loops over rows are open to those that serve.")
+      .def(nb::init<>())
+      .def("__enter__",
+           [](svmosaic::Pool& self) {
+             self.enter();
+             svmosaic::Pool::current() = &self;
+           })
+      .def("__exit__",
+           [](svmosaic::Pool& self, nb::args) {
+             svmosaic::Pool::current() = nullptr;
+             self.leave();
+           })
+      .def(
+          "serve",
+          [](svmosaic::Pool& self) {
+            nb::gil_scoped_release release;
+            self.serve();
+          },
+          "Help with the loops of the threads within `with pool` until there is none.");
   svmosaic::bind_rows(m);
   svmosaic::bind_pieces(m);
   svmosaic::bind_descent(m);

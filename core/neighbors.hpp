@@ -109,7 +109,7 @@ SmallReport score_query(const Rows& x, const Rows& queries, int64_t q, const int
     }
     return report;
   }
-  const Design design{index, at.block.data(), nullptr, k, 1, 1};
+  const Design design{index, at.block.data(), nullptr, k, 1, 1, 0, Sight::all};
   double lowest = 0;
   for (int64_t p = n_present == 2 ? 1 : 0; p < n_present; ++p) {
     for (int64_t r = 0; r < k; ++r) at.y[r] = at.label[r] == at.present[p] ? 1 : -1;

@@ -251,15 +251,11 @@ inline void rank_update_by(const double* panel, int64_t n_rows, int64_t size, in
   }
 }
 
-inline SVMOSAIC_CLONES void rank_update_long(const double* panel, int64_t n_rows, int64_t size, int64_t stride, double* s) {
-  rank_update_by<Lanes<double>, kTileRows, 2>(panel, n_rows, size, stride, s);
-}
-inline SVMOSAIC_CLONES void rank_update_short(const double* panel, int64_t n_rows, int64_t size, int64_t stride, double* s) {
-  rank_update_by<ShortLanes<double>, kTileRows / 2, 2>(panel, n_rows, size, stride, s);
-}
-
 inline void rank_update(const double* panel, int64_t n_rows, int64_t size, int64_t stride, double* s) {
-  (has_long_registers() ? rank_update_long : rank_update_short)(panel, n_rows, size, stride, s);
+  if (has_long_registers())
+    Compiled<rank_update_by<Lanes<double>, kTileRows, 2>>::for_long(panel, n_rows, size, stride, s);
+  else
+    Compiled<rank_update_by<ShortLanes<double>, kTileRows / 2, 2>>::for_short(panel, n_rows, size, stride, s);
 }
 #else
 inline void rank_update(const double* panel, int64_t n_rows, int64_t size, int64_t stride, double* s) {

@@ -65,8 +65,8 @@ inline bool in_pairs(const Design& design, int64_t r) {
 }
 
 template <class Rows, class Touch>
-SVMOSAIC_CLONES void margins_of_piece(const Rows& x, const Design& design, Touch& touch, const int8_t* y, const double* v,
-                                      Piece piece, double* margins) {
+inline void margins_of_rows(const Rows& x, const Design& design, Touch& touch, const int8_t* y, const double* v,
+                            Piece piece, double* margins) {
 #if defined(__GNUC__)
   if constexpr (kDense<Rows>)
     if (design.is_plain() && x.n_features >= 4) {
@@ -101,6 +101,12 @@ SVMOSAIC_CLONES void margins_of_piece(const Rows& x, const Design& design, Touch
   }
 }
 
+template <class Rows, class Touch>
+void margins_of_piece(const Rows& x, const Design& design, Touch& touch, const int8_t* y, const double* v, Piece piece,
+                      double* margins) {
+  in_copies<Touch, margins_of_rows<Rows, Touch>>(x, design, touch, y, v, piece, margins);
+}
+
 // margins[r] = y_r f_r
 template <class Rows>
 void margins(const Rows& x, const Design& design, const int8_t* y, const double* v, double* margins, int n_threads) {
@@ -124,8 +130,8 @@ inline void add_rows(const T* const* x, const double* scale, int64_t n_features,
 }
 
 template <class Rows, class Touch>
-SVMOSAIC_CLONES void accumulate_piece(const Rows& x, const Design& design, Touch& touch, const int8_t* y,
-                                      const double* weight, Piece piece, double* v) {
+inline void accumulate_rows(const Rows& x, const Design& design, Touch& touch, const int8_t* y, const double* weight,
+                            Piece piece, double* v) {
   if constexpr (kDense<Rows>)
     if (design.is_plain()) {
       const typename Rows::value_type* at[kRowsOfPass];
@@ -144,6 +150,12 @@ SVMOSAIC_CLONES void accumulate_piece(const Rows& x, const Design& design, Touch
     }
   for (int64_t r = piece.begin; r < piece.end; ++r)
     if (weight[r] != 0) touch.see(r), touch.add(r, weight[r] * y[r], v);
+}
+
+template <class Rows, class Touch>
+void accumulate_piece(const Rows& x, const Design& design, Touch& touch, const int8_t* y, const double* weight,
+                      Piece piece, double* v) {
+  in_copies<Touch, accumulate_rows<Rows, Touch>>(x, design, touch, y, weight, piece, v);
 }
 
 // As many partial sums as keep their memory below that of the rows themselves.

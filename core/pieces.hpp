@@ -170,14 +170,9 @@ struct EncodedRows {
 
   template <class A>
   A dot(int64_t i, const A* v) const {
+    if (indptr) return stored_dot(i, v);
     const A constant = static_cast<A>(bias) * v[n_features];
     const A* hats = v + pieces->n_inputs;
-    if (indptr) {
-      A sum = constant;
-      each_entry<A>(i, [&](int64_t f, A z) { sum += z * v[f]; },
-                    [&](int64_t h, A left, A right) { sum += left * hats[h] + right * hats[h + 1]; });
-      return sum;
-    }
     if (ones) return constant + listed_dot(i, v) + hats_dot(i, hats);
     return constant + straight_dot(data + i * pieces->n_inputs, v) + hats_dot(i, hats);
   }
@@ -185,23 +180,16 @@ struct EncodedRows {
   // v += scale * (phi(x_i), bias)
   template <class A>
   void add(int64_t i, A scale, A* v) const {
+    if (indptr) return stored_add(i, scale, v);
     A* hats = v + pieces->n_inputs;
-    if (indptr) {
-      each_entry<A>(i, [&](int64_t f, A z) { v[f] += scale * z; },
-                    [&](int64_t h, A left, A right) {
-                      hats[h] += scale * left;
-                      hats[h + 1] += scale * right;
-                    });
-    } else {
-      if (ones)
-        each_straight<A>(i, [&](int64_t f, A z) { v[f] += scale * z; });
-      else
-        straight_add(data + i * pieces->n_inputs, scale, v);
-      each_curve<A>(i, [&](int64_t h, A t) {
-        hats[h] += scale * (1 - t);
-        hats[h + 1] += scale * t;
-      });
-    }
+    if (ones)
+      each_straight<A>(i, [&](int64_t f, A z) { v[f] += scale * z; });
+    else
+      straight_add(data + i * pieces->n_inputs, scale, v);
+    each_curve<A>(i, [&](int64_t h, A t) {
+      hats[h] += scale * (1 - t);
+      hats[h + 1] += scale * t;
+    });
     v[n_features] += scale * static_cast<A>(bias);
   }
 
@@ -274,6 +262,26 @@ struct EncodedRows {
   }
 
  private:
+  // Of sparse rows.
+  template <class A>
+  SVMOSAIC_CLONES A stored_dot(int64_t i, const A* v) const {
+    const A* hats = v + pieces->n_inputs;
+    A sum = static_cast<A>(bias) * v[n_features];
+    each_entry<A>(i, [&](int64_t f, A z) { sum += z * v[f]; },
+                  [&](int64_t h, A left, A right) { sum += left * hats[h] + right * hats[h + 1]; });
+    return sum;
+  }
+  template <class A>
+  SVMOSAIC_CLONES void stored_add(int64_t i, A scale, A* v) const {
+    A* hats = v + pieces->n_inputs;
+    each_entry<A>(i, [&](int64_t f, A z) { v[f] += scale * z; },
+                  [&](int64_t h, A left, A right) {
+                    hats[h] += scale * left;
+                    hats[h + 1] += scale * right;
+                  });
+    v[n_features] += scale * static_cast<A>(bias);
+  }
+
   template <class A, class Visit>
   void each_straight(int64_t i, const Visit& visit) const {
     if (indptr) {

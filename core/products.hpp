@@ -12,7 +12,7 @@
 namespace svmosaic {
 
 template <class Touch>
-SVMOSAIC_CLONES void curve_piece(Touch& touch, const double* curvature, const double* v, Piece piece, double* out) {
+inline void curve_piece(Touch& touch, const double* curvature, const double* v, Piece piece, double* out) {
   for (int64_t r = piece.begin; r < piece.end; ++r)
     if (curvature[r] != 0) touch.add(r, curvature[r] * touch.score(r, v), out);
 }
@@ -25,7 +25,8 @@ void curved_product(const Rows& x, const Design& design, const double* curvature
     const PaddedBlocks<double> blocks(v, design.n_blocks, x.n_features + 1, stride);
     add_pieces(x, design, stride, out, n_threads, [&](Piece piece, int64_t, double* sum) {
       auto touch = touching();
-      curve_piece(touch, curvature, blocks.begin(), piece, sum);
+      using Touch = decltype(touch);
+      in_copies<Touch, curve_piece<Touch>>(touch, curvature, blocks.begin(), piece, sum);
     });
   };
   with_touch<double>(x, design, product, true);

@@ -44,16 +44,16 @@ struct ProjectedScratch : Gate<T>::Scratch {
 };
 
 template <class T>
-SVMOSAIC_CLONES void project(const ProjectedGate<T>& gate, const DenseRows<T>& x, int64_t begin, int64_t n,
-                             ProjectedScratch<T>& scratch) {
+void project(const ProjectedGate<T>& gate, const DenseRows<T>& x, int64_t begin, int64_t n,
+             ProjectedScratch<T>& scratch) {
   for (int64_t r = 0; r < n; ++r) scratch.row[r] = x.data + (begin + r) * x.stride;
   multiply_dense(scratch.row.data(), n, gate.projection, scratch.out.data());
 }
 
 template <class T>
-SVMOSAIC_CLONES void project(const ProjectedGate<T>& gate, const SparseRows<T>& x, int64_t begin, int64_t n,
-                             ProjectedScratch<T>& scratch) {
-  for (int64_t r = 0; r < n; ++r) multiply_sparse(x, begin + r, gate.projection, scratch.out[r]);
+void project(const ProjectedGate<T>& gate, const SparseRows<T>& x, int64_t begin, int64_t n,
+             ProjectedScratch<T>& scratch) {
+  multiply_sparse(x, begin, nullptr, n, gate.projection, scratch.out.data());
 }
 
 template <class T, class Rows>

@@ -104,7 +104,7 @@ inline void all_scores(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t beg
 template <class T>
 inline void all_scores(const Tiles<T>& tiles, const SparseRows<T>& x, int64_t begin, const int32_t* rows, int64_t m,
                        ScoreScratch<T>& scratch) {
-  for (int64_t r = 0; r < m; ++r) multiply_sparse(x, begin + rows[r], tiles.all, scratch.on_all.row[r]);
+  multiply_sparse(x, begin, rows, m, tiles.all, scratch.on_all.row.data());
 }
 
 template <class T>
@@ -131,12 +131,11 @@ inline void tile_scores(const Tiles<T>& tiles, int64_t k, const DenseRows<T>& x,
 template <class T>
 inline void tile_scores(const Tiles<T>& tiles, int64_t k, const SparseRows<T>& x, int64_t begin, const int32_t* pairs,
                         int64_t m, int64_t width, ScoreScratch<T>& scratch) {
+  for (int64_t p = 0; p < m; ++p) scratch.pair_row[p] = static_cast<int32_t>(pairs[p] / width);
+  if (!tiles.panels.empty())
+    return multiply_sparse(x, begin, scratch.pair_row.data(), m, tiles.panels[k], scratch.by_tile.row.data());
   for (int64_t p = 0; p < m; ++p) {
-    const int64_t i = begin + pairs[p] / width;
-    if (!tiles.panels.empty()) {
-      multiply_sparse(x, i, tiles.panels[k], scratch.by_tile.row[p]);
-      continue;
-    }
+    const int64_t i = begin + scratch.pair_row[p];
     for (int64_t c = 0; c < tiles.n_outputs; ++c) {
       const T* w = tiles.coef.data() + (k * tiles.n_outputs + c) * tiles.n_features;
       T sum = 0;
@@ -236,8 +235,8 @@ inline void score_by_tile(const Tiles<T>& tiles, const Rows& x, int64_t begin, c
 
 // Add to out the scores of n rows from `begin` on, as the tiles see them, given their codes.
 template <class T, class Rows>
-inline void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
-                                 const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+SVMOSAIC_CLONES void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int64_t n, const int32_t* tile,
+                                const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
   std::fill(scratch.start.begin(), scratch.start.end(), 0);
   int64_t n_many = 0, n_listed = 0;
   for (int64_t r = 0; r < n; ++r) {
@@ -262,8 +261,9 @@ inline void score_seen(const Tiles<T>& tiles, const Rows& x, int64_t begin, int6
 
 // The same if one tile at most sees a row, and only dense rows with curves are given.
 template <class T>
-inline void score_lines(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t begin, int64_t n, const int32_t* tile,
-                        const double* weight, int64_t width, ScoreScratch<T>& scratch, double* out) {
+SVMOSAIC_CLONES void score_lines(const Tiles<T>& tiles, const DenseRows<T>& x, int64_t begin, int64_t n,
+                                 const int32_t* tile, const double* weight, int64_t width, ScoreScratch<T>& scratch,
+                                 double* out) {
   const int64_t n_outputs = tiles.n_outputs;
   int32_t* place = scratch.many.data();  // rows that no tile sees are given the first
   for (int64_t r = 0; r < n; ++r) place[r] = tiles.n_seeing == 1 ? 0 : std::max(tiles.place[tile[r]], 0);

@@ -2,7 +2,9 @@
 //
 // SVMOSAIC_CLONES asks the compiler for one copy of a function per x86-64 level and lets the loader
 // pick the best one on the machine at hand. `flatten` pulls every helper below into each copy, so
-// that they are compiled for that level too.
+// that they are compiled for that level too; what several of these functions share is such a function itself, so that it
+// is compiled once per level. Code that is written for one length of registers has no copies for the others:
+// SVMOSAIC_LONG and SVMOSAIC_SHORT.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +13,13 @@
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
     !defined(SVMOSAIC_NO_CLONES)  // the sanitizers cannot look into functions chosen by the loader
 #define SVMOSAIC_CLONES \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), flatten))
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), flatten, noinline))
+#define SVMOSAIC_LONG __attribute__((target("arch=x86-64-v4"), flatten, noinline))
+#define SVMOSAIC_SHORT __attribute__((target_clones("arch=x86-64-v3", "default"), flatten, noinline))
 #else
 #define SVMOSAIC_CLONES
+#define SVMOSAIC_LONG
+#define SVMOSAIC_SHORT
 #endif
 
 // Functions that only machines with long vectors run: in one copy if there are several, else if all code is for them.
@@ -93,6 +99,16 @@ inline bool has_long_registers() {
   return false;
 #endif
 }
+
+// A function, compiled for all machines or for those with one length of registers.
+template <auto kFunction>
+struct Compiled;
+template <class Result, class... Args, Result (*kFunction)(Args...)>
+struct Compiled<kFunction> {
+  static SVMOSAIC_CLONES Result for_all(Args... args) { return kFunction(args...); }
+  static SVMOSAIC_LONG Result for_long(Args... args) { return kFunction(args...); }
+  static SVMOSAIC_SHORT Result for_short(Args... args) { return kFunction(args...); }
+};
 
 // <x, v>, accumulated in the precision of v.
 template <class T, class A>

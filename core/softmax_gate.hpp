@@ -66,19 +66,18 @@ struct SoftmaxScratch : Gate<T>::Scratch {
 };
 
 template <class T>
-inline void softmax_logits(const SoftmaxGate<T>& gate, const DenseRows<T>& x, int64_t begin, int64_t n,
-                           SoftmaxScratch<T>& scratch) {
+void softmax_logits(const SoftmaxGate<T>& gate, const DenseRows<T>& x, int64_t begin, int64_t n,
+                    SoftmaxScratch<T>& scratch) {
   scratch.rows.fill(x, begin, n, gate.origin.data());
   multiply_dense(scratch.rows.row.data(), n, gate.planes, scratch.logit.data());
 }
 
 template <class T>
-inline void softmax_logits(const SoftmaxGate<T>& gate, const SparseRows<T>& x, int64_t begin, int64_t n,
-                           SoftmaxScratch<T>& scratch) {
-  for (int64_t r = 0; r < n; ++r) {
-    multiply_sparse(x, begin + r, gate.planes, scratch.logit[r]);
+void softmax_logits(const SoftmaxGate<T>& gate, const SparseRows<T>& x, int64_t begin, int64_t n,
+                    SoftmaxScratch<T>& scratch) {
+  multiply_sparse(x, begin, nullptr, n, gate.planes, scratch.logit.data());
+  for (int64_t r = 0; r < n; ++r)
     for (int64_t a = 0; a < gate.n_nodes; ++a) scratch.logit[r][a] -= gate.origin_products[a];
-  }
 }
 
 // Logits become the weights of the paths down to their nodes.
@@ -100,15 +99,22 @@ inline void walk_down(const SoftmaxGate<T>& gate, double* node, double* local) {
   }
 }
 
-template <class T, class Rows>
-SVMOSAIC_CLONES void code_block(const SoftmaxGate<T>& gate, const Rows& x, int64_t begin, int64_t n,
-                                SoftmaxScratch<T>& scratch, int32_t* tile, double* weight) {
-  softmax_logits(gate, x, begin, n, scratch);
+// Codes of n rows whose logits are in the scratch.
+template <class T>
+SVMOSAIC_CLONES void posterior_of(const SoftmaxGate<T>& gate, int64_t n, SoftmaxScratch<T>& scratch, int32_t* tile,
+                                  double* weight) {
   for (int64_t r = 0; r < n; ++r, tile += gate.width, weight += gate.width) {
     walk_down(gate, scratch.logit[r], scratch.local.data());
     for (int64_t j = 0; j < gate.n_tiles; ++j) weight[j] = scratch.logit[r][gate.leaf[j]];
     settle_posterior<T>(gate.n_tiles, tile, weight);
   }
+}
+
+template <class T, class Rows>
+void code_block(const SoftmaxGate<T>& gate, const Rows& x, int64_t begin, int64_t n, SoftmaxScratch<T>& scratch,
+                int32_t* tile, double* weight) {
+  softmax_logits(gate, x, begin, n, scratch);
+  posterior_of(gate, n, scratch, tile, weight);
 }
 
 }  // namespace svmosaic

@@ -221,7 +221,7 @@ def test_weights_are_copies_once_the_anchors_are_fixed(estimator, storage):
 )
 def test_weights_are_copies_once_the_mixtures_start_alike(model, monkeypatch, experts):
     X, y = make_xor(150, random_state=0)
-    for place in ("svmosaic.estimators.data", "svmosaic.estimators.mixture", "svmosaic.gates.hierarchical"):
+    for place in ("svmosaic.estimators.data", "svmosaic.estimators.mixture", "svmosaic.gates.softmax_tree"):
         monkeypatch.setattr(f"{place}.place_centers", lambda rows, n, **options: X[5 : 5 + n])
     # Few steps: EM makes rounding errors grow.
     experts(tol=1e-10, max_iter=100_000)

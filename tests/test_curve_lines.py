@@ -1,4 +1,4 @@
-"""Curves are found, and those of the tile that sees a row summed, by vectors of rows: for one row the same bits."""
+"""Curves are found, and those of the tile that sees a row summed, in blocks of rows: for one row the same bits."""
 
 import numpy as np
 import pytest

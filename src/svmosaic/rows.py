@@ -76,6 +76,7 @@ class Rows:
         self.X = X
         self.dtype = X.dtype
         self.n_rows, self.n_features = X.shape
+        self.stored_per_row = self.n_stored / max(1, self.n_rows)
         self.bias = bias
 
     @cached_property

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from svmosaic import _core
-from svmosaic.gates._packed import PackedGate
+from svmosaic.gates.protocol import PackedGate
 from svmosaic.rows import Rows
 
 Covariance = Literal["full", "diag", "isotropic"]

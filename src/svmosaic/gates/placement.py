@@ -56,7 +56,25 @@ def place_centers(
     -------
     ndarray of shape (n, n_features), of the dtype of X
     """
-    centers = _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name, n_jobs)
+    sampling = sample_weight, rows_per_center, max_iter, rng, n_jobs
+    if isinstance(source, str):
+        if source == "kmeans":
+            centers = sampled_kmeans(X, n_centers, *sampling)
+        elif source == "class":
+            centers = _kmeans_by_class(X, n_centers, label, *sampling)
+        elif source == "random":
+            chosen = X[rng.choice(X.shape[0], min(n_centers, X.shape[0]), replace=False)]
+            centers = chosen.toarray() if sparse.issparse(X) else chosen
+        else:
+            raise ValueError(f"{name} must be 'kmeans', 'class', 'random', an array or a clusterer, got {source!r}")
+    elif hasattr(source, "fit") and not hasattr(source, "cluster_centers_"):
+        centers = _clustered(X, source, rng, name)
+    elif np.ndim(source) == 0 and not hasattr(source, "cluster_centers_"):
+        raise ValueError(f"{name} must be a clusterer or an array of centers, got {source!r}")
+    else:
+        centers = check_array(getattr(source, "cluster_centers_", source), dtype=X.dtype, input_name=name)
+        if centers.shape[1] != X.shape[1]:
+            raise ValueError(f"{name} has centers of {centers.shape[1]} features, but X has {X.shape[1]}")
     return np.unique(np.ascontiguousarray(centers, dtype=X.dtype), axis=0)
 
 
@@ -71,32 +89,6 @@ def _libraries():
     import sklearn.cluster  # noqa: F401  (only libraries that are loaded are found)
 
     return ThreadpoolController()
-
-
-def _centers(X, n_centers, source, label, sample_weight, rows_per_center, max_iter, rng, name, n_jobs):
-    if isinstance(source, str):
-        if source == "kmeans":
-            return sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng, n_jobs)
-        elif source == "class":
-            return _kmeans_by_class(X, n_centers, label, sample_weight, rows_per_center, max_iter, rng, n_jobs)
-        elif source == "random":
-            chosen = rng.choice(X.shape[0], min(n_centers, X.shape[0]), replace=False)
-            return X[chosen].toarray() if sparse.issparse(X) else X[chosen]
-        raise ValueError(f"{name} must be 'kmeans', 'class', 'random', an array or a clusterer, got {source!r}")
-    if hasattr(source, "cluster_centers_"):
-        return _checked(source.cluster_centers_, X, name)
-    if hasattr(source, "fit"):
-        return _clustered(X, source, rng, name)
-    if np.ndim(source) == 0:
-        raise ValueError(f"{name} must be a clusterer or an array of centers, got {source!r}")
-    return _checked(source, X, name)
-
-
-def _checked(centers, X, name):
-    centers = check_array(centers, dtype=X.dtype, input_name=name)
-    if centers.shape[1] != X.shape[1]:
-        raise ValueError(f"{name} has centers of {centers.shape[1]} features, but X has {X.shape[1]}")
-    return centers
 
 
 def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng, n_jobs=None):

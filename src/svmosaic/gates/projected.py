@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from svmosaic.gates._packed import OuterGate
-from svmosaic.gates.protocol import CoreGate
+from svmosaic.gates.protocol import CoreGate, OuterGate
 from svmosaic.rows import copied
 
 # Rows that principal components are computed from, and the most features for which that is by their covariance.

@@ -5,9 +5,15 @@ A gate that the core evaluates is a `CoreGate`; subclass `PackedGate` and write 
 have a place is a `PlacedGate`. `Mosaic`, `Predictor` and the exporters look for these members, never for a class.
 """
 
+from abc import ABC, abstractmethod
+from dataclasses import fields
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from joblib import effective_n_jobs
+
+from svmosaic.packing import pack_gate
+from svmosaic.rows import Rows
 
 
 @runtime_checkable
@@ -79,3 +85,53 @@ class PlacedGate(Gate, Protocol):
     @property
     def anchors(self) -> np.ndarray | None:
         """One point per tile, of shape (n_tiles, n_features), or None if there are none."""
+
+
+class PackedGate(ABC):
+    """A gate with `core_arguments()`: its packed form, created when it is first needed, and its codes."""
+
+    @property
+    @abstractmethod
+    def n_tiles(self) -> int:
+        """The number of tiles."""
+
+    @property
+    def width(self) -> int:
+        """The number of tiles per row: here all of them, many with weight zero."""
+        return self.n_tiles
+
+    def code(self, X, n_jobs=None):
+        """Tiles and weights of each row, of shape (n_samples, width)."""
+        tile = np.empty((X.shape[0], self.width), dtype=np.int32)
+        weight = np.empty(tile.shape)
+        self.core(X.dtype).code(Rows(X).core, tile, weight, effective_n_jobs(n_jobs))
+        return tile, weight
+
+    def core(self, dtype):
+        """The gate in the core, for rows of this precision."""
+        name = "_core32" if dtype == np.float32 else "_core64"
+        if name not in self.__dict__:
+            self.__dict__[name] = pack_gate(self.core_arguments(), dtype)
+        return self.__dict__[name]
+
+    @abstractmethod
+    def core_arguments(self):
+        """The name of the gate's class in the core, and the arguments of its constructor."""
+
+    def __getstate__(self):
+        # What is packed in the core is rebuilt on demand.
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+class OuterGate(PackedGate):
+    """A gate whose tiles are those of `inner`, which sees the rows changed in some way."""
+
+    inner: CoreGate
+
+    @property
+    def n_tiles(self) -> int:
+        return self.inner.n_tiles
+
+    @property
+    def width(self) -> int:
+        return self.inner.width

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmosaic.gates._packed import OuterGate
-from svmosaic.gates.protocol import CoreGate
+from svmosaic.gates.protocol import CoreGate, OuterGate
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from svmosaic.gates._packed import PackedGate
+from svmosaic.gates.protocol import PackedGate
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What the RBF gate and its hierarchy share: softmaxes of distances to centroids, multiplied down a tree."""
+"""The gates of the mixtures of linear SVMs: softmaxes of distances to centroids, multiplied down a tree."""
 
 from dataclasses import dataclass, replace
 
@@ -6,8 +6,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from svmosaic import _core
-from svmosaic.gates._packed import PackedGate
 from svmosaic.gates.distance import DistanceGate
+from svmosaic.gates.placement import place_centers
+from svmosaic.gates.protocol import PackedGate
 from svmosaic.rows import Rows
 
 
@@ -73,7 +74,7 @@ class SoftmaxTree(PackedGate):
     def log_weights(self, X, n_threads=1):
         """log g_j(x_i), of shape (n_samples, n_tiles)."""
         out = np.empty((X.shape[0], self.n_tiles))
-        _core.gate_log_weights(Rows(X, 0.0).core, self.tree, out, n_threads)
+        _core.gate_log_weights(Rows(X, bias=0.0).core, self.tree, out, n_threads)
         return out
 
     @property
@@ -117,8 +118,8 @@ class SoftmaxTree(PackedGate):
         live = _survivors(mass, self.parent, nu)
         kept = live[self.leaf]
         shares = shares.restricted(kept)
-        above = self.parent[live]
-        parent = np.where(above < 0, -1, (np.cumsum(live, dtype=np.int32) - 1)[above]).astype(np.int32)
+        above, place = self.parent[live], np.cumsum(live, dtype=np.int32) - 1
+        parent = np.where(above < 0, -1, place[above]).astype(np.int32)
         before = replace(
             self, centers=self.centers[live], tau=self.tau[live], parent=parent,
             prior=among_siblings(self.prior[live], parent),
@@ -156,6 +157,78 @@ class SoftmaxTree(PackedGate):
             if self.parent[a] >= 0:
                 mass[self.parent[a]] += mass[a]
         return mass
+
+
+class RBFGate(SoftmaxTree):
+    r"""A softmax over distances to centroids: a `SoftmaxTree` of one level.
+
+    .. math:: g_j(x) = \frac{\xi_j \exp(-\tau \lVert x - v_j \rVert^2)}
+              {\sum_l \xi_l \exp(-\tau \lVert x - v_l \rVert^2)}
+
+    See Also
+    --------
+    Gate : The interface of a gate.
+    """
+
+    @classmethod
+    def from_centers(cls, centers, tau, *, prior=None, inside=True) -> "RBFGate":
+        """Return a gate with one tile per center, all at the scale tau; mixing coefficients are equal unless given."""
+        n_tiles = len(centers)
+        prior = np.full(n_tiles, 1.0 / n_tiles) if prior is None else np.asarray(prior, dtype=np.float64)
+        top = np.full(n_tiles, -1, dtype=np.int32)
+        return cls(np.asarray(centers, dtype=np.float64), np.full(n_tiles, float(tau)), prior, top, inside)
+
+
+class HierarchicalGate(SoftmaxTree):
+    """RBF softmaxes multiplied down a tree; see `SoftmaxTree`.
+
+    See Also
+    --------
+    Gate : The interface of a gate.
+    """
+
+    @classmethod
+    def from_rows(cls, X, weight, branching, *, tau=None, rng, inside=True):
+        """Initialize by k-means, level by level: the cells of each level are divided into those of the next.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+        weight : ndarray of shape (n_rows,)
+        branching : sequence of int
+            Children of each node, level by level. Fewer are used if a cell has fewer distinct rows.
+        tau : float, optional
+            The scale of all levels. None: 2 / D on each level, D the mean squared distance to the cell's center.
+        rng : RandomState
+        inside : bool
+
+        Returns
+        -------
+        gate : HierarchicalGate
+        tile : ndarray of int32, the tile of each row's cell
+        """
+        centers, parent, scale, mass = [], [], [], []
+        node = np.full(X.shape[0], -1, dtype=np.int32)
+        for n_children in branching:
+            below = np.empty_like(node)
+            first = len(centers)
+            for top in np.unique(node):
+                members = np.flatnonzero(node == top)
+                placed = place_centers(X[members], n_children, sample_weight=weight[members], rng=rng)
+                cell = DistanceGate(placed).code(X[members])[0][:, 0]
+                used, cell = np.unique(cell, return_inverse=True)
+                below[members] = len(centers) + cell
+                centers.extend(placed[used].astype(np.float64))
+                parent.extend([top] * len(used))
+            node = below
+            spread = within_variance(X, np.array(centers)[node], weight)
+            default = 2.0 / spread if spread > 0 else 1.0
+            scale.extend([default if tau is None else float(tau)] * (len(centers) - first))
+            mass.append(np.bincount(node, weight, len(centers))[first:])
+        parent = np.array(parent, dtype=np.int32)
+        prior = among_siblings(np.concatenate(mass), parent)
+        gate = cls(np.array(centers), np.array(scale), prior, parent, inside)
+        return gate, np.searchsorted(gate.leaf, node).astype(np.int32)
 
 
 def _survivors(mass, parent, nu):

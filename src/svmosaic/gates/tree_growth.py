@@ -67,7 +67,17 @@ def grow_trees(
         trees = _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline)
     trees = [tree for tree in trees if tree.tree_.node_count > 1]
     _move_off_values(trees, X)
-    return trees if center is None else [_moved(tree.tree_, center) for tree in trees]
+    if center is None:
+        return trees
+    # Trees for the rows themselves.
+    nodes = [tree.tree_ for tree in trees]
+    return [
+        _Tree(_Nodes(
+            n.children_left, n.children_right, n.feature,
+            np.where(n.children_left < 0, n.threshold, n.threshold + center[n.feature]),
+        ))
+        for n in nodes
+    ]  # fmt: skip
 
 
 def _far_center(X):
@@ -104,12 +114,6 @@ def _move_off_values(trees, X):
         threshold[at] = np.where(meets, (lower + upper) / 2, cut)
     for tree, cuts in zip(nodes, np.split(threshold, np.cumsum([len(tree.threshold) for tree in nodes])), strict=False):
         tree.threshold[:] = cuts  # a view of scikit-learn's own nodes
-
-
-def _moved(tree, center):
-    """A tree for rows minus `center` as one for the rows themselves."""
-    threshold = np.where(tree.children_left < 0, tree.threshold, tree.threshold + center[tree.feature])
-    return _Tree(_Nodes(tree.children_left, tree.children_right, tree.feature, threshold))
 
 
 def _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline):
@@ -173,7 +177,8 @@ def _boosted(X, y, n_trees, sample_weight, regression, options, deadline):
         X = X.toarray()
     X = X.astype(np.float32)  # as of other trees: a threshold must not tell apart what is one number in C and ONNX
     targets = list(y.T) if regression and y.ndim > 1 else [y]
-    at_once = len(targets) if regression else _trees_per_round(np.unique(y).size)
+    n_classes = 1 if regression else np.unique(y).size
+    at_once = len(targets) if regression else n_classes if n_classes > 2 else 1
     rounds = max(1, n_trees // at_once)
     kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
     options |= {"learning_rate": min(LARGEST_RATE, TOTAL_RATE / rounds), "max_features": SHARE_OF_COLUMNS["boosted"]}
@@ -186,10 +191,6 @@ def _boosted(X, y, n_trees, sample_weight, regression, options, deadline):
             # Not public, but what converters of scikit-learn's models read too.
             found += [_Tree(_nodes_of(one.nodes)) for together in model._predictors for one in together]
     return found
-
-
-def _trees_per_round(n_classes) -> int:
-    return 1 if n_classes <= 2 else n_classes
 
 
 def _nodes_of(nodes) -> _Nodes:

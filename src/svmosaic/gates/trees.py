@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmosaic.gates._packed import PackedGate
+from svmosaic.gates.protocol import PackedGate
 
 
 @dataclass(frozen=True)

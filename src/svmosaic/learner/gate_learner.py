@@ -79,8 +79,6 @@ class GateLearner:
         Steps taken, and the sum of their learning rates.
     """
 
-    pieces = center = None  # of learners in files of earlier versions
-
     def __init__(
         self, gates, *, n_features, n_outputs, width, decay, loss="squared_hinge", loss_parameter=(), dropout=0.0,
         seed=0, gate_rate=GATE_RATE, dtype=np.float32, pieces=None, center=None,
@@ -108,20 +106,6 @@ class GateLearner:
     @property
     def n_tiles(self) -> int:
         return self.first_tile[-1]
-
-    def __setstate__(self, state):
-        """Also the state of learners with one gate, as files of version 0.1 hold it."""
-        self.__dict__.update(state)
-        if "first_tile" in state:
-            return
-        self.tiles, self.anchors = (np.stack(state[name]) for name in ("tiles", "gate"))
-        if state["is_tree"]:  # a tree of splits, with which this version can predict but not learn
-            return
-        self.__dict__.update(loss="squared_hinge", loss_parameter=[], dropout=0.0, seed=0)
-        self.projection = None if state["projection"] is None else np.stack(state["projection"])
-        self.log_tau = np.ascontiguousarray(state["log_tau"].T)
-        self.first_tile = [0, self.tiles.shape[1]]
-        del self.__dict__["gate"], self.__dict__["is_tree"]
 
     def epoch(
         self, rows, target, weight, order, batch_size, rates, *, learn_gate=True, n_threads=1, deadline=np.inf,
@@ -176,8 +160,6 @@ class GateLearner:
 
     def core(self):
         """The learner in the core, which works on the arrays of this one."""
-        if not hasattr(self, "first_tile"):
-            raise ValueError("a gate that is a tree of splits can no longer be learned: fit a new model")
         kind = _core.GateLearnerF32 if self.tiles.dtype == np.float32 else _core.GateLearnerF64
         return kind(
             tiles=self.tiles, anchors=self.anchors, projection=self.projection, log_tau=self.log_tau,

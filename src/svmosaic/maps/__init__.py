@@ -10,10 +10,8 @@ from svmosaic._lazy import lazy
 # ruff: noqa: F401
 if TYPE_CHECKING:
     from svmosaic.maps.composed import Composed, over_measured_rows, same_map, scaled_first
-    from svmosaic.maps.encoded_rows import EncodedRows
-    from svmosaic.maps.identity import IDENTITY
-    from svmosaic.maps.pieces import Pieces, check_pieces
-    from svmosaic.maps.protocol import FeatureMap
+    from svmosaic.maps.pieces import EncodedRows, Pieces, check_pieces
+    from svmosaic.maps.protocol import IDENTITY, FeatureMap
     from svmosaic.maps.ranks import Ranks
     from svmosaic.maps.scaling import Scaling
     from svmosaic.maps.transformer import TransformerMap
@@ -22,10 +20,8 @@ __all__, __getattr__, __dir__ = lazy(
     globals(),
     {
         "composed": ["Composed", "over_measured_rows", "same_map", "scaled_first"],
-        "encoded_rows": ["EncodedRows"],
-        "identity": ["IDENTITY"],
-        "pieces": ["Pieces", "check_pieces"],
-        "protocol": ["FeatureMap"],
+        "pieces": ["EncodedRows", "Pieces", "check_pieces"],
+        "protocol": ["FeatureMap", "IDENTITY"],
         "ranks": ["Ranks"],
         "scaling": ["Scaling"],
         "transformer": ["TransformerMap"],

@@ -14,13 +14,13 @@ import itertools
 import numbers
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from scipy import sparse
 
 from svmosaic import _core
-from svmosaic.maps.encoded_rows import EncodedRows
 from svmosaic.maps.protocol import column_names, dense
 
 # Knots are quantiles of at most this many rows: their error, less than half a percent, does not matter.
@@ -87,7 +87,11 @@ class Pieces:
         Pieces
         """
         check_pieces(pieces)
-        given = None if isinstance(pieces, numbers.Integral) else _given_knots(pieces, X.shape[1])
+        given = None
+        if not isinstance(pieces, numbers.Integral):
+            if len(pieces) != X.shape[1]:
+                raise ValueError(f"pieces has knots for {len(pieces)} columns, but X has {X.shape[1]} features")
+            given = [np.zeros(0) if u is None else np.asarray(u, dtype=np.float64) for u in pieces]
         here, weight = sample_of(X.shape[0], sample_weight, rng)
         implicit = sparse.issparse(X)
         n_knots = int(pieces) if given is None else 2
@@ -163,19 +167,13 @@ class Pieces:
 
     def core(self, dtype):
         """The map in the core, for rows of this precision."""
-        return self._core32 if dtype == np.float32 else self._core64
-
-    @cached_property
-    def _core32(self):
-        return _core.PiecesF32(*self._arguments())
-
-    @cached_property
-    def _core64(self):
-        return _core.PiecesF64(*self._arguments())
-
-    def _arguments(self):
-        kept = np.where(self.knot == 0, 0.0, 1.0) if self.implicit_zeros else np.ones(len(self.knot))
-        return self.center, self.scale, -self.reach, self.reach, self.column, self.start, self.knot, kept
+        name, kind = ("_core32", _core.PiecesF32) if dtype == np.float32 else ("_core64", _core.PiecesF64)
+        if name not in self.__dict__:
+            kept = np.where(self.knot == 0, 0.0, 1.0) if self.implicit_zeros else np.ones(len(self.knot))
+            self.__dict__[name] = kind(
+                self.center, self.scale, -self.reach, self.reach, self.column, self.start, self.knot, kept
+            )
+        return self.__dict__[name]
 
     def __getstate__(self):
         # What is packed in the core, or folded, is made again on demand.
@@ -268,6 +266,75 @@ class Pieces:
         for f, here in zip(self.column, folded.places, strict=True):
             out[..., f] = np.ptp(values[..., here], axis=-1)
         return out
+
+
+class EncodedRows:
+    """Rows with the bins of their curves; a matrix of the map's features that is never formed.
+
+    Parameters
+    ----------
+    pieces : Pieces
+    inputs : ndarray or CSR matrix of shape (n_rows, n_inputs)
+        Float32 or float64.
+    bins : ndarray of uint8
+        Of shape (n_rows, n_curves), or one per stored entry of a CSR matrix.
+    """
+
+    ndim = 2
+
+    def __init__(self, pieces, inputs, bins):
+        self.pieces = pieces
+        self.inputs = inputs
+        self.bins = bins
+
+    @classmethod
+    def of(cls, pieces, X):
+        """Find the bins of rows, dense or sparse."""
+        if pieces.implicit_zeros:
+            X = sparse.csr_array(X) if not sparse.issparse(X) else X.tocsr()
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
+            bins = np.empty(X.nnz, dtype=np.uint8)
+            pieces.core(X.dtype).encode_sparse(X.data, X.indices.astype(np.int32, copy=False), bins)
+        else:
+            X = np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X)
+            bins = np.empty((X.shape[0], len(pieces.column)), dtype=np.uint8)
+            pieces.core(X.dtype).encode(X, bins)
+        return cls(pieces, X, bins)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.inputs.shape[0], self.pieces.n_features
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.inputs.dtype
+
+    def __len__(self) -> int:
+        return self.inputs.shape[0]
+
+    def __getitem__(self, rows):
+        if self.pieces.implicit_zeros:
+            return EncodedRows.of(self.pieces, self.inputs[rows])
+        return EncodedRows(self.pieces, self.inputs[rows], self.bins[rows])
+
+    def astype(self, dtype):
+        """The rows in another precision."""
+        return self if dtype == self.dtype else EncodedRows.of(self.pieces, self.inputs.astype(dtype))
+
+    def toarray(self):
+        """All features, float64: for a few rows."""
+        return self.pieces.expand(self.inputs).toarray()
+
+    def in_core(self, bias) -> Any:
+        """The rows in the core, with a constant appended."""
+        core = self.pieces.core(self.dtype)
+        X = self.inputs
+        if self.pieces.implicit_zeros:
+            indices, indptr = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
+            return _core.encoded_sparse_rows(core, X.data, indices, indptr, self.bins, bias)
+        return _core.encoded_rows(core, np.ascontiguousarray(X), np.ascontiguousarray(self.bins), bias)
 
 
 def _hats(knots, value, implicit_zeros):
@@ -363,29 +430,21 @@ def check_pieces(pieces):
     if isinstance(pieces, str) or not hasattr(pieces, "__len__"):
         raise ValueError(f"pieces must be None, an integer, or a sequence of knots per column, got {pieces!r}")
     for f, knots in enumerate(pieces):
-        if knots is not None:
-            _check_knots(f, knots)
-
-
-def _check_knots(f, knots):
-    try:
-        u = np.asarray(knots, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the knots of column {f} in pieces must be numbers, got {knots!r}") from error
-    if u.ndim != 1:
-        raise ValueError(f"the knots of column {f} in pieces must be a flat sequence, got one of shape {u.shape}")
-    if len(u) == 1 or len(u) > MOST_KNOTS:
-        raise ValueError(
-            f"column {f} in pieces has {len(u)} knots: a curve needs between 2 and {MOST_KNOTS}; none (an empty "
-            "sequence or None) leaves the column straight"
-        )
-    if not np.isfinite(u).all():
-        raise ValueError(f"the knots of column {f} in pieces must be finite, got {knots!r}")
-    if (np.diff(u) <= 0).any():
-        raise ValueError(f"the knots of column {f} in pieces must increase, got {knots!r}")
-
-
-def _given_knots(pieces, n_inputs):
-    if len(pieces) != n_inputs:
-        raise ValueError(f"pieces has knots for {len(pieces)} columns, but X has {n_inputs} features")
-    return [np.zeros(0) if u is None else np.asarray(u, dtype=np.float64) for u in pieces]
+        if knots is None:
+            continue
+        what = f"the knots of column {f} in pieces must"
+        try:
+            u = np.asarray(knots, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{what} be numbers, got {knots!r}") from error
+        if u.ndim != 1:
+            raise ValueError(f"{what} be a flat sequence, got one of shape {u.shape}")
+        if len(u) == 1 or len(u) > MOST_KNOTS:
+            raise ValueError(
+                f"column {f} in pieces has {len(u)} knots: a curve needs between 2 and {MOST_KNOTS}; none (an empty "
+                "sequence or None) leaves the column straight"
+            )
+        if not np.isfinite(u).all():
+            raise ValueError(f"{what} be finite, got {knots!r}")
+        if (np.diff(u) <= 0).any():
+            raise ValueError(f"{what} increase, got {knots!r}")

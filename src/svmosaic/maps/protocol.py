@@ -117,3 +117,28 @@ def column_names(feature_names, n_columns):
     if feature_names is None:
         return [f"x{f}" for f in range(n_columns)]
     return [str(name) for name in feature_names]
+
+
+class Identity(PlainMap):
+    """The map of a model without one: gate and tiles see the rows themselves."""
+
+    fused = True
+    portable = True
+    affine = None
+
+    def rows(self, X):
+        """The rows, twice."""
+        return X, X
+
+    scored_rows = rows
+
+    def names(self, feature_names, n_features):
+        """The names given, or x0, x1, ..."""
+        return column_names(feature_names, n_features)
+
+    def values(self, X):
+        """The rows, dense."""
+        return dense(X)
+
+
+IDENTITY = Identity()

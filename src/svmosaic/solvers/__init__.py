@@ -1,11 +1,11 @@
 """Solvers of the one problem, and their certificates."""
 
 from svmosaic.rows import Rows
+from svmosaic.solvers.certificates import Solution
 from svmosaic.solvers.control import Control
 from svmosaic.solvers.crammer_singer import solve_crammer_singer
 from svmosaic.solvers.problem import Problem, Sight, problems_of
 from svmosaic.solvers.sgd import SgdOptions, StochasticDescent
-from svmosaic.solvers.solution import Solution
 from svmosaic.solvers.solve import Solver, solve, warn_if_unconverged
 
 __all__ = [

@@ -22,37 +22,28 @@ from svmosaic.solvers.problem import at
 _AT_A_TIME = 8192
 
 
-def _sum_of_rows(term, n_rows) -> float:
-    """The sum of term(rows) over slices of the rows."""
-    return float(sum(term(slice(r, r + _AT_A_TIME)) for r in range(0, n_rows, _AT_A_TIME)))
-
-
 def half_square(weights) -> float:
     """|V|^2 / 2, tile by tile: features that are zero throughout leave the bits as they are without them."""
     return float(0.5 * np.einsum("...f,...f->...", weights, weights).sum())
 
 
-def loss_sum(problem, margin) -> float:
-    """The losses of all rows, from their margins."""
-    cost, threshold, value = problem.cost, problem.threshold, problem.loss.value
-    return _sum_of_rows(lambda r: np.dot(cost[r], value(margin[r], at(threshold, r))), len(cost))
-
-
-def dual_sum(problem, alpha) -> float:
-    """What the duals of all rows earn less what they pay: D(alpha) but for the weights."""
-    earned = alpha.sum() if problem.threshold is None else np.dot(problem.threshold, alpha)
-    paid = _sum_of_rows(lambda r: problem.loss.dual_cost(alpha[r], problem.cost[r]), len(alpha))
-    return float(earned) - paid
-
-
 def primal(problem, weights, margin) -> float:
     """P(V), from V and the margins it gives."""
-    return half_square(weights) + loss_sum(problem, margin)
+    losses = sum(
+        np.dot(problem.cost[r], problem.loss.value(margin[r], at(problem.threshold, r))) for r in _slices(len(margin))
+    )
+    return half_square(weights) + float(losses)
 
 
 def dual(problem, weights, alpha) -> float:
     """D(alpha), from alpha and V(alpha)."""
-    return dual_sum(problem, alpha) - half_square(weights)
+    earned = alpha.sum() if problem.threshold is None else np.dot(problem.threshold, alpha)
+    paid = sum(problem.loss.dual_cost(alpha[r], problem.cost[r]) for r in _slices(len(alpha)))
+    return float(earned) - float(paid) - half_square(weights)
+
+
+def _slices(n_rows) -> list[slice]:
+    return [slice(r, r + _AT_A_TIME) for r in range(0, n_rows, _AT_A_TIME)]
 
 
 @dataclass(frozen=True)
@@ -68,6 +59,46 @@ class Certificate:
         """Primal minus dual value, not negative by rounding; one far below zero shows an infeasible dual point."""
         gap = self.primal - self.dual
         return 0.0 if -1e-10 * (abs(self.primal) + abs(self.dual)) <= gap < 0 else gap
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A certified answer to a `Problem`.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        Block weights with their primal value, dual value and gap.
+    alpha : ndarray of shape (n_rows,)
+        The dual point of the certificate; start the next solve from it.
+    n_iter : int
+        Epochs of descent, or Newton steps.
+    target : float
+        The gap that was asked for, tol * P(0).
+    solver : {"dual", "newton", "sgd", "crammer_singer"}
+        Which one gave the answer.
+    settled : bool or None
+        For a solver without a dual point: whether it met its own stop rule.
+    """
+
+    certificate: Certificate
+    alpha: np.ndarray
+    n_iter: int
+    target: float
+    solver: str
+    settled: bool | None = None
+
+    @property
+    def weights(self):
+        return self.certificate.weights
+
+    @property
+    def gap(self) -> float:
+        return self.certificate.gap
+
+    @property
+    def converged(self) -> bool:
+        return self.gap <= self.target if self.settled is None else self.settled
 
 
 def margins(problem, weights, n_threads: int = 1, out=None):
@@ -88,11 +119,7 @@ def certify(problem, alpha, n_threads: int = 1) -> Certificate:
     """The certificate of a dual point, with V recomputed from it so that drift cannot hide."""
     weights = weights_of(problem, alpha, n_threads)
     margin = margins(problem, weights, n_threads)
-    return Certificate(
-        weights,
-        primal(problem, weights, margin),
-        dual(problem, weights, alpha),
-    )
+    return Certificate(weights, primal(problem, weights, margin), dual(problem, weights, alpha))
 
 
 def shortened(problem, certificate, penalised=None, n_threads: int = 1) -> Certificate:

@@ -14,10 +14,9 @@ bounds the optimum from below.
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.solvers.certificates import Certificate, shorten
+from svmosaic.solvers.certificates import Certificate, Solution, shorten
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import descend, start_weights
-from svmosaic.solvers.solution import Solution
 
 
 def reached(scores, label):
@@ -56,22 +55,6 @@ def _scores(problem, weights, n_threads):
     for weight, score in zip(weights, out, strict=True):
         _core.margins(problem.rows.core, problem.design, plus, weight, score, n_threads)
     return out.T
-
-
-def _shortened(problem, certificate, label, n_threads) -> Certificate:
-    """As `certificates.shortened`."""
-    scores = _scores(problem, certificate.weights, n_threads)
-    own = np.take_along_axis(scores, label[:, None], axis=1)
-
-    def value(t):
-        return primal(t * certificate.weights, t * scores, label, problem.cost)
-
-    def slope(t):
-        worst = reached(t * scores, label).argmax(axis=1)[:, None]
-        pull = np.take_along_axis(scores, worst, axis=1) - own
-        return t * float(np.vdot(certificate.weights, certificate.weights)) + float(np.dot(problem.cost, pull[:, 0]))
-
-    return shorten(certificate, value, slope, problem.primal_at_zero)
 
 
 def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_threads=1, control=None) -> Solution:
@@ -114,5 +97,16 @@ def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_th
         tol=tol, max_iter=max_iter, control=control or alone(),
     )  # fmt: skip
     if certificate.primal > problem.primal_at_zero:
-        certificate = _shortened(problem, certificate, label, n_threads)
+        weights, scores = certificate.weights, _scores(problem, certificate.weights, n_threads)
+        own = np.take_along_axis(scores, label[:, None], axis=1)
+
+        def value(t):
+            return primal(t * weights, t * scores, label, problem.cost)
+
+        def slope(t):
+            worst = reached(t * scores, label).argmax(axis=1)[:, None]
+            pull = np.take_along_axis(scores, worst, axis=1) - own
+            return t * float(np.vdot(weights, weights)) + float(np.dot(problem.cost, pull[:, 0]))
+
+        certificate = shorten(certificate, value, slope, problem.primal_at_zero)
     return Solution(certificate, alpha, n_iter, target, "crammer_singer")

@@ -3,9 +3,8 @@
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.solvers.certificates import certify
+from svmosaic.solvers.certificates import Solution, certify
 from svmosaic.solvers.control import alone
-from svmosaic.solvers.solution import Solution
 
 # How long the core may run before the driver looks for an interrupt.
 SECONDS_A_CALL = 0.2

@@ -11,6 +11,8 @@ from scipy.linalg import lapack
 
 from svmosaic import _core
 from svmosaic.couplings import Coupling
+from svmosaic.rows import Rows
+from svmosaic.solvers.problem import Problem
 
 # Rows whose pairs of tiles are sorted at a time.
 CROSSED_ROWS = 16_384
@@ -33,7 +35,7 @@ def tile_hessians(problem, curvature, n_threads):
     ones.
     """
     n_tiles, size = problem.coupling.n_tiles, problem.shape[1]
-    design, order, bounds, row, square = problem.once("sorted", lambda: _by_tile(problem))
+    design, order, bounds, row, square = problem.once("sorted", _by_tile)
     if row is not None:
         curvature = curvature[row] if square is None else curvature[row] * square
     members, offsets = np.empty(len(curvature), np.int32), np.empty(n_tiles + 1, np.int64)
@@ -113,19 +115,13 @@ def crossed_hessians(problem, curvature, n_threads, check=None):
 
 def crossed_solve(hessians, coupling, residual):
     """The Newton direction: solve (I + own^2 S) p = -residual with the matrices S of all pairs of tiles."""
-    whole = _whole(hessians, coupling, residual.shape)
-    return arrow_solve(whole[None], Coupling.independent(1), residual.reshape(1, -1)).reshape(residual.shape)
-
-
-def _whole(hessians, coupling, shape):
-    """own^2 S as one matrix."""
-    n_tiles, size = shape
+    n_tiles, size = residual.shape
     whole = np.empty((n_tiles, size, n_tiles, size))
     for (s, t), block in zip(zip(*np.triu_indices(n_tiles), strict=True), hessians, strict=True):
         whole[s, :, t], whole[t, :, s] = block, block.T
     whole = whole.reshape(n_tiles * size, n_tiles * size)
     whole *= coupling.own**2
-    return whole
+    return arrow_solve(whole[None], Coupling.independent(1), residual.reshape(1, -1)).reshape(residual.shape)
 
 
 def one_in(share, n_rows):
@@ -144,7 +140,7 @@ def crossed_solver(problem, matrices, n_threads):
     row per tile thus do the work of all pairs of tiles.
     """
     factors = tile_inverses(matrices, problem.coupling.own**2, n_threads, of_factors=True)
-    shares = problem.once("overlap", lambda: _overlap_inverse(problem))
+    shares = problem.once("overlap", _overlap_inverse)
 
     def solve(residual):
         scaled = shares @ np.matmul(factors, residual[:, :, None])[:, :, 0]
@@ -233,3 +229,71 @@ def _factor(matrix):
             return factor
         ridge = max(10.0 * ridge, 1e-14)
     return None
+
+
+# ---- blocks that see only a part of the row -------------------------------------------------------------
+#
+# Matrices of what each block sees precondition conjugate gradients. Where blocks come in groups, such as the leaves of
+# a tree, of which a row touches one, the blocks of a group have nothing in common, and M groups leave a condition
+# number of about M.
+
+
+def sighted_form(sight, n_blocks, n_features, largest) -> str | None:
+    """What is formed of the curvature: matrices of all blocks, diagonals of those that see less, or nothing."""
+    whole, n_rest, size = sight.n_full * (n_features + 1) ** 2, n_blocks - sight.n_full, sight.n_seen + 1
+    if whole + n_rest * size**2 <= largest:
+        return "tiles"
+    return "diagonals" if whole + n_rest * size <= largest else None
+
+
+def sighted_hessians(problem, curvature, n_threads, form):
+    """The matrices of the blocks that see whole rows, and matrices or (form "diagonals") diagonals of the others."""
+    full, rest = problem.once("seen", _seen)
+    matrices = tile_hessians(full, curvature, n_threads)
+    if form == "tiles":
+        return matrices, tile_hessians(rest, curvature, n_threads)
+    squares, design = rest.once("squares", _squared)
+    out, up = np.empty(rest.shape), np.ones(problem.n_rows, dtype=np.int8)
+    _core.accumulate(squares.core, design, up, curvature, out, n_threads)
+    return matrices, out
+
+
+def sighted_solve(matrices, coupling, residual):
+    """The Newton direction as if blocks had no rows in common: solve (I + own^2 S) p = -residual with the matrices."""
+    direction, first = np.zeros_like(residual), 0
+    for group in matrices:
+        # A block that sees less sees the first features, and the bias, which comes last.
+        places = np.ix_(first + np.arange(len(group)), np.append(np.arange(group.shape[-1] - 1), residual.shape[1] - 1))
+        if group.ndim == 3:
+            direction[places] = arrow_solve(group, Coupling(coupling.own, np.zeros((len(group), 0))), residual[places])
+        else:
+            direction[places] = -residual[places] / (1.0 + coupling.own**2 * group)
+        first += len(group)
+    return direction
+
+
+def _seen(problem):
+    """The problem as two: of the blocks that see whole rows, and of the others with what they see."""
+    n_full, n_blocks = problem.sight.n_full, problem.coupling.n_blocks
+    block, coef = problem.coupling.blocks(problem.tile, problem.weight)
+    coef = np.ones(block.shape) if coef is None else coef / problem.coupling.own
+    is_full = block < n_full
+    return (
+        _group(problem, problem.rows, is_full, block, coef, n_full),
+        _group(problem, problem.rows.seen(problem.sight.rest), ~is_full, block - n_full, coef, n_blocks - n_full),
+    )
+
+
+def _group(problem, rows, here, block, coef, n_blocks):
+    used = here.any(axis=0)
+    block, coef = np.where(here, block, 0)[:, used], np.where(here, coef, 0.0)[:, used]
+    coupling = Coupling.independent(n_blocks)
+    return Problem(rows, block, coef, coupling, problem.sign, problem.cost, problem.loss, problem.index)
+
+
+def _squared(problem):
+    X = problem.rows.X
+    squares = Rows(X.multiply(X).tocsr() if hasattr(X, "multiply") else np.square(X), problem.rows.bias**2)
+    return squares, _core.Design(
+        squares.core, problem.tile, np.square(problem.weight), problem.index, problem.coupling.n_blocks
+    )

@@ -33,14 +33,20 @@ import numpy as np
 from svmosaic import _core
 from svmosaic.couplings import Coupling
 from svmosaic.losses import Loss, unit_of
-from svmosaic.solvers.certificates import Certificate, half_square, margins, weights_of
+from svmosaic.solvers.certificates import Certificate, Solution, half_square, margins, weights_of
 from svmosaic.solvers.control import alone
 from svmosaic.solvers.dual_descent import start_duals
-from svmosaic.solvers.hessians import arrow_solve, crossed_solve, n_pairs_of, one_in, tile_inverses
+from svmosaic.solvers.hessians import (
+    arrow_solve,
+    crossed_solve,
+    n_pairs_of,
+    one_in,
+    sighted_form,
+    sighted_solve,
+    tile_inverses,
+)
 from svmosaic.solvers.problem import Problem, Sight
 from svmosaic.solvers.share import Evaluate, Matrices, Move, Product, Share, Slopes, Unit, threshold_sums
-from svmosaic.solvers.sighted import sighted_form, sighted_solve
-from svmosaic.solvers.solution import Solution
 
 # First proximal step in units of the costs and of the typical threshold: at V = 0 the response of a row of that
 # threshold, c/2, is strictly inside its box.
@@ -192,40 +198,30 @@ def _start(problem, alpha, **options) -> Start:
     """
     n_threads, smooth = options["n_threads"], problem.loss.smooth_step is not None
     least = max(SAMPLED_FROM[problem.loss.power], 10 * SAMPLED_SHARE * problem.n_weights)
-    if alpha is None and problem.n_rows >= least:
-        coarse = max(SAMPLE_SLACK[problem.loss.power] * options["tol"], SAMPLE_TOL)
-        options |= {"tol": coarse, "control": options["control"].unwatched()}
-        sampled, moves = _solve_in_memory(_sampled(problem), None, **options)
-        return _from_sample(problem, sampled.weights, [] if smooth else moves, n_threads)
-    alpha = start_duals(problem, alpha)
-    warm = bool(alpha.any())
-    weights = weights_of(problem, alpha, n_threads) if warm else np.zeros(problem.shape)
-    margin = None if warm else np.zeros(problem.n_rows)
-    return Start(weights, margin, None if smooth else alpha, FIRST_STEPS[warm], 0.0, [])
-
-
-def _from_sample(problem, weights, moves, n_threads) -> Start:
-    """From the answer for a part of the rows: all rows make the moves that led to its duals.
-
-    So they begin with the duals that they would have there, close to the right ones even if nearly all rows of a sign
-    are where the loss has its kink, as with a class so rare that all scores are alike.
-    """
+    if alpha is not None or problem.n_rows < least:
+        alpha = start_duals(problem, alpha)
+        warm = bool(alpha.any())
+        weights = weights_of(problem, alpha, n_threads) if warm else np.zeros(problem.shape)
+        margin = None if warm else np.zeros(problem.n_rows)
+        return Start(weights, margin, None if smooth else alpha, FIRST_STEPS[warm], 0.0, [])
+    coarse = max(SAMPLE_SLACK[problem.loss.power] * options["tol"], SAMPLE_TOL)
+    options |= {"tol": coarse, "control": options["control"].unwatched()}
+    sampled, moves = _solve_in_memory(_sampled(problem), None, **options)
     step = SAMPLE_STEP_ALONE if problem.coupling.n_tiles == 1 else SAMPLE_STEP_COUPLED
-    if not moves:
-        return Start(weights, None, None, step, 0.0, moves)
-    margin = np.empty(problem.n_rows)
-    center, response, curvature = np.zeros(problem.n_rows), np.empty(problem.n_rows), np.empty(problem.n_rows)
-
-    def respond(out, step):
-        _core.respond(center, problem.cost, problem.threshold, margin, 0.0, out, curvature, n_threads, step)
-
-    for move in moves:  # the last one is at `weights`
-        margins(problem, move.weights, n_threads, margin)
-        respond(center, move.step)
+    if smooth or not moves:
+        return Start(sampled.weights, None, None, step, 0.0, [])
+    # All rows make the moves that led to the sample's duals. So they begin with the duals that they would have there,
+    # close to the right ones even if nearly all rows of a sign are where the loss has its kink, as with a class so rare
+    # that all scores are alike.
+    margin, center, response, curvature = (np.zeros(problem.n_rows) for _ in range(4))
     unit = unit_of(threshold_sums(problem))
-    respond(response, step / unit)
+    fixed = center, problem.cost, problem.threshold, margin, 0.0
+    for move in moves:  # the last one is at the weights handed out
+        margins(problem, move.weights, n_threads, margin)
+        _core.respond(*fixed, center, curvature, n_threads, move.step)
+    _core.respond(*fixed, response, curvature, n_threads, step / unit)
     few = np.count_nonzero(curvature) < ACTIVE_PER_WEIGHT * problem.n_weights
-    return Start(weights, margin, center, step, FIRST_REACH * unit if few else 0.0, moves)
+    return Start(sampled.weights, margin, center, step, FIRST_REACH * unit if few else 0.0, moves)
 
 
 def _sampled(problem) -> Problem:
@@ -390,7 +386,17 @@ def _conjugate(setting, weights, step, reach, residual, hessians, least):
 
     It need not leave less than `least` of the residual.
     """
-    precondition = _preconditioner(setting, hessians)
+    coupling = setting.coupling
+    alone = not (hessians is None or callable(hessians) or setting.sight is not None or coupling.n_shared)
+    inverse = tile_inverses(hessians, coupling.own**2) if alone else None
+
+    def precondition(r):
+        if inverse is not None:
+            return np.matmul(inverse, r[:, :, None])[:, :, 0]
+        if hessians is None or callable(hessians):
+            return r if hessians is None else hessians(r)
+        solved = sighted_solve if setting.sight is not None else arrow_solve
+        return -solved(hessians, coupling, r)
 
     direction = np.zeros_like(residual)
     rest = -residual
@@ -411,17 +417,3 @@ def _conjugate(setting, weights, step, reach, residual, hessians, least):
         size, before = float(np.vdot(rest, scaled)), size
         search = scaled + (size / before) * search
     return direction
-
-
-def _preconditioner(setting, hessians):
-    """A function that solves with something like the Hessian: what was sent, or the tiles' own matrices."""
-    if hessians is None:
-        return lambda r: r
-    if callable(hessians):
-        return hessians
-    if setting.sight is not None:
-        return lambda r: -sighted_solve(hessians, setting.coupling, r)
-    if setting.coupling.n_shared:
-        return lambda r: -arrow_solve(hessians, setting.coupling, r)
-    inverse = tile_inverses(hessians, setting.coupling.own**2)
-    return lambda r: np.matmul(inverse, r[:, :, None])[:, :, 0]

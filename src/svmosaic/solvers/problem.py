@@ -89,27 +89,19 @@ class Problem:
     @property
     def design(self):
         """The block design in the core."""
-        return self.once("design", self._build_design)
+        return self.once("design", Problem._design)
 
-    @property
-    def curvature(self):
-        """|x_r|^2 |coef_r|^2 of each problem row; ValueError if one overflows."""
-        return self.once("curvature", self._build_curvature)
-
-    def once(self, name, build):
-        """What `build` returns, built once for all targets of these rows and codes; it must not call `once` itself."""
-        # Classes share what is built here and may ask for it on several threads at once: one builds, the others wait.
-        with self._shared["lock"]:
-            if name not in self._shared:
-                self._shared[name] = build()
-            return self._shared[name]
-
-    def _build_design(self):
+    def _design(self):
         block, coef = self.coupling.blocks(self.tile, self.weight)
         sight = () if self.sight is None else (self.sight.n_full, self.sight.rest)
         return _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks, *sight)
 
-    def _build_curvature(self):
+    @property
+    def curvature(self):
+        """|x_r|^2 |coef_r|^2 of each problem row; ValueError if one overflows."""
+        return self.once("curvature", Problem._curvature)
+
+    def _curvature(self):
         block, coef = self.coupling.blocks(self.tile, self.weight)
         norms = at(self.rows.squared_norms, self.index)
         if self.sight is not None:
@@ -123,6 +115,14 @@ class Problem:
             raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
         return curvature
 
+    def once(self, name, build):
+        """The value of `build(problem)`, computed once for all targets of these rows and codes; no nested calls."""
+        # Classes share what is built here and may ask for it on several threads at once: one builds, the others wait.
+        with self._shared["lock"]:
+            if name not in self._shared:
+                self._shared[name] = build(self)
+            return self._shared[name]
+
     @property
     def separable(self) -> bool:
         """Whether the tiles are independent problems."""
@@ -134,16 +134,15 @@ class Problem:
             order = np.argsort(self.tile[:, 0], kind="stable").astype(np.int32)
             bounds = np.searchsorted(self.tile[order, 0], np.arange(self.coupling.n_tiles + 1))
             alone = Coupling(self.coupling.own, np.zeros((1, 0)))
-            self._shared["cells"] = [(here, self._of_cell(here, alone)) for here in np.split(order, bounds[1:-1])]
+            self._shared["cells"] = [
+                (here, Problem(self.rows, np.zeros((len(here), 1), dtype=np.int32), None, alone, self.sign[here],
+                               self.cost[here], self.loss, here if self.index is None else self.index[here]))
+                for here in np.split(order, bounds[1:-1])
+            ]  # fmt: skip
         return [
             (here, cell.with_target(self.sign[here], self.cost[here], at(self.threshold, here)))
             for here, cell in self._shared["cells"]
         ]
-
-    def _of_cell(self, here, coupling) -> "Problem":
-        index = here if self.index is None else self.index[here]
-        tile = np.zeros((len(here), 1), dtype=np.int32)
-        return Problem(self.rows, tile, None, coupling, self.sign[here], self.cost[here], self.loss, index)
 
     @property
     def n_rows(self) -> int:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from svmosaic import _core
-from svmosaic.solvers.certificates import Certificate, margins, shortened
+from svmosaic.solvers.certificates import Certificate, Solution, margins, shortened
 from svmosaic.solvers.control import alone
-from svmosaic.solvers.solution import Solution
 
 # Rows on which the first step size is tried.
 TRIAL_ROWS = 1000
@@ -90,7 +89,7 @@ class StochasticDescent:
         """
         head = np.arange(min(problem.n_rows, TRIAL_ROWS), dtype=np.int32) if order is None else order[:TRIAL_ROWS]
         self.t0 = self.options.t0 if self.options.t0 is not None else self._try_t0(problem.part(head))
-        stored = problem.rows.n_stored / max(1, problem.rows.n_rows) + 1
+        stored = problem.rows.stored_per_row + 1
         width = problem.tile.shape[1] + problem.coupling.n_shared
         skip = SKIP_SHARE * self.last.size / (width * stored)
         self.skip = max(1, int(min(skip, LARGEST_SHRINK * self.t0)))
@@ -131,7 +130,7 @@ class StochasticDescent:
             self.begin(problem, order)
         state = _core.SgdState(*self._state)
         reach = self.n_rows * problem.cost
-        stored = problem.rows.n_stored / max(1, problem.rows.n_rows) + 1
+        stored = problem.rows.stored_per_row + 1
         piece = max(1, int(WORK_A_CALL / (problem.tile.shape[1] * stored)))
         try:
             for begin in range(0, problem.n_rows, piece):

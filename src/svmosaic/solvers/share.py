@@ -13,8 +13,13 @@ import numpy as np
 
 from svmosaic import _core
 from svmosaic.solvers.certificates import margins, weights_of
-from svmosaic.solvers.hessians import LARGEST_OVERLAP, crossed_hessians, crossed_solver, tile_hessians
-from svmosaic.solvers.sighted import sighted_hessians
+from svmosaic.solvers.hessians import (
+    LARGEST_OVERLAP,
+    crossed_hessians,
+    crossed_solver,
+    sighted_hessians,
+    tile_hessians,
+)
 
 
 def threshold_sums(problem):
@@ -179,7 +184,15 @@ class Share:
         """V of the duals that answer the margins, and what `respond` fills; one pass if the margins are not known."""
         if not anew and (weights is self._at or self._reached(along)):
             self.respond(weights, step, reach, along)
-            return self._implied_weights(along is None)
+            # V of the responses: from that of the last ones, if few have changed since, or from the rows.
+            response, few = self.response, False
+            if self._implied is not None and along is not None:
+                implied, change = self._implied
+                np.subtract(response, change, out=change)
+                few = 2 * np.count_nonzero(change) < np.count_nonzero(response)
+            if few:
+                return self._remember(implied + weights_of(self.problem, change, self.n_threads))
+            return self._remember(weights_of(self.problem, response, self.n_threads))
         self._make_room()
         problem, implied = self.problem, np.empty(self.problem.shape)
         self.sums = _core.evaluate(
@@ -217,19 +230,6 @@ class Share:
             step, change, length,
         )  # fmt: skip
         return self.response
-
-    def _implied_weights(self, anew):
-        """V of the responses: from that of the last ones, if few have changed since, or from the rows."""
-        problem, response, few = self.problem, self.response, False
-        if self._implied is not None and not anew:
-            weights, change = self._implied
-            np.subtract(response, change, out=change)
-            few = 2 * np.count_nonzero(change) < np.count_nonzero(response)
-        if few:
-            weights = weights + weights_of(problem, change, self.n_threads)
-        else:
-            weights = weights_of(problem, response, self.n_threads)
-        return self._remember(weights)
 
     def _remember(self, implied):
         """V of the responses, from which that of others can follow; they do only in proximal steps."""

@@ -11,13 +11,12 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from svmosaic.solvers.certificates import Certificate, shortened
+from svmosaic.solvers.certificates import Certificate, Solution, shortened
 from svmosaic.solvers.control import Control
 from svmosaic.solvers.dual_descent import solve_dual_descent
 from svmosaic.solvers.hessians import n_pairs_of
 from svmosaic.solvers.newton import LARGEST_DENSE, solve_newton
 from svmosaic.solvers.sgd import solve_sgd
-from svmosaic.solvers.solution import Solution
 
 Solver = Literal["auto", "dual", "newton"]  # those with a certificate
 
@@ -87,7 +86,9 @@ def solve(
         for cell, (here, part) in enumerate(problem.split() if problem.separable else [(None, problem)]):
             tasks.append((k, here, part, alpha if here is None or alpha is None else alpha[here]))
             places.append((k, cell if problem.separable else None))
-    n_workers = min(effective_n_jobs(n_jobs), sum(_pieces(part) for _, _, part, _ in tasks))
+    # A problem can feed one thread by itself, and others with its rows.
+    values = [part.n_rows * part.tile.shape[1] * (8 + part.rows.stored_per_row) for _, _, part, _ in tasks]
+    n_workers = min(effective_n_jobs(n_jobs), sum(1 + int(n / _VALUES_PER_THREAD) for n in values))
     seeds = np.random.SeedSequence(seed).spawn(len(tasks))
 
     def run(t):
@@ -102,49 +103,36 @@ def solve(
             control.finished(places[t], solution)
         return solution
 
-    # Our threads go over problems and rows; BLAS's own, on matrices this small, would only get in their way.
-    with _one_blas_thread():
+    # Our threads go over problems and rows; BLAS's own, on matrices this small, would only get in their way. Their
+    # number is only set if it is another, as that takes a while.
+    several = [library for library in _blas().lib_controllers if library.num_threads != 1]
+    with _blas().limit(limits=1) if several else nullcontext():
         solved = control.run_all(run, len(tasks), n_workers)
     solutions = []
     for k, problem in enumerate(problems):
         parts = [(here, s) for (owner, here, _, _), s in zip(tasks, solved, strict=True) if owner == k]
-        solutions.append(_merge(problem, parts) if problem.separable else parts[0][1])
+        if not problem.separable:
+            solutions.append(parts[0][1])
+            continue
+        # One solution out of those of independent tiles: values and gaps add up.
+        found, alpha = [s for _, s in parts], np.empty(problem.n_rows)
+        for here, s in parts:
+            alpha[here] = s.alpha
+        certificate = Certificate(
+            np.concatenate([s.weights for s in found]),
+            sum(s.certificate.primal for s in found),
+            sum(s.certificate.dual for s in found),
+        )
+        settled = None if all(s.settled is None for s in found) else all(s.converged for s in found)
+        solver_names = "+".join(sorted({s.solver for s in found}))
+        n_iter, target = max(s.n_iter for s in found), sum(s.target for s in found)
+        solutions.append(Solution(certificate, alpha, n_iter, target, solver_names, settled))
     return solutions
-
-
-def _pieces(problem) -> int:
-    """How many threads a problem can feed: one by itself, and others with its rows."""
-    return 1 + int(problem.n_rows * problem.tile.shape[1] * (8 + _stored_per_row(problem)) / _VALUES_PER_THREAD)
 
 
 @cache
 def _blas():
     return ThreadpoolController().select(user_api="blas")
-
-
-def _one_blas_thread():
-    """A context in which BLAS has one thread; their number is only set if it is another, as that takes a while."""
-    # A list, since an interrupt that comes while a generator is closed is lost.
-    if not [library for library in _blas().lib_controllers if library.num_threads != 1]:
-        return nullcontext()
-    return _blas().limit(limits=1)
-
-
-def _merge(problem, parts) -> Solution:
-    """One solution out of those of its independent tiles: values and gaps add up."""
-    alpha = np.empty(problem.n_rows)
-    for here, s in parts:
-        alpha[here] = s.alpha
-    certificates = [s.certificate for _, s in parts]
-    settled = None if all(s.settled is None for _, s in parts) else all(s.converged for _, s in parts)
-    certificate = Certificate(
-        np.concatenate([c.weights for c in certificates]),
-        sum(c.primal for c in certificates),
-        sum(c.dual for c in certificates),
-    )
-    n_iter = max(s.n_iter for _, s in parts)
-    solver = "+".join(sorted({s.solver for _, s in parts}))
-    return Solution(certificate, alpha, n_iter, sum(s.target for _, s in parts), solver, settled)
 
 
 def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solution:
@@ -163,7 +151,7 @@ def _solve_one(problem, solver, *, tol, max_iter, alpha, sgd, **options) -> Solu
                 f"need {_own_bytes(problem):.2g}: use 'auto', or fewer tiles"
             )
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
-    epoch, newton = _epoch_cost(problem), _newton_cost(problem)
+    epoch, newton = _costs(problem)
     if newton <= _TYPICAL_EPOCHS * epoch:
         return solve_newton(problem, tol=tol, max_iter=max_iter, alpha=alpha, **options)
     # Descent that drags on is handed over.
@@ -202,49 +190,27 @@ def _own_bytes(problem) -> float:
     return 8.0 * problem.coupling.n_tiles * problem.shape[1] ** 2
 
 
-def _stored_per_row(problem) -> float:
-    return problem.rows.n_stored / max(1, problem.rows.n_rows)
-
-
-def _epoch_cost(problem) -> float:
-    width = problem.tile.shape[1] + problem.coupling.n_shared
-    jump = 2 * _JUMP if problem.rows.is_encoded else _JUMP  # to the numbers of a row, and to its bins
-    return problem.n_rows * (jump + _READ * width * _stored_per_row(problem))
-
-
-def _newton_cost(problem) -> float:
-    """Estimated cost of a solve, infinite where the method does not apply."""
-    size = problem.rows.n_features + 1
-    n_tiles, n_shared = problem.coupling.n_tiles, problem.coupling.n_shared
+def _costs(problem) -> tuple[float, float]:
+    """Estimated costs of an epoch of descent and of a solve by Newton's method, infinite where that does not apply."""
+    rows, n_rows, stored, size = problem.rows, problem.n_rows, problem.rows.stored_per_row, problem.shape[1]
+    n_tiles, n_shared, width = problem.coupling.n_tiles, problem.coupling.n_shared, problem.tile.shape[1]
+    jump = 2 * _JUMP if rows.is_encoded else _JUMP  # to the numbers of a row, and to its bins
+    epoch = n_rows * (jump + _READ * (width + n_shared) * stored)
     if problem.one_tile_a_row:
         possible = 8.0 * size**2 * (3 * n_tiles + n_shared**2) <= _LARGEST_HESSIAN
-        width, hessian = 1 + n_shared, _hessian_cost(problem, size)
-        cholesky = _CHOLESKY * size**3 * (n_tiles / 3 + n_shared**3)
+        hessian = min(_HESSIAN * size**2, _SCATTERED * (1 + stored) ** 2 if rows.is_encoded else np.inf)
+        width, cholesky = 1 + n_shared, _CHOLESKY * size**3 * (n_tiles / 3 + n_shared**3)
     else:
         possible = n_shared == 0 and _own_bytes(problem) <= _LARGEST_OWN
-        width = problem.tile.shape[1]
-        if problem.n_weights > LARGEST_DENSE:
-            return _products_cost(problem) if possible and problem.sight is None else np.inf
         hessian = n_pairs_of(width) * (_HESSIAN * size**2 + _PAIR)
         cholesky = _CHOLESKY * problem.n_weights**3 / 3
     if not possible or problem.sight is not None:
-        return np.inf
-    step = problem.n_rows * (3 * _READ * width * _stored_per_row(problem) + hessian / 3 + _JUMP)
-    return _TYPICAL_STEPS[problem.loss.power] * (step + cholesky + _CALL)
-
-
-def _hessian_cost(problem, size) -> float:
-    """What a row costs that is added to the matrix of a tile."""
-    scattered = _SCATTERED * (1 + _stored_per_row(problem)) ** 2 if problem.rows.is_encoded else np.inf
-    return min(_HESSIAN * size**2, scattered)
-
-
-def _products_cost(problem) -> float:
-    """The same where directions are found by conjugate gradients."""
-    width, size = problem.tile.shape[1], problem.shape[1]
-    row = _JUMP + width * (_stored_per_row(problem) * (3 * _READ + _PRODUCTS * _PRODUCT) + _HESSIAN * size**2 / 3)
-    solves = 2 * _PRODUCTS * _READ * problem.n_weights * size
-    return _STEPS_BY_PRODUCTS * (problem.n_rows * row + solves + _CALL)
+        return epoch, np.inf
+    if not problem.one_tile_a_row and problem.n_weights > LARGEST_DENSE:  # directions by conjugate gradients
+        row = _JUMP + width * (stored * (3 * _READ + _PRODUCTS * _PRODUCT) + _HESSIAN * size**2 / 3)
+        return epoch, _STEPS_BY_PRODUCTS * (n_rows * row + 2 * _PRODUCTS * _READ * problem.n_weights * size + _CALL)
+    step = n_rows * (3 * _READ * width * stored + hessian / 3 + _JUMP)
+    return epoch, _TYPICAL_STEPS[problem.loss.power] * (step + cholesky + _CALL)
 
 
 def warn_if_unconverged(solutions, max_iter, name, max_time=None):
