@@ -110,7 +110,7 @@ class Bins:
 
 
 def _edges(values) -> np.ndarray:
-    """Numbers between the values of a column: all of them if they are few, else so that bins hold about equally many."""
+        feature = np.where(is_shared, member[offset[column] + np.where(is_shared, bin_of - 1, 0)], first[column])
     different, count = np.unique(values.astype(np.float32), return_counts=True)
     different = different.astype(np.float64)
     between = (different[:-1] + different[1:]) / 2
