@@ -74,9 +74,9 @@ def timed(function, *arguments):
 def stages(model, data):
     """Seconds for anchors, codes and tiles, by calling the estimator's own steps."""
     from sklearn.utils import check_random_state
+    from svmosaic.estimators._composed_fit import MemoryRows
 
     from svmosaic._validation import validate_training
-    from svmosaic.estimators._composed_fit import MemoryRows
     from svmosaic.estimators._progress import Progress
 
     rows = MemoryRows.of(*validate_training(model, data.X_train, data.y_train))

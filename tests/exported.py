@@ -98,7 +98,6 @@ def estimators():
         "local-inverse": LocallyLinearSVC(12, n_neighbors=4, coding="inverse", tol=1e-2, random_state=0),
         "local-llc": LocallyLinearSVC(12, n_neighbors=4, coding="llc", tol=1e-2, random_state=0),
         "local-lle": LocallyLinearSVC(12, n_neighbors=4, coding="lle", tol=1e-2, random_state=0),
-        "local-soft": LocallyLinearSVC(12, coding="soft", tol=1e-2, random_state=0),
         "kernels": KernelSVC(12, tol=1e-2, random_state=0),
         "coordinates-isotonic": LocalCodingSVC(12, n_neighbors=4, tol=1e-2, calibration="isotonic", random_state=0),
         "rules": TreeSVC(3, max_leaves=5, tiles="constant", min_rows_per_leaf=5, pieces=None, tol=1e-2, random_state=0),

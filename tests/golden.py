@@ -210,7 +210,6 @@ LOOSER = {
     "chunks": 1e-5,
     "dask": 1e-5,
     "MixtureSVC": 1e-4,  # EM makes rounding errors grow
-    "coarse": 1e-2,  # and errors of the inner solver even more
     "reduced": 1e-3,  # a local optimum of a function that is not convex
 }
 # Solved so far that the results hardly depend on the path to the optimum.
@@ -248,15 +247,11 @@ MODELS = {
     "LocallyLinearSVC": (LocallyLinearSVC(**LOCAL, **EXACT), ALL),
     "LocallyLinearSVC-hinge": (LocallyLinearSVC(loss="hinge", **LOCAL, **EXACT), BOTH),
     "LocallyLinearSVC-llc": (LocallyLinearSVC(coding="llc", **LOCAL, **EXACT), BOTH),
-    "LocallyLinearSVC-soft": (LocallyLinearSVC(coding="soft", anchors="kmeans", **LOCAL, **EXACT), ("two",)),
     "LocallyLinearSVC-inverse": (LocallyLinearSVC(coding="inverse", anchors="random", **LOCAL, **EXACT), ("two",)),
     "LocallyLinearSVC-crammer_singer": (
         LocallyLinearSVC(multi_class="crammer_singer", loss="hinge", **LOCAL, **EXACT), ("many", "many-csr-weights")),
     "LocallyLinearSVC-feature_map": (
         LocallyLinearSVC(feature_map=Nystroem(n_components=8, gamma=0.1, random_state=0), **LOCAL, **EXACT), BOTH),
-    "LocallyLinearSVC-feature_map-features": (
-        LocallyLinearSVC(feature_map=Nystroem(n_components=8, gamma=0.1, random_state=0), code_space="features",
-                         **LOCAL, **EXACT), ("two",)),
     "LocallyLinearSVC-sgd": (LocallyLinearSVC(solver="sgd", tol=1e-3, max_iter=10, random_state=0, **LOCAL), BOTH),
     "LocallyLinearSVC-sigmoid": (LocallyLinearSVC(calibration="sigmoid", **LOCAL, **EXACT), BOTH),
     "LocalCodingSVC": (LocalCodingSVC(**LOCAL, **EXACT), ALL),
@@ -265,10 +260,6 @@ MODELS = {
     "LearnedGateSVC-anchors": (LearnedGateSVC(**LEARNED), ALL),
     "LearnedGateSVC-polish": (LearnedGateSVC(polish=True, tol=1e-10, **LEARNED), BOTH),
     "LearnedGateSVC-temperature": (LearnedGateSVC(calibration="temperature", **LEARNED), ("many",)),
-    "LearnedGateSVC-stopped": (
-        LearnedGateSVC(**LEARNED | {"early_stopping": True, "n_iter_no_change": 1, "refit": False}),
-        ("two",),
-    ),
     "MixtureSVC": (MixtureSVC(4, **EM), ALL),
     "MixtureSVC-posterior": (MixtureSVC(4, calibration="posterior", **EM), BOTH),
     "MixtureSVC-stopped": (MixtureSVC(4, early_stopping=True, n_iter_no_change=1, **EM), ("two",)),
@@ -317,9 +308,6 @@ PARTITIONED = {
     "ClusteredSVC": ClusteredSVC(4, **EXACT),
     "ClusteredSVC-temperature": ClusteredSVC(4, loss="squared_hinge", calibration="temperature", **EXACT),
     "LocallyLinearSVC": LocallyLinearSVC(**LOCAL, **EXACT),
-    "MultiTaskMixtureSVC-coarse": MultiTaskMixtureSVC(
-        2, covariance_floor=1e-2, max_iter=1, inner_tol=1e-5, random_state=0
-    ),
 }
 STREAMED = {
     "LocallyLinearSVC": LocallyLinearSVC(tol=1e-3, random_state=0, **LOCAL),
@@ -372,7 +360,7 @@ def result(case) -> dict:
     gap = np.ravel(getattr(model, "dual_gap_", np.nan))
     if np.isfinite(gap).all():
         found["gap"] = gap.tolist()
-        found["gap_limit"] = case.model.tol * case.model.C * rows.total_weight
+        found["gap_limit"] = case.model.tol * getattr(case.model, "C", 10.0) * rows.total_weight
     if getattr(model, "n_iter_", None) is not None:
         found["n_iter"] = int(model.n_iter_)
     found["arrays"] = {name: digest(values) for name, values in parts_of(model).items()}

@@ -1,6 +1,6 @@
 """Partitions held by the process itself, to compare fits over partitions with fits to all rows."""
 
-from svmosaic.scale.rounds import Partitions, add
+from svmosaic.scale.rounds import Partitions, add, own
 
 
 class InMemory(Partitions):
@@ -16,7 +16,7 @@ class InMemory(Partitions):
         return len(self.parts)
 
     def gather(self, function, *args, each=None):
-        found = [function(part, *_own(each, k), *args) for k, part in enumerate(self.parts)]
+        found = [function(part, *own(each, k), *args) for k, part in enumerate(self.parts)]
         self._log(function, args, found[0] if found else None)
         return found
 
@@ -30,11 +30,7 @@ class InMemory(Partitions):
         return (function(self.parts[k], *args) for k in order)
 
     def advance(self, function, *args, each=None):
-        self.parts = [function(part, *_own(each, k), *args) for k, part in enumerate(self.parts)]
+        self.parts = [function(part, *own(each, k), *args) for k, part in enumerate(self.parts)]
 
     def keep(self, places):
         self.parts = [self.parts[k] for k in places]
-
-
-def _own(each, k):
-    return () if each is None else (each[k],)

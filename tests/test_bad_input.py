@@ -213,8 +213,6 @@ BAD = [
     *[("inner_tol", value) for value in (0, -1e-3, "small")],
     *[("max_iter", value) for value in (0, 10.5)],
     *[("intercept_scaling", value) for value in (0, -1)],
-    *[("rows_per_cluster", value) for value in (0, 1.5)],
-    ("kmeans_iter", 0),
     ("loss", "logistic"),
     ("loss", ["hinge"]),
     ("solver", "lbfgs"),

@@ -108,7 +108,7 @@ def test_regions_are_counted_once_per_gate():
     models = [ClusteredSVC(n, random_state=0).fit(X, y) for n in (3, 4)] + [LinearSVC(random_state=0).fit(X, y)]
     whole = models[0]
     whole.mosaic_ = blend([model.mosaic_ for model in models])
-    regions = whole.summarise_regions(X, y)
+    regions = whole.summarize_regions(X, y)
     assert_array_equal(regions["gate"], [0, 0, 0, 1, 1, 1, 1, 2])
     assert_array_equal(np.bincount(regions["gate"], regions["rows"]), [200, 200, 200])
     assert_array_equal(regions["rows"][3:7], models[1].regions_["rows"])

@@ -20,12 +20,14 @@ from svmosaic import (
     MultiTaskMixtureSVC,
     NeighborsSVC,
 )
-from svmosaic._validation import Target
 from svmosaic.couplings import ClusteredTasks
-from svmosaic.estimators._composed_fit import MemoryRows, Options
 from svmosaic.estimators._em_loop import EM, Mixture
+from svmosaic.estimators._em_rows import MemoryEMRows
 from svmosaic.estimators._experts import Bank
+from svmosaic.estimators.data import Data, Target
+from svmosaic.estimators.tiles import Options
 from svmosaic.losses import HINGE
+from svmosaic.model.heads import Classify
 
 MIXTURES = [
     MixtureSVC(5, max_iter=3, random_state=0),
@@ -122,9 +124,13 @@ def test_experts_of_a_fold_know_nothing_of_the_rows_held_out(groups):
     for flipped in (False, True):
         label = (y == 1).astype(int)
         label[:50] = label[:50] ^ flipped
-        target = Target(np.arange(2), label, np.ones(200))
-        rows = MemoryRows.of(X, target).for_em(
-            options=options, gate_options=lambda total: {}, rng=np.random.RandomState(1), deadline=None
+        target = Target(Classify(np.arange(2)), label, np.ones(200))
+        rows = MemoryEMRows(
+            Data.of(X, target),
+            options=options,
+            gate_options=lambda total: {},
+            rng=np.random.RandomState(1),
+            deadline=None,
         )
         rows.assign(cell, 3)
         rows.append(1.0)

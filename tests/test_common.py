@@ -215,7 +215,7 @@ def test_weights_are_copies_once_the_anchors_are_fixed(estimator, storage):
 )
 def test_weights_are_copies_once_the_mixtures_start_alike(model, monkeypatch):
     X, y = make_xor(150, random_state=0)
-    for place in ("svmosaic.estimators._composed_fit", "svmosaic.gates.hierarchical"):
+    for place in ("svmosaic.estimators.data", "svmosaic.gates.hierarchical"):
         monkeypatch.setattr(f"{place}.place_centers", lambda rows, n, **options: X[5 : 5 + n])
     # Few steps: EM makes rounding errors grow.
     model.set_params(inner_tol=1e-10, inner_max_iter=100_000, max_iter=4, tol=0, random_state=0)

@@ -1,6 +1,5 @@
 """The composed fit: what it is given, what it may touch, and the rows it is asked to fit."""
 
-import inspect
 import itertools
 import re
 import sys
@@ -15,20 +14,19 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
 from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, LocallyLinearSVC
-from svmosaic._validation import Target
 from svmosaic.couplings import ClusteredTasks, Coupling
-from svmosaic.estimators import _composed_fit, _progress
-from svmosaic.estimators._base import BaseMosaicClassifier
-from svmosaic.estimators._composed_fit import MemoryRows, Options, fit_composed, solve_outputs
 from svmosaic.estimators._hold_out import can_stratify, hold_out
 from svmosaic.estimators._progress import Progress
+from svmosaic.estimators.data import Data, Target
+from svmosaic.estimators.tiles import Options, fit_tiles, solve_outputs
 from svmosaic.gates import DistanceGate
 from svmosaic.losses import HINGE
+from svmosaic.model.heads import Classify
 from svmosaic.rows import Rows
 
 X, Y = load_iris(return_X_y=True)
 CENTERS = np.unique(X[[0, 60, 120]], axis=0)
-TARGET = Target(np.unique(Y), Y, np.ones(len(Y)))
+TARGET = Target(Classify(np.unique(Y)), Y, np.ones(len(Y)))
 OPTIONS = Options(1.0, HINGE, 1.0, "auto", 1e-6, 1000)
 MODELS = [
     LinearSVC(random_state=0),
@@ -51,27 +49,18 @@ MODELS = [
 
 def fitted(gate=None, rows=None, coupling=None):
     gate = DistanceGate(CENTERS) if gate is None else gate
-    rows = MemoryRows.of(X, TARGET) if rows is None else rows
+    rows = Data.of(X, TARGET) if rows is None else rows
     coupling = Coupling.to_global(gate.n_tiles, 1.0) if coupling is None else coupling
     rng = check_random_state(0)
-    return fit_composed(
-        rows, gate, coupling, OPTIONS, Progress(LinearSVC()), rng, solve_tiles=solve_outputs, show=dict
-    )  # fmt: skip
+    return fit_tiles(rows, gate, coupling, OPTIONS, Progress(LinearSVC()), rng)
 
 
 def test_a_mosaic_with_certificates():
     found = fitted()
     model = ClusteredSVC(clusterer=CENTERS, tol=1e-6, random_state=0).fit(X, Y)
     assert_array_equal(found.mosaic.coef, model.mosaic_.coef)
-    assert_array_equal(found.solved.fitted_attributes["dual_gap_"], model.dual_gap_)
+    assert_array_equal(found.certificates["dual_gap_"], model.dual_gap_)
     assert (model.dual_gap_ <= 1e-6 * len(Y)).all()
-
-
-def test_it_knows_neither_estimators_nor_classes():
-    source = inspect.getsource(_composed_fit)
-    for word in ("estimator.", "classes_", "isinstance", "BaseEstimator", "self.C"):
-        assert word not in source
-    assert "_keep" not in inspect.getsource(_progress)
 
 
 def test_rows_of_tiles_are_taken_as_they_come(monkeypatch):
@@ -90,9 +79,9 @@ def test_rows_of_tiles_are_taken_as_they_come(monkeypatch):
     def open_rows(rows, bias=1.0):
         return Rows(rows.values if isinstance(rows, Opaque) else rows, bias)
 
-    monkeypatch.setattr("svmosaic.estimators._composed_fit.Rows", open_rows)
+    monkeypatch.setattr("svmosaic.estimators.data.Rows", open_rows)
     monkeypatch.setattr("svmosaic.model.mosaic.Rows", open_rows)
-    rows = MemoryRows(X, Opaque(X), TARGET, None, X.shape[1])
+    rows = Data(X, Opaque(X), TARGET, X.shape[1])
     found = fitted(rows=rows)
     assert_array_equal(found.mosaic.coef, fitted().mosaic.coef)
     calibration = rows.calibrate(
@@ -109,13 +98,13 @@ def test_fit_sets_attributes_at_its_end_only(model, monkeypatch):
     """Nothing writes to the estimator while the solvers run, and nothing reads a fitted attribute of it."""
     model = clone(model)
     seen = []
-    original = MemoryRows.solve
+    original = Data.solve
 
     def solve(self, *args, **kwargs):
         seen.append(sorted(name for name in vars(model) if name not in model.get_params()))
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(MemoryRows, "solve", solve)
+    monkeypatch.setattr(Data, "solve", solve)
     model.fit(X, Y)
     for names in seen:
         assert [name for name in names if not name.startswith(("_callback", "_skl"))] == ["n_features_in_"]
@@ -132,11 +121,6 @@ def test_samples_seen_are_those_of_fit_not_of_its_folds():
     assert model.n_samples_seen_ == len(Y)
     plain = LinearSVC(calibration="temperature").fit(X, Y)
     assert not hasattr(plain, "n_samples_seen_")
-
-
-def test_only_composed_models_have_a_path_to_compose():
-    for name in ("_fit_gate", "_couple", "_solving", "fit_rows"):
-        assert not hasattr(BaseMosaicClassifier, name)
 
 
 @pytest.mark.parametrize("n_held", [3, 30, 100])
@@ -193,11 +177,11 @@ def test_nothing_goes_back_into_the_estimator(model, monkeypatch):
     def composed(*args, **kwargs):
         inside.append(True)
         try:
-            return fit_composed(*args, **kwargs)
+            return fit_tiles(*args, **kwargs)
         finally:
             inside.pop()
 
-    monkeypatch.setattr("svmosaic.estimators._composed.fit_composed", composed)
+    monkeypatch.setattr("svmosaic.estimators.base.fit_tiles", composed)
     before = sys.getprofile()
     sys.setprofile(watch)
     try:

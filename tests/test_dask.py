@@ -87,17 +87,6 @@ def test_arrays(name, client, data):
     assert type(model.to_local()) is getattr(svmosaic, name)
 
 
-def test_mixture(client, data):
-    X, y, _ = data
-    y = np.where(y == "ape", 1, 0)
-    options = {"n_experts": 2, "covariance_floor": 0.01, "max_iter": 2, "rows_per_expert": 50, "random_state": 0}
-    model = over_dask.MultiTaskMixtureSVC(**options).fit(*arrays(X, y, chunks=200))
-    local = svmosaic.MultiTaskMixtureSVC(**options).fit(X, y)
-    assert_allclose(model.objective_, local.objective_, rtol=1e-3)
-    with pytest.raises(AttributeError):
-        model.predict_proba  # noqa: B018
-
-
 def test_dataframes_probabilities_and_names(client, data):
     X, y, _ = data
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"], index=np.arange(N) * 2)
@@ -196,7 +185,6 @@ QUICK = {
     "LocallyLinearSVC": {"n_anchors": 8},
     "MixtureSVC": {"n_experts": 3, "max_iter": 3},
     "MosaicClassifier": {"time_budget": None, "families": ("linear",), "validation_fraction": 0.5},
-    "MultiTaskMixtureSVC": {"n_experts": 3, "max_iter": 3, "covariance_floor": 0.1},
     "NeighborsSVC": {"n_neighbors": 10},
 }
 

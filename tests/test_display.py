@@ -172,7 +172,7 @@ def test_convergence_of_em():
 
 def test_convergence_of_learning():
     X, y = make_xor(random_state=0)
-    model = LearnedGateSVC(n_tiles=5, max_iter=6, early_stopping=True, refit=False, random_state=0)
+    model = LearnedGateSVC(n_tiles=5, max_iter=6, early_stopping=True, random_state=0)
     display = ConvergenceDisplay.from_estimator(make_pipeline(StandardScaler(), model).fit(X, y))
     assert_array_equal(display.lines_[0].get_ydata(), model.loss_curve_)
     assert_array_equal(display.lines_[0].get_xdata(), np.arange(1, len(model.loss_curve_) + 1))

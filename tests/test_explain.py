@@ -93,18 +93,18 @@ def test_regions_count_every_row_once(calibration):
         parts = model.mosaic_.coef[k] * X[home == k][:, None].astype(float)
         importance = np.abs(parts - parts.mean(axis=0)).mean(axis=(0, 1))
         assert regions["strongest features"][k].startswith(f"x{importance.argmax()} ({importance.max():.3g})")
-    again = model.summarise_regions(X, y)
+    again = model.summarize_regions(X, y)
     for name, column in model.regions_.columns.items():
         assert_array_equal(again[name], column)
-    half = model.summarise_regions(X[:100], y[:100])
+    half = model.summarize_regions(X[:100], y[:100])
     assert half["rows"].sum() == 100
     with pytest.raises(ValueError, match=r"does not know: .*'dog'"):
-        model.summarise_regions(X[:1], ["dog"])
+        model.summarize_regions(X[:1], ["dog"])
 
 
 def test_soft_codes_count_for_the_largest_weight():
     X, y = training_set(2)
-    model = LocallyLinearSVC(6, coding="soft", tol=1e-2, random_state=0).fit(X, y)
+    model = LocallyLinearSVC(6, n_neighbors=6, tol=1e-2, random_state=0).fit(X, y)
     distance = ((X[:, None] - model.anchors_) ** 2).sum(axis=2)
     assert_array_equal(model.regions_["rows"], np.bincount(distance.argmin(axis=1), minlength=len(model.anchors_)))
 

@@ -118,7 +118,7 @@ def test_same_bits_whatever_the_number_of_threads(coding):
 
 def test_soft_assignment_is_the_softmax_over_all_anchors():
     X, anchors = make_rows()
-    gate = code_gate(X, anchors, "soft", 4, 0.5, np.random.RandomState(0))
+    gate = DistanceGate(anchors, "softmax", len(anchors), 0.5)
     logits = -0.5 * ((X[:, None] - anchors) ** 2).sum(axis=2)
     expected = np.exp(logits - logits.max(axis=1, keepdims=True))
     assert_allclose(dense_codes(gate, X), expected / expected.sum(axis=1, keepdims=True), atol=1e-12)

@@ -215,7 +215,7 @@ def test_a_summary_has_the_words():
     frame, y = people()
     X = frame[["income", "noise"]].to_numpy()
     model = KMeansSVC(4, random_state=0).fit(X, y)
-    table = model.summarise_regions(X, y)
+    table = model.summarize_regions(X, y)
     words = describe_regions(model, X, None)
     assert sorted(table["rule"]) == sorted(words["rule"])
     assert all(rule.count("x0") == 1 for rule in table["rule"])  # the other column hardly matters to distances
@@ -229,7 +229,7 @@ def test_the_front_door_says_its_regions_in_words():
     model = MosaicClassifier(None, families=["clustered"], blend=False, random_state=0, n_jobs=1).fit(frame, y)
     table = model.regions_
     assert any("age" in rule or "town" in rule for rule in table["rule"])
-    expected = model.summarise_regions(frame, y)
+    expected = model.summarize_regions(frame, y)
     assert table["rule"].tolist() == expected["rule"].tolist()
     assert np.array_equal(table["covers"], expected["covers"], equal_nan=True)
 

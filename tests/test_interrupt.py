@@ -139,7 +139,6 @@ def test_interrupt(solver, n_jobs, n_classes, server):
 @pytest.mark.parametrize(
     ("n", "d", "model", "predict"),
     [
-        pytest.param(100_000, 20, "KMeansSVC(300, rows_per_cluster=None, kmeans_iter=10**6)", False, id="k-means"),
         pytest.param(150_000, 50, GIVEN, False, id="coding", marks=SLOW),
         pytest.param(1_000_000, 20, f"LinearSVC(1e9, solver='sgd', {ENDLESS})", False, id="sgd"),
         pytest.param(
@@ -215,15 +214,15 @@ CALIBRATION = """
 """
 # What comes after the model itself, made to last.
 FOLDS = """
-    from svmosaic.estimators._composed_fit import MemoryRows
-    calibrate = MemoryRows.calibrate
+    from svmosaic.estimators.data import Data
+    calibrate = Data.calibrate
 
-    def slowly(self, method, fitted, solve_tiles, options, *more):
+    def slowly(self, method, fit, solve_tiles, options, *more):
         print("start", flush=True)
         options = replace(options, C=1e8, tol=1e-12, max_iter=10**9)
-        return calibrate(self, method, fitted, solve_tiles, options, *more)
+        return calibrate(self, method, fit, solve_tiles, options, *more)
 
-    MemoryRows.calibrate = slowly
+    Data.calibrate = slowly
 """
 EXPERTS = """
     from svmosaic.estimators._em_rows import MemoryEMRows

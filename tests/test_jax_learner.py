@@ -106,7 +106,7 @@ def test_rows_of_equal_distance_have_as_many_tiles_as_asked_for_or_share():
 def on_device(monkeypatch):
     """The CPU as the accelerator."""
     monkeypatch.setattr(jax_loop, "accelerator", lambda: CPU)
-    monkeypatch.setattr("svmosaic.estimators._learning.MANY_ROWS", 100)
+    monkeypatch.setattr("svmosaic.estimators.learned_gate.MANY_ROWS", 100)
 
 
 SETTINGS = {"n_tiles": 8, "n_neighbors": 3, "max_iter": 6, "random_state": 0}

@@ -20,8 +20,11 @@ from test_export_onnx import run
 import svmosaic
 from svmosaic import LearnedGateSVC, LocallyLinearSVC
 from svmosaic.datasets import make_banana
+from svmosaic.estimators.data import Target
+from svmosaic.estimators.learned_gate import LearningRows
 from svmosaic.export.c import to_c
 from svmosaic.gates import ProjectedGate, SeveralGates, SplitTreeGate, principal_components
+from svmosaic.model.heads import Classify
 from svmosaic.rows import Rows
 
 
@@ -106,22 +109,20 @@ def test_polishing_never_lowers_the_held_out_score():
         for max_iter in (1, 30):
             X, y = data(seed=seed)
             settings = {"validation_fraction": 0.3, "max_iter": max_iter, "random_state": seed}
-            plain, model = small(**settings), small(**settings, polish=True).fit(X, y)
-            train, (X_held, held) = plain._hold_out(X, *_target(y), 90, np.random.RandomState(seed))
+            model = small(**settings, polish=True).fit(X, y)
+            train, (X_held, held) = _rows(X, y).hold_out(90, False, np.random.RandomState(seed))
             before, after = model.polish_scores_
             score = np.mean(model.predict(X_held.astype(np.float32)) == held.classes[held.label])
             assert_allclose(score, max(before, after))
             assert model.polished_ == (after > before)
-            assert len(train[1].label) + len(held.label) == len(y)
+            assert train.n_rows + len(held.label) == len(y)
             kept.add(model.polished_)
     assert kept == {True, False}
 
 
-def _target(y):
-    from svmosaic._validation import Target
-
+def _rows(X, y):
     classes, label = np.unique(y, return_inverse=True)
-    return (Target(classes, label, np.ones(len(y)), np.ones(len(y))),)
+    return LearningRows.of(X, Target(Classify(classes), label, np.ones(len(y)), np.ones(len(y))))
 
 
 def test_polished_tiles_have_a_certificate():
@@ -136,10 +137,11 @@ def test_a_frozen_gate_with_polished_tiles_is_the_locally_linear_svm():
     X = X.astype(np.float32)
     model = small(n_components=None, learn_gate=False, polish=True, max_iter=1, learning_rate=1e-6, tol=1e-10).fit(X, y)
     assert model.polished_
-    (X_train, train), _ = model._hold_out(X, *_target(y), 30, np.random.RandomState(0))
+    train, _ = _rows(X, y).hold_out(30, False, np.random.RandomState(0))
+    X_train, train = train.gate_rows, train.target
     gate = model.mosaic_.gate
     local = LocallyLinearSVC(
-        n_neighbors=3, anchors=gate.centers, code_scale=gate.scale, loss="squared_hinge", C=model.C, tol=1e-10,
+        n_neighbors=3, anchors=gate.centers, code_scale=gate.scale, loss="squared_hinge", C=10.0, tol=1e-10,
         max_iter=100_000, random_state=0,
     ).fit(X_train, train.label)  # fmt: skip
     assert_allclose(model.decision_function(X), local.decision_function(X), atol=1e-3)
@@ -206,23 +208,24 @@ def test_a_stream_goes_on_from_fit_and_from_polished_tiles():
     assert not model.polished_
 
 
-def test_early_stopping_keeps_the_best():
+def test_early_stopping_keeps_the_best(monkeypatch):
     X, y = data(n_rows=600)
     settings = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 60, "learning_rate": 0.1}
-    model = small(**settings, refit=False).fit(X, y)
+    monkeypatch.setattr("svmosaic.learner.defaults.LARGEST_REFIT", 0)
+    model = small(**settings).fit(X, y)
     scores = model.validation_scores_
     best = int(np.argmax(scores))
     assert model.n_iter_ == len(scores) == best + 4 < 60
     assert model.best_iter_ == best + 1
     assert model.stop_reason_ == "early_stopping"
-    _, (X_held, held) = model._hold_out(X.astype(np.float32), *_target(y), 60, np.random.RandomState(0))
+    _, (X_held, held) = _rows(X.astype(np.float32), y).hold_out(60, False, np.random.RandomState(0))
     assert_allclose(model.score(X_held, held.classes[held.label]), scores[best])
-    again = small(**settings, refit=True).fit(X, y)
+    monkeypatch.undo()
+    again = small(**settings).fit(X, y)
     assert again.validation_scores_ == scores
     assert again.best_iter_ == best + 1
     assert len(again.loss_curve_) == len(scores)
     assert again.n_iter_ == len(scores) + best + 1
-    assert_array_equal(small(**settings).fit(X, y).mosaic_.coef, again.mosaic_.coef)  # "auto", of so few rows
 
 
 def test_early_stopping_needs_enough_rows():
@@ -299,7 +302,7 @@ def test_regions_are_those_of_the_last_batch():
     assert sum(model.regions_["rows"]) == 300
     model.partial_fit(X[:120], y[:120])
     assert sum(model.regions_["rows"]) == 120
-    assert_array_equal(model.regions_["rows"], model.summarise_regions(X[:120].astype(np.float32), y[:120])["rows"])
+    assert_array_equal(model.regions_["rows"], model.summarize_regions(X[:120].astype(np.float32), y[:120])["rows"])
 
 
 EXPORTED = [(4, 1), (None, 1), (4, 3)]
@@ -410,8 +413,8 @@ def test_an_interrupt_is_heard_between_batches():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("loss", "hinge"), ("max_time", 0), ("n_gates", 0), ("dropout", 1.0), ("refit", "no"), ("early_stopping", None),
-        ("n_tiles", 0), ("n_components", 0), ("n_neighbors", 2.5), ("weight_decay", -1), ("C", 0), ("max_iter", 0),
+        ("loss", "hinge"), ("max_time", 0), ("n_gates", 0), ("dropout", 1.0), ("early_stopping", None),
+        ("n_tiles", 0), ("n_components", 0), ("n_neighbors", 2.5), ("weight_decay", -1), ("max_iter", 0),
         ("learning_rate", 0.0), ("learning_rate", np.nan), ("batch_size", 0), ("n_iter_no_change", 0),
         ("validation_fraction", 1.0), ("tol", 0),
     ],

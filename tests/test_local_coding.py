@@ -28,7 +28,7 @@ def make_data():
     return X, y + 2 * (X[:, 0] > 0.3)
 
 
-@pytest.mark.parametrize("coding", ["softmax", "inverse", "llc", "lle", "soft"])
+@pytest.mark.parametrize("coding", ["softmax", "inverse", "llc", "lle"])
 def test_is_locally_linear_svm_with_the_weights_held_at_zero(coding):
     """Equation 15. A feature map that gives zeros keeps W = 0, whatever the solver does, but for rounding."""
     X, y = make_data()

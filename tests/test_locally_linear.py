@@ -199,18 +199,17 @@ def make_histograms(n_rows, seed):
     return amount / amount.sum(axis=1, keepdims=True), y
 
 
-@pytest.mark.parametrize("code_space", ["input", "features"])
 @pytest.mark.parametrize(
     "feature_map",
     [AdditiveChi2Sampler(sample_steps=2), Nystroem(kernel="additive_chi2", n_components=100, random_state=0)],
     ids=["additive", "nystroem"],
 )
-def test_finite_kernels_improve_on_histograms(feature_map, code_space):
+def test_finite_kernels_improve_on_histograms(feature_map):
     X, y = make_histograms(600, 1)
     Z, z = make_histograms(2000, 2)
 
     def best(feature_map):
-        settings = dict(n_neighbors=2, feature_map=feature_map, code_space=code_space, random_state=0)
+        settings = dict(n_neighbors=2, feature_map=feature_map, random_state=0)
         return max(LocallyLinearSVC(4, C=C, **settings).fit(X, y).score(Z, z) for C in (0.1, 1.0, 10.0))
 
     assert best(feature_map) > best(None) + 0.05
@@ -219,9 +218,8 @@ def test_finite_kernels_improve_on_histograms(feature_map, code_space):
 def test_identity_map_changes_nothing():
     X, y = make_data()
     plain = LocallyLinearSVC(6, random_state=0).fit(X, y)
-    for space in ("input", "features"):
-        mapped = LocallyLinearSVC(6, feature_map=FunctionTransformer(), code_space=space, random_state=0).fit(X, y)
-        assert_allclose(mapped.decision_function(X), plain.decision_function(X), atol=1e-12)
+    mapped = LocallyLinearSVC(6, feature_map=FunctionTransformer(), random_state=0).fit(X, y)
+    assert_allclose(mapped.decision_function(X), plain.decision_function(X), atol=1e-12)
 
 
 def test_warns_when_stopped_early():

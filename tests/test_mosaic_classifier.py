@@ -163,7 +163,7 @@ def test_services_of_a_mosaic_work_through_the_scaling(fitted, xor, tmp_path):
     told = fitted.explain(X[:5])
     assert_allclose((told.contributions.sum(axis=2) + told.intercept)[:, 0], decision[:5], atol=1e-9)
     assert_array_equal(told.value, X[:5])
-    assert_array_equal(fitted.summarise_regions(*xor)["accuracy"], fitted.regions_["accuracy"])
+    assert_array_equal(fitted.summarize_regions(*xor)["accuracy"], fitted.regions_["accuracy"])
     session = onnxruntime.InferenceSession(fitted.to_onnx(dtype=np.float64).SerializeToString())
     label, probability, scores = session.run(None, {"X": X})
     assert_allclose(scores[:, 0], decision, atol=1e-8)

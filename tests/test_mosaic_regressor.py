@@ -63,7 +63,7 @@ def test_services_of_a_mosaic(fitted, rows, tmp_path):
     session = onnxruntime.InferenceSession(fitted.to_onnx(dtype=np.float64).SerializeToString())
     assert_allclose(np.ravel(session.run(None, {"X": X})[0]), fitted.predict(X), rtol=1e-5)
     assert_allclose(fitted.predictor().predict(X), fitted.predict(X), rtol=1e-9)
-    assert fitted.summarise_regions(X, y)["rows"].sum() == fitted.regions_["rows"].sum()
+    assert fitted.summarize_regions(X, y)["rows"].sum() == fitted.regions_["rows"].sum()
 
 
 def test_metric_decides_the_loss(rows):

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 
-from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC, MultiTaskMixtureSVC, outofcore
+from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC, outofcore
 from svmosaic.scale.chunks import Chunks
 from svmosaic.scale.fit import fit as fit_partitions
 from svmosaic.scale.sources import ArraySource, open_source
@@ -81,14 +81,6 @@ def test_pages_of_a_mapped_file_are_given_back(tmp_path):
     for k in range(source.n_chunks):
         assert source.rows(k).sum() == 20_000 * 50
     assert resident() - before < 10_000  # kB
-
-
-def test_mixture_from_chunks(data):
-    X, y, _ = data
-    y = np.where(y == "cow", 1, 0)
-    model = MultiTaskMixtureSVC(2, covariance_floor=0.01, max_iter=2, rows_per_expert=100, random_state=0)
-    found = outofcore.fit(model, X, y, chunk_rows=250)
-    assert_allclose(found.objective_, clone(model).fit(X, y).objective_, rtol=1e-2)
 
 
 @pytest.mark.parametrize("method", outofcore.METHODS)

@@ -1,6 +1,7 @@
 """The models over partitions: the local model's gate and objective, whatever the partitions are."""
 
 import re
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -15,9 +16,10 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC, MultiTaskMixtureSVC
+from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocallyLinearSVC, MixtureSVC
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.gates import DistanceGate
+from svmosaic.model.heads import Classify
 from svmosaic.rows import Rows
 from svmosaic.scale import fit
 from svmosaic.scale.part import Job, Part, Raw
@@ -54,7 +56,7 @@ MODELS = [
     LinearSVC(tol=1e-6, loss="squared_hinge", class_weight="balanced", fit_intercept=False),
     KMeansSVC(4, tol=1e-6, random_state=0),
     ClusteredSVC(4, tol=1e-6, random_state=0, class_weight={"ape": 2.0, "bee": 1.0, "cow": 0.5}),
-    ClusteredSVC(4, tol=1e-6, loss="squared_hinge", random_state=0, rows_per_cluster=20),
+    ClusteredSVC(4, tol=1e-6, loss="squared_hinge", random_state=0),
     LocallyLinearSVC(6, n_neighbors=3, tol=1e-6, random_state=0),
     LocallyLinearSVC(5, n_neighbors=3, coding="llc", C=1.0, loss="hinge", tol=1e-6, random_state=0, anchors="kmeans"),
     LocallyLinearSVC(5, n_neighbors=2, coding="inverse", tol=1e-6, random_state=0, anchors="random"),
@@ -111,19 +113,6 @@ def test_storage_and_float64(storage, data):
     assert found.mosaic_.gate.centers.dtype == np.float64
 
 
-def test_lloyd_over_all_rows_does_not_see_partitions(data):
-    X, y, weight = data
-    model = KMeansSVC(5, rows_per_cluster=None, kmeans_iter=30, random_state=0)
-    found = [fit(clone(model), cut(X, y, weight, cuts)).cluster_centers_ for cuts in [(), *CUTTINGS.values()]]
-    for other in found[1:]:
-        assert_allclose(other, found[0], rtol=1e-5, atol=1e-5)
-    # A fixed point of k-means: every center is the mean of its cell.
-    kept = weight > 0
-    cell = DistanceGate(found[0]).code(X[kept])[0][:, 0]
-    means = [np.average(X[kept][cell == k], axis=0, weights=weight[kept][cell == k]) for k in range(5)]
-    assert_allclose(means, found[0], atol=0.02)
-
-
 def test_calibration_does_not_see_partitions(data):
     X, y, _ = data
     y = np.where(y == "cow", "cow", "other")
@@ -137,54 +126,10 @@ def test_calibration_does_not_see_partitions(data):
     assert_allclose(found[0].predict_proba(X).sum(axis=1), 1.0)
 
 
-@pytest.mark.parametrize("groups", [None, "relaxed"])
-def test_mixture_follows_the_local_one(groups, data):
-    X, y, weight = data
-    model = MultiTaskMixtureSVC(
-        3, groups=groups, covariance_floor=0.01, inner_tol=1e-5, max_iter=3, rows_per_expert=100, random_state=0
-    )
-    local = clone(model).fit(X, y, weight)
-    for cuts in CUTTINGS.values():
-        found = fit(clone(model), cut(X, y, weight, cuts))
-        assert_allclose(found.objective_, local.objective_, rtol=1e-3)
-        assert (np.diff(found.objective_) > 0).all()
-        assert np.mean(found.predict(X) == local.predict(X)) > 0.98
-        assert found.task_groups_.shape == local.task_groups_.shape
-
-
-def test_mixture_searches_its_floor(data):
-    X, y, _ = data
-    X, y = X[:300, :3], np.where(y[:300] == "cow", 1, 0)
-    model = MultiTaskMixtureSVC(2, max_iter=2, inner_tol=1e-2, random_state=0)
-    found = fit(clone(model), cut(X, y, None, (100,)))
-    assert found.covariance_floor_ in found.floor_scores_
-    assert found.covariance_floor_ == clone(model).fit(X, y).covariance_floor_
-
-
-@pytest.mark.parametrize("rows_per_expert", [None, 100])
-def test_mixture_starts_where_the_local_one_does(data, monkeypatch, rows_per_expert):
-    """The search for the floor and k-means look at the same samples, also where a partition holds one class."""
-    monkeypatch.setattr("svmosaic.estimators.multitask_mixture.SEARCH_ROWS", 150)
-    X, y, weight = data
-    order = np.argsort(y, kind="stable")[::2]
-    X, y, weight = X[order], y[order], weight[order]
-    model = MultiTaskMixtureSVC(
-        3, inner_tol=1e-5, max_iter=2, rows_per_expert=rows_per_expert, random_state=0, groups=None
-    )
-    local = clone(model).fit(X, y, weight)
-    bounds = tuple(np.flatnonzero(y[1:] != y[:-1]) + 1)
-    for cuts in (bounds, (5, 300)):
-        found = fit(clone(model), cut(X, y, weight, cuts))
-        assert found.covariance_floor_ == local.covariance_floor_
-        assert_allclose(list(found.floor_scores_.values()), list(local.floor_scores_.values()))
-        assert_allclose(found.objective_, local.objective_, rtol=1e-3)
-        assert np.mean(found.predict(X) == local.predict(X)) > 0.98
-
-
-def part_of(problem, X, gate_width):
+def part_of(problem, X):
     n = problem.n_rows
     return Part(
-        X, (problem.sign > 0).astype(np.int32), np.ones(n), 0, np.zeros(2, int), 1.0,
+        X, (problem.sign > 0).astype(np.int32), np.ones(n), 0, np.zeros(2, int), Classify(np.arange(2)),
         tile=problem.tile, code=problem.weight, cost=problem.cost,
     )  # fmt: skip
 
@@ -193,8 +138,8 @@ def part_of(problem, X, gate_width):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_answers_are_those_of_the_problem(shape, loss):
     problem, X = hard_problem(0, shape=shape, loss=loss)
-    job = Job(0, 0, 1, problem.coupling, problem.loss)
-    part = part_of(problem, X, 1)
+    job = Job(0, 0, problem.coupling, problem.loss)
+    part = part_of(problem, X)
     rng = np.random.RandomState(3)
     weights, vector = rng.standard_normal((2, *problem.shape)) * 0.1
     step = problem.loss.smooth_step or 0.5
@@ -243,14 +188,15 @@ def test_conjugate_gradients_where_matrices_are_too_large(data, monkeypatch):
         assert (found.dual_gap_ <= 1e-5 * 10 * len(y)).all()
 
 
-def test_what_travels_grows_with_tiles_and_features_not_with_rows():
+def test_what_travels_grows_with_tiles_and_features_not_with_rows(monkeypatch):
+    monkeypatch.setattr(sys.modules[fit.__module__], "ROWS_PER_CENTER", 20)
     rng = np.random.RandomState(0)
     X = rng.standard_normal((4000, 20))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
 
     def largest(n_rows, n_clusters):
         partitions = cut(X[:n_rows], y[:n_rows], None, (n_rows // 2,))
-        model = ClusteredSVC(n_clusters, rows_per_cluster=20, tol=1e-2, loss="squared_hinge", random_state=0)
+        model = ClusteredSVC(n_clusters, tol=1e-2, loss="squared_hinge", random_state=0)
         fit(model, partitions)
         *rounds, words = partitions.rounds
         # The last one takes some rows by which regions are said in words: 2000 of 20 numbers, whatever there are.
@@ -295,11 +241,9 @@ def test_add():
         (LinearSVC(solver="dual"), ValueError, "solver must be 'auto', got 'dual'"),
         (LocallyLinearSVC(multi_class="crammer_singer", loss="hinge"), ValueError, "multi_class='ovr'"),
         (KMeansSVC(coupling=ClusteredTasks()), ValueError, "coupling=None"),
-        (MultiTaskMixtureSVC(calibration="sigmoid"), ValueError, "calibration=None"),
         (ClusteredSVC(clusterer=KMeans()), ValueError, "fit it to a sample"),
         (LocallyLinearSVC(anchors="elsewhere"), ValueError, "got 'elsewhere'"),
         (ClusteredSVC(C=-1), ValueError, "C must be"),
-        (MultiTaskMixtureSVC(early_stopping=True), ValueError, "early_stopping=False"),
     ],
     ids=str,
 )
@@ -320,14 +264,6 @@ def test_max_time_stops_with_a_usable_model(model, data):
         fit(model, cut(scaled, y))
     assert np.isfinite(model.decision_function(scaled)).all()
     assert not hasattr(model, "_fitting")
-
-
-def test_max_time_stops_a_mixture(data):
-    X, y, _ = data
-    model = MultiTaskMixtureSVC(3, covariance_floor=0.1, tol=0.0, max_iter=10**6, max_time=0.2, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"EM stopped after max_time=0.2 s and \d+ iterations"):
-        fit(model, cut(X, y))
-    assert np.isfinite(model.decision_function(X)).all()
 
 
 def test_lines_of_text_are_those_of_a_fit_in_memory(data, capsys):
@@ -359,20 +295,10 @@ def test_bad_partitions_are_named(data):
         fit(LinearSVC(), parts)
 
 
-def test_duals_of_a_mixture_stay_feasible(data):
-    X, y, _ = data
-    partitions = cut(X, y, None, (300,))
-    fit(MultiTaskMixtureSVC(3, covariance_floor=0.01, max_iter=3, rows_per_expert=100, random_state=0), partitions)
-    for part in partitions.parts:
-        for alpha in part.duals.values():
-            assert (alpha >= 0).all()
-            assert (alpha <= part.cost + 1e-12).all()
-
-
 def test_certificate_of_partitions_is_that_of_the_whole():
     problem, X = hard_problem(1, shape="cells", loss="hinge")
-    job = Job(0, 0, 1, problem.coupling, problem.loss)
-    part = part_of(problem, X, 1)
+    job = Job(0, 0, problem.coupling, problem.loss)
+    part = part_of(problem, X)
     rng = np.random.RandomState(0)
     weights = rng.standard_normal(problem.shape) * 0.1
     sums, implied, _ = Evaluate(job, weights, 0.5, 0.0, None).of(part.share(job, 1))

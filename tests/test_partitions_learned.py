@@ -20,6 +20,7 @@ from svmosaic import LearnedGateSVC, LearnedGateSVR, outofcore
 from svmosaic.cli import main
 from svmosaic.learner.loop import CoreEngine, Plan
 from svmosaic.learner.stream import StreamEngine
+from svmosaic.model.heads import Classify
 from svmosaic.scale import fit
 from svmosaic.scale.fit import Survey
 from svmosaic.scale.learning import AveragingEngine, draw_places
@@ -81,9 +82,9 @@ def test_one_partition_has_nothing_to_average():
     X, target, weight, _, learner = pieces_of_rows()
     whole, plan, rates = learner.copy(), Plan(1, 16, 0.03), np.linspace(0.01, 0.03, 15)
     parts = cut(X, target[:, 0].astype(int), weight)
-    part = Part(X, target[:, 0].astype(np.int32), weight, 0, np.zeros(2, int), 1.0)
+    part = Part(X, target[:, 0].astype(np.int32), weight, 0, np.zeros(2, int), Classify(np.arange(2)))
     parts.parts, parts.steps_between_averages = [part], 4
-    survey = Survey(230, 3, X.dtype, np.arange(2), np.ones(2), None, np.ones(2))
+    survey = Survey(230, 3, X.dtype, None, Classify(np.arange(2)), np.ones(2), np.ones(2))
     held = np.array([3, 50])
     engine = AveragingEngine(parts, survey, learner, plan, "cpu", held)
     assert (engine.n_rows, engine.n_batches) == (228, 15)
@@ -116,7 +117,7 @@ def test_values_weights_and_curves(monkeypatch):
     monkeypatch.setattr("svmosaic.scale.learning.START_ROWS", 400)
     X, y = waves()
     weight = np.where(X[:, 2] > 1, 0.0, 1.0)
-    model = LearnedGateSVR(**QUICK | {"max_iter": 15}, pieces=6, refit=True)
+    model = LearnedGateSVR(**QUICK | {"max_iter": 15}, pieces=6)
     found = outofcore.fit(model, X, 100 * y + 7, sample_weight=weight, chunk_rows=200)
     local = clone(model).fit(X, 100 * y + 7, weight)
     X_test, y_test = waves(1000, 1)
@@ -187,7 +188,7 @@ def test_over_dask(digits):
     import svmosaic.dask
 
     X, X_test, y, y_test = digits
-    options = {**QUICK, "refit": False}
+    options = QUICK
     local = LearnedGateSVC(**options).fit(X, y).score(X_test, y_test)
     with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0"):
         rows, labels = da.from_array(X, chunks=(600, -1)), da.from_array(y, chunks=600)

@@ -91,11 +91,11 @@ def test_matrices_are_the_blocks_of_the_hessian(tiles, storage):
     mosaic, sign = model.mosaic_, np.where(y == "yes", 1, -1).astype(np.int8)
     sight = model._options().sight
     pieces: Pieces = mosaic.feature_map
-    codes, coupling = mosaic.gate.code(X), model._couple(mosaic.n_tiles)
+    codes, coupling = mosaic.gate.code(X), model._coupling(mosaic.n_tiles)
     cost = np.random.default_rng(0).uniform(0.5, 1.0, len(y))
     problem = Problem(Rows(pieces.rows(X)[1]), *codes, coupling, sign, cost, "squared_hinge", sight=sight)
-    Z, job = expanded(model, X), Job(0, 0, 1, coupling, LOSSES["squared_hinge"], sight=sight)
-    part = part_of(problem, X, 4)
+    Z, job = expanded(model, X), Job(0, 0, coupling, LOSSES["squared_hinge"], sight=sight)
+    part = part_of(problem, X)
     part = type(part)(**{**part.__dict__, "feature_map": pieces})
     weights = 0.1 * np.random.default_rng(1).standard_normal(problem.shape)
     seen = np.zeros(problem.shape, dtype=bool)
@@ -142,7 +142,7 @@ def test_the_newton_method_of_rows_in_memory_takes_blocks_that_see_a_part():
     model = TreeSVC(2, pieces=None, **SMALL).fit(X, y)
     sign = np.where(y == "yes", 1, -1).astype(np.int8)
     problem = Problem(
-        Rows(X), *model.mosaic_.gate.code(X), model._couple(model.mosaic_.n_tiles), sign, np.full(len(y), 0.1),
+        Rows(X), *model.mosaic_.gate.code(X), model._coupling(model.mosaic_.n_tiles), sign, np.full(len(y), 0.1),
         "squared_hinge", sight=Sight(1, "straight", 6),
     )  # fmt: skip
     solution = solve_newton(problem, tol=1e-8, max_iter=100)

@@ -84,7 +84,7 @@ def test_every_estimator_has_the_words(estimator, tmp_path):
 @pytest.mark.parametrize("pieces", [None, 4])
 def test_the_words_are_those_of_a_summary(storage, pieces):
     model = KMeansSVC(5, pieces=pieces, random_state=0).fit(storage(X), Y)
-    table, expected = model.regions_, model.summarise_regions(storage(X), Y)
+    table, expected = model.regions_, model.summarize_regions(storage(X), Y)
     assert table["rule"].tolist() == expected["rule"].tolist()
     assert_array_equal(table["covers"], expected["covers"])
     assert_array_equal(table["pure"], expected["pure"])
@@ -136,7 +136,7 @@ def test_words_name_the_features_of_a_transformer():
 @pytest.mark.parametrize("model", [KMeansSVC(4, random_state=0), LearnedGateSVC(4, max_iter=3, random_state=0)])
 def test_partitions_have_the_words(model):
     parts = fit(clone(model), InMemory([Raw(X[at], Y[at], None, "") for at in (slice(150), slice(150, None))]))
-    table, expected = parts.regions_, parts.summarise_regions(X, Y)
+    table, expected = parts.regions_, parts.summarize_regions(X, Y)
     assert all(table["rule"][table["rows"] > 0])
     assert table["rule"].tolist() == expected["rule"].tolist()
 

@@ -279,11 +279,11 @@ def test_regions_describe_y(estimator):
             assert_allclose(regions["mean"][k], y[here].mean())
             assert_allclose(regions["spread"][k], y[here].std(), rtol=1e-5, atol=1e-6)
             assert_allclose(regions["mean absolute error"][k], error[here].mean(), rtol=1e-5)
-    again = model.summarise_regions(X, y)
+    again = model.summarize_regions(X, y)
     assert_array_equal(again["rows"], regions["rows"])
     assert_allclose(again["mean"], regions["mean"])
     with pytest.raises(ValueError, match="y must have shape"):
-        model.summarise_regions(X, np.stack([y, y], axis=1))
+        model.summarize_regions(X, np.stack([y, y], axis=1))
 
 
 def test_rules_say_what_a_leaf_adds():

@@ -77,7 +77,7 @@ def test_numbers_are_the_models(name):
     assert data["quality"]["model"]["accuracy"] == pytest.approx(model.score(X, y))
     assert data["quality"]["model"]["confusion"] == confusion_matrix(y, model.predict(X)).tolist()
     subject = Subject(model, X)
-    table = model.summarise_regions(X, y)
+    table = model.summarize_regions(X, y)
     tiles = {tile: region for tile, region in data["region_of_tile"].items()}
     for tile, region in tiles.items():
         one, k = data["regions"][region], int(tile)

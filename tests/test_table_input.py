@@ -285,7 +285,7 @@ def test_explanations_and_regions_are_in_the_columns_of_the_table(fitted):
     assert "_" not in "".join(model.regions_["strongest features"])
     assert len(model.feature_importances_) == len(model.feature_names_in_) == frame.shape[1]
     assert dict(zip(frame.columns, model.feature_importances_, strict=True))["same"] == 0
-    rows = model.summarise_regions(frame, fitted[2])["rows"].sum()
+    rows = model.summarize_regions(frame, fitted[2])["rows"].sum()
     assert rows > 0
     assert rows % len(frame) == 0  # once for each gate
 

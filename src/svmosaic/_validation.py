@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -11,12 +10,10 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from svmosaic import _core
-from svmosaic._labels import check_labels, classes_and_labels, of_plain_type, require_labels
-from svmosaic.model.heads import Classify, Regress
+from svmosaic._labels import of_plain_type, require_labels
 from svmosaic.packing import without_duplicates
 
 DTYPES = [np.float64, np.float32]
@@ -64,191 +61,6 @@ def check_choice(name, value, choices):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {plain(value)!r}")
 
 
-@dataclass(frozen=True)
-class Target:
-    """What the rows should be classified as, and how much each counts.
-
-    Attributes
-    ----------
-    classes : ndarray, sorted
-    label : ndarray of shape (n_rows,), positions in `classes`
-    weight : ndarray of shape (n_rows,), sample weight times class weight, all positive
-    sample_weight : ndarray of shape (n_rows,), the sample weight alone, or None for all ones
-    """
-
-    classes: np.ndarray
-    label: np.ndarray
-    weight: np.ndarray
-    sample_weight: np.ndarray | None = None
-
-    @property
-    def head(self) -> Classify:
-        """What scores for these classes mean, as long as nothing is calibrated."""
-        return Classify(self.classes)
-
-    @property
-    def n_outputs(self) -> int:
-        """One for two classes, else one per class (one-vs-rest)."""
-        return self.head.n_outputs
-
-    def wanted(self, output):
-        """What the scores of an output should be, as a loss takes it: signs."""
-        return self.signs(output)
-
-    @property
-    def truth(self):
-        """What `Head.region_counts` takes as the target."""
-        return self.label
-
-    @property
-    def learned(self):
-        """What the gate learner takes as the target: positions of the classes, in a column."""
-        return self.label[:, None]
-
-    def take(self, rows) -> "Target":
-        """The target of some of the rows."""
-        sample_weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return Target(self.classes, self.label[rows], self.weight[rows], sample_weight)
-
-    def relative(self) -> "Target":
-        """The same with sample weights relative to their mean, for models whose C is not the user's."""
-        if self.sample_weight is None or self.sample_weight.mean() == 1:
-            return self
-        mean = self.sample_weight.mean()
-        return Target(self.classes, self.label, self.weight / mean, self.sample_weight / mean)
-
-    def signs(self, output):
-        """+1 and -1 of the rows for one output, as int8."""
-        return self.head.signs(self.label, output)
-
-
-def validate_training(estimator, X, y, sample_weight=None, class_weight=None, **check):
-    """Validated X and target, without the rows of weight zero."""
-    X, y = validate(estimator, X, y, **check)
-    classes, label = classes_and_labels(y)
-    X, target = _weigh(X, y, classes, label, sample_weight, class_weight)
-    present = classes if len(target.label) == len(label) else classes[np.unique(target.label)]
-    require_two_classes(estimator, classes, present)
-    return X, target
-
-
-@dataclass(frozen=True)
-class ValueTarget:
-    """What values the rows should have, and how much each counts.
-
-    Attributes
-    ----------
-    head : Regress
-        From scores to values.
-    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-    weight : ndarray of shape (n_rows,), all positive
-    """
-
-    head: Regress
-    y: np.ndarray
-    weight: np.ndarray
-
-    label = None  # there are no classes
-
-    @property
-    def sample_weight(self):
-        """The weights: there are none of classes to multiply them."""
-        return self.weight
-
-    @property
-    def n_outputs(self) -> int:
-        return self.head.n_outputs
-
-    @property
-    def truth(self):
-        """What `Head.region_counts` takes as the target."""
-        return self.y
-
-    @property
-    def learned(self):
-        """What the gate learner takes as the target: scores, of shape (n_rows, n_outputs)."""
-        return self.head.targets(self.y)
-
-    def wanted(self, output):
-        """What the scores of an output should be, as a loss takes it: numbers."""
-        return self.learned[:, output]
-
-    def take(self, rows) -> "ValueTarget":
-        """The target of some of the rows."""
-        return ValueTarget(self.head, self.y[rows], self.weight[rows])
-
-    def relative(self) -> "ValueTarget":
-        """The same with weights relative to their mean, for models whose C is not the user's."""
-        mean = self.weight.mean()
-        return self if mean == 1 else ValueTarget(self.head, self.y, self.weight / mean)
-
-
-def validate_values(estimator, X, y, sample_weight=None, *, head=None, normalize=True, copies=1, reset=True):
-    """Validated X and target of a regression, without the rows of weight zero.
-
-    Parameters
-    ----------
-    estimator : estimator
-    X, y, sample_weight : what was given to fit
-    head : Regress, optional
-        That of earlier rows; found from these if not given.
-    normalize : bool
-        Whether the head standardizes y.
-    copies : int
-        How many outputs are asked for of each y of one dimension; more than one makes it so many equal targets.
-    reset : bool
-        Whether these are the first rows.
-    """
-    name = type(estimator).__name__
-    if sparse.issparse(y):
-        raise ValueError(f"y must be dense for {name}, got a sparse matrix: pass y.toarray()")
-    if getattr(y, "ndim", 0) > 2:
-        raise ValueError(f"y must have one or two dimensions for {name}, got shape {np.shape(y)}")
-    try:
-        with np.errstate(invalid="ignore"):  # sums by which scikit-learn looks for NaN may overflow
-            X, y = validate(estimator, X, y, multi_output=True, reset=reset)
-    except ValueError as error:
-        if str(error).startswith("Input y contains"):
-            raise ValueError(f"{error} {LEAVE_OUT}") from error
-        raise
-    y = numbers_of(name, y)
-    if np.isnan(y).any():  # None among objects
-        raise ValueError(f"Input y contains NaN. {LEAVE_OUT}")
-    if copies > 1:
-        _require_one_target(y.shape)
-        y = np.repeat(y[:, None], copies, axis=1)
-    weight = check_weight(sample_weight, X)
-    kept = weight > 0
-    if not kept.any():
-        raise ValueError(NO_WEIGHT)
-    if not kept.all():
-        X, y, weight = X[kept], y[kept], weight[kept]
-    if head is None:
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
-            head = Regress.of(y, weight) if normalize else Regress.plain(y)
-        if not (np.isfinite(head.center).all() and np.isfinite(head.scale).all()):
-            raise ValueError(f"y is too large: its spread overflows float64 (largest {np.abs(y).max():.3g}); scale it")
-    elif y.shape[1:] != np.shape(head.center):
-        raise ValueError(f"y has shape {y.shape}, but the rows before had {np.shape(head.center)} after the first axis")
-    return X, ValueTarget(head, y, weight)
-
-
-def _require_one_target(shape):
-    if len(shape) > 1:
-        raise ValueError(
-            f"several quantiles need a one-dimensional y, got y of shape {shape}: fit a model for each target, or "
-            "give one quantile"
-        )
-
-
-def repeated(head, copies) -> Regress:
-    """The head of so many equal targets, made of that of one."""
-    if copies == 1:
-        return head
-    _require_one_target(("n_rows", *np.shape(head.center)))
-    return Regress(np.full(copies, head.center), np.full(copies, head.scale))
-
-
 def numbers_of(name, y):
     """y as float64, for the estimator of this name."""
     if np.asarray(y).dtype.kind in "mM":
@@ -275,33 +87,6 @@ def require_two_classes(estimator, classes, present):
         raise ValueError(f"{name} needs two classes with positive sample_weight, got only {present.tolist()!r}")
 
 
-def validate_batch(estimator, X, y, known, announced, sample_weight=None, class_weight=None):
-    """Validated X and target of one batch of a stream, without the rows of weight zero.
-
-    `known` are the classes of earlier batches (None in the first), `announced` those given with this one.
-    """
-    name = type(estimator).__name__
-    if known is None and announced is None:
-        raise ValueError(f"classes must be given in the first call of {name}.partial_fit")
-    classes = known if announced is None else np.unique(announced)
-    if known is not None and not np.array_equal(classes, known):
-        raise ValueError(f"classes={announced!r} is not the same as in the first call of partial_fit: {known!r}")
-    if len(classes) < 2:
-        raise ValueError(f"{name}.partial_fit needs at least two classes, got classes={classes!r}")
-    if not (class_weight is None or isinstance(class_weight, dict)):
-        raise ValueError(
-            f"class_weight must be None or a dict for partial_fit, which never sees all rows, got {class_weight!r}"
-        )
-    X, y = validate(estimator, X, y, reset=known is None)
-    check_labels(y)
-    unknown = np.setdiff1d(y, classes)
-    if len(unknown):
-        raise ValueError(
-            f"y contains {unknown.tolist()!r}, which is not among the classes announced: {classes.tolist()!r}"
-        )
-    return _weigh(X, y, classes, np.searchsorted(classes, y), sample_weight, class_weight)
-
-
 def check_weight(sample_weight, X):
     """Sample weights as float64, one per row, none negative; not given, all ones that take no memory."""
     if sample_weight is None:
@@ -315,28 +100,6 @@ def check_weight(sample_weight, X):
     if weight.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got {weight.min()} for row {weight.argmin()}")
     return weight
-
-
-def _weigh(X, y, classes, label, sample_weight, class_weight):
-    """The rows of positive weight, and their target."""
-    weight = rows_weight = check_weight(sample_weight, X)
-    if class_weight is not None:
-        weight = weight * _class_weights(class_weight, classes, y, weight)[label]
-    kept = weight > 0
-    if not kept.any():
-        raise ValueError(NO_WEIGHT)
-    if not kept.all():
-        X, label, weight, rows_weight = X[kept], label[kept], weight[kept], rows_weight[kept]
-    return X, Target(classes, label, weight, rows_weight)
-
-
-def _class_weights(class_weight, classes, y, sample_weight):
-    if not (isinstance(class_weight, dict) or (isinstance(class_weight, str) and class_weight == "balanced")):
-        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}")
-    weights = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}")
-    return weights
 
 
 def validate_rows(estimator, X):

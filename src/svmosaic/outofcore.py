@@ -42,8 +42,8 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
     Parameters
     ----------
     estimator : estimator
-        LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, TreeSVC, LearnedGateSVC, their regressors, or
-        MultiTaskMixtureSVC. Its parameters are used; it is not changed.
+        LinearSVC, KMeansSVC, ClusteredSVC, LocallyLinearSVC, TreeSVC, LearnedGateSVC, or their regressors.
+        Its parameters are used; it is not changed.
     source : path or array
         A Parquet file, a folder of Parquet files, a .npy file (memory-mapped), or an array such as a `numpy.memmap`.
     label : str or array

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svmosaic import MosaicClassifier, MosaicRegressor, MultiTaskMixtureSVC, outofcore
+from svmosaic import MosaicClassifier, MosaicRegressor, outofcore
 from svmosaic.cli._io import memory_limit, read_options, size_text
 from svmosaic.cli._tables import TrainingTable, kept_columns, require_label, take
 from svmosaic.cli._tasks import decide_task, read_labels
@@ -185,7 +185,7 @@ class TableInChunks(TrainingTable):
         if "calibration" not in chosen.get_params():
             return chosen
         calibration = asked.get_params().get("calibration")
-        if isinstance(asked, MultiTaskMixtureSVC) or min(found.label_counts.values()) < self.calibration_rows:
+        if min(found.label_counts.values()) < self.calibration_rows:
             calibration = None
         return chosen.set_params(calibration=calibration)
 

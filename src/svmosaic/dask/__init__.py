@@ -33,7 +33,6 @@ from svmosaic.dask.estimators import (
     LinearSVR,
     LocallyLinearSVC,
     LocallyLinearSVR,
-    MultiTaskMixtureSVC,
     TreeSVC,
     TreeSVR,
 )
@@ -50,7 +49,6 @@ __all__ = [
     "LinearSVR",
     "LocallyLinearSVC",
     "LocallyLinearSVR",
-    "MultiTaskMixtureSVC",
     "TreeSVC",
     "TreeSVR",
     "WorkerLostError",

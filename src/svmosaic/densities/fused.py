@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from svmosaic._labels import check_labels
 from svmosaic._validation import (
     NO_WEIGHT,
-    Target,
     check_real,
     check_weight,
     require_two_classes,
@@ -25,10 +24,10 @@ from svmosaic.densities.blend import Blend, Reduction
 from svmosaic.densities.conversion import mixture_to_svm, svm_to_mixture
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabelled_rows
 from svmosaic.densities.one_vs_rest import OneVsRestMachine
-from svmosaic.estimators._all_or_nothing import all_or_nothing
-from svmosaic.estimators._export import ExportMixin
 from svmosaic.estimators._parameters import Count, check_parameters, estimator, positional
-from svmosaic.estimators._probabilities import ProbabilityMixin
+from svmosaic.estimators._progress import all_or_nothing
+from svmosaic.estimators.base import ExportMixin, ProbabilityMixin
+from svmosaic.estimators.data import Target
 from svmosaic.export.forms import Fusion
 from svmosaic.model.calibration import cross_fit
 from svmosaic.model.heads import Classify, in_columns
@@ -308,7 +307,7 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
     def _calibrate(self, svm, mixture, data, seed):
         """Probabilities from scores of rows that neither part has seen; how the parts were chosen stays."""
         label = np.searchsorted(self.classes_, data.y)
-        target = Target(self.classes_, label, data.weight, data.weight)
+        target = Target(Classify(self.classes_), label, data.weight, data.weight)
 
         def scores_without(weight):
             kept = weight > 0

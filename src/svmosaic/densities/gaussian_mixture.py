@@ -15,10 +15,9 @@ from svmosaic._labels import check_labels
 from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.growth import Covariance, Pooling, fit_mixture
 from svmosaic.densities.kernel_predictor import KernelPredictor
-from svmosaic.estimators._all_or_nothing import all_or_nothing
-from svmosaic.estimators._export import ExportMixin
 from svmosaic.estimators._parameters import Count, NotNegative, Positive, check_parameters, estimator, positional
-from svmosaic.estimators._progress import Progress
+from svmosaic.estimators._progress import Progress, all_or_nothing
+from svmosaic.estimators.base import ExportMixin
 from svmosaic.export.forms import Gaussians
 from svmosaic.model.heads import contrast, flattened, winners
 

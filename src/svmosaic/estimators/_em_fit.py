@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from svmosaic.couplings import ClusteredTasks
-from svmosaic.estimators._composed_fit import FitRows, Options
 from svmosaic.estimators._em_loop import EM, Mixture, Trace
+from svmosaic.estimators._em_rows import MemoryEMRows
+from svmosaic.estimators.data import Data
+from svmosaic.estimators.tiles import Options
 from svmosaic.rows import bias_of
 
 
@@ -17,7 +19,7 @@ class Plan:
     Attributes
     ----------
     start : callable
-        From rows (as `FitRows.for_em` gives them) and a RandomState to a gate; it leaves the rows dealt out to cells.
+        From `MemoryEMRows` and a RandomState to a gate; it leaves the rows dealt out to cells.
     tasks : ClusteredTasks
         How the experts are tied.
     label_weight : float
@@ -44,12 +46,12 @@ class Plan:
     link: str
 
 
-def fit_em(rows: FitRows, plan: Plan, rng, deadline, watch) -> tuple[EM, Mixture, Trace]:
+def fit_em(rows: Data, plan: Plan, rng, deadline, watch) -> tuple[EM, Mixture, Trace]:
     """Start, then EM.
 
     Parameters
     ----------
-    rows : FitRows
+    rows : Data
     plan : Plan
     rng : RandomState
     deadline : float or None
@@ -57,7 +59,7 @@ def fit_em(rows: FitRows, plan: Plan, rng, deadline, watch) -> tuple[EM, Mixture
     watch : callable
         See `EM.run`.
     """
-    shared = rows.for_em(options=plan.options, gate_options=plan.gate_options, rng=rng, deadline=deadline)
+    shared = MemoryEMRows(rows, options=plan.options, gate_options=plan.gate_options, rng=rng, deadline=deadline)
     gate = plan.start(shared, rng)
     bias = bias_of(*plan.intercept, shared.mean_square)
     shared.append(bias)

@@ -8,23 +8,22 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import validate_training
-from svmosaic.estimators._all_or_nothing import all_or_nothing
-from svmosaic.estimators._base import BaseMosaicClassifier
-from svmosaic.estimators._composed_fit import MemoryRows, Options
 from svmosaic.estimators._em_fit import Plan, fit_em
-from svmosaic.estimators._fit_rows import FitRowsMixin
 from svmosaic.estimators._hold_out import hold_out
-from svmosaic.estimators._parameters import Count, Fraction, NotNegative, Positive, check_parameters, parameters
-from svmosaic.estimators._progress import Progress
+from svmosaic.estimators._parameters import Count, Fraction, Knots, NotNegative, Positive, check_parameters, parameters
+from svmosaic.estimators._progress import Progress, all_or_nothing
+from svmosaic.estimators.base import BaseMosaicClassifier
+from svmosaic.estimators.data import Data, validate_training
+from svmosaic.estimators.tiles import Options, describe
 from svmosaic.losses import HINGE
+from svmosaic.maps import Pieces
 from svmosaic.model.calibration import METHODS, Posterior, cross_fit
 from svmosaic.model.heads import Classify
 from svmosaic.solvers import Solver
 
 
 @parameters
-class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassifier):
+class BaseMixtureClassifier(CallbackSupportMixin, BaseMosaicClassifier):
     """A mixture of linear SVMs fitted by EM.
 
     Subclasses give the gate's start (`_starting`), how the experts are tied (`_tasks`) and the options of the gate's
@@ -120,7 +119,7 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
-    pieces: Any = None
+    pieces: Knots | None = None
 
     _calibrations = (*METHODS, "posterior")
 
@@ -152,7 +151,9 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
                 train, held = hold_out(rows.shape[0], n_held, rng, target.label)
                 held_out = rows[held], target.take(held)
                 rows, target = rows[train], target.take(train)
-            self._fit_rows(MemoryRows.of(rows, target, self._fit_map(rows, target, rng)), rng, progress, held_out)
+            bent = self.pieces is not None
+            pieces = Pieces.fit(rows, self.pieces, target.sample_weight, rng, self.n_jobs) if bent else None
+            self._fit_rows(Data.of(rows, target, pieces), rng, progress, held_out)
         return self
 
     def _fit_rows(self, rows, rng, progress, held_out=None):
@@ -174,9 +175,9 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
         _warn_of_max_time(progress, trace)
         rows.encode(mixture.gate, plan.options)
         head = Classify(classes, found["calibration_"])
-        found["region_counts_"] = rows.region_counts(found["mosaic_"], head, self.n_jobs)
+        found["region_counts_"], sample = describe(rows, found["mosaic_"], head, self.n_jobs)
         vars(self).update(found)
-        self._keep_region_sample(rows.region_sample(self.mosaic_, self.region_counts_))
+        self._keep_region_sample(sample)
         self._remember(mixture, trace, plan)
 
     def _remember(self, mixture, trace, plan):
@@ -231,7 +232,6 @@ class BaseMixtureClassifier(CallbackSupportMixin, FitRowsMixin, BaseMosaicClassi
 
     def _check_parameters(self):
         check_parameters(self)
-        self._check_pieces()
         self._check_calibration()
 
 

@@ -6,17 +6,19 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, partial
 from inspect import cleandoc
 from types import UnionType
-from typing import Annotated, Literal, Union, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, dataclass_transform, get_args, get_origin
 
 import numpy as np
 
 from svmosaic._validation import check_choice, check_real, plain
+from svmosaic.maps import check_pieces
 
 # Types of parameters that say what is allowed; with "| None", "| bool" or "| Literal[...]", that too.
 Count = Annotated[int, partial(check_real, at_least=1, integer=True)]
 Positive = Annotated[float, partial(check_real, above=0)]
 NotNegative = Annotated[float, partial(check_real, at_least=0)]
 Fraction = Annotated[float, partial(check_real, above=0, at_most=0.9)]
+Knots = Annotated[Any, lambda name, value, optional: check_pieces(value)]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
@@ -71,16 +73,12 @@ def _allowed(cls):
     """The types of the parameters of a class: name, texts, checks, whether None and whether a bool is allowed."""
     found = []
     for one in fields(cls):
-        kinds = get_args(one.type) if _is_union(one.type) else (one.type,)
+        kinds = get_args(one.type) if get_origin(one.type) in (Union, UnionType) else (one.type,)
         texts = [text for kind in kinds if get_origin(kind) is Literal for text in get_args(kind)]
         checks = [kind.__metadata__[0] for kind in kinds if get_origin(kind) is Annotated]
         if texts or checks or one.type is bool:
             found.append((one.name, texts, checks, type(None) in kinds, bool in kinds))
     return found
-
-
-def _is_union(kind) -> bool:
-    return get_origin(kind) in (Union, UnionType)
 
 
 def _section(title):

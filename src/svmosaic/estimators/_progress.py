@@ -1,8 +1,8 @@
-"""What a fit reports on the way: lines of text, scikit-learn's callbacks, and the time it has left."""
+"""One call of `fit`: done as a whole or not at all, its deadline, its callbacks and its lines of text."""
 
-import copy
 import threading
 from contextlib import contextmanager
+from functools import wraps
 from time import perf_counter
 
 import numpy as np
@@ -12,6 +12,26 @@ from svmosaic.solvers import Control, warn_if_unconverged
 
 # Lines of many small problems come no closer than this.
 SECONDS_A_LINE = 0.2
+
+
+def all_or_nothing(fit):
+    """A fit that ends in an error or an interrupt leaves the estimator's attributes as they were before it.
+
+    Otherwise, a fit that is interrupted would leave a mix of attributes of the new and of the last fit:
+    classes without a model, or a model with the calibration of another.
+    """
+
+    @wraps(fit)
+    def whole(self, *args, **kwargs):
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return whole
 
 
 class Progress:
@@ -25,23 +45,21 @@ class Progress:
         Seconds from now until the deadline.
     X, y, sample_weight
         What was given to `fit`, for the callbacks.
+
+    Attributes
+    ----------
+    context : callback context or None
+        None: no callbacks, as in solves that are no steps of the model.
+    snapshot : callable
+        From a coupling and the block weights of each output to the attributes with which an estimator predicts.
     """
 
     def __init__(self, estimator, max_time=None, X=None, y=None, sample_weight=None):
-        self.estimator = estimator
-        self.max_time = max_time
+        self.estimator, self.max_time = estimator, max_time
+        self.name, self.verbose = type(estimator).__name__, bool(estimator.verbose)
         self.deadline = None if max_time is None else perf_counter() + max_time
         self.passed_on = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
-        self.context = None
-        self.snapshot = None
-
-    @property
-    def name(self) -> str:
-        return type(self.estimator).__name__
-
-    @property
-    def verbose(self) -> bool:
-        return bool(self.estimator.verbose)
+        self.context = self.snapshot = None
 
     @property
     def left(self) -> float | None:
@@ -79,25 +97,6 @@ class Progress:
         task = self.context.subcontext(task_name=name)
         self.begin(task)
         return self.end(task, attributes, metadata)
-
-    def showing(self, snapshot) -> "Progress":
-        """The same fit, with what callbacks are shown of the solvers.
-
-        Parameters
-        ----------
-        snapshot : callable
-            From a coupling and the block weights of each output to the attributes with which an estimator predicts.
-        """
-        return self._with(snapshot=snapshot)
-
-    def without_callbacks(self) -> "Progress":
-        """The same fit, for solves that are no steps of the model, such as the folds of a calibration."""
-        return self._with(context=None)
-
-    def _with(self, **changes) -> "Progress":
-        other = copy.copy(self)
-        vars(other).update(changes)
-        return other
 
     def control(self, n_problems, coupling, shape, separable, n_outputs) -> Control:
         """For one call of the solvers.
@@ -151,8 +150,11 @@ class _Iterations:
 
     def __call__(self, place, n_iter, certify):
         with self._lock:
-            if self.progress.verbose:
-                self._print(place, n_iter, certify)
+            now = perf_counter()
+            many = len(self.parts) * self.cells > 1
+            if self.progress.verbose and not (many and now - self._printed < SECONDS_A_LINE):
+                self._printed = now
+                self._print(place, n_iter, certify())
             if self.context is None:
                 return False
             task = self._task(place[0]).subcontext(task_name="iteration")
@@ -174,13 +176,8 @@ class _Iterations:
             self.progress.begin(self.tasks[k])
         return self.tasks[k]
 
-    def _print(self, place, n_iter, certify):
+    def _print(self, place, n_iter, certificate):
         k, cell = place
-        now = perf_counter()
-        if len(self.parts) * self.cells > 1 and now - self._printed < SECONDS_A_LINE:
-            return
-        self._printed = now
-        certificate = certify()
         self._take(place, certificate.weights)
         live = sum(bool(tile.any()) for tile in self.coupling.tiles(self.weights[k]))
         where = f"output {k + 1}/{len(self.parts)}" + ("" if cell is None else f", tile {cell + 1}/{self.cells}")

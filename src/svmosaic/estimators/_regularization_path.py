@@ -4,9 +4,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from svmosaic.estimators._composed import ComposedModel
-from svmosaic.estimators._composed_fit import MemoryRows, fit_composed
 from svmosaic.estimators._progress import Progress
+from svmosaic.estimators.base import ComposedModel
+from svmosaic.estimators.data import Data
+from svmosaic.estimators.tiles import fit_tiles
 
 # Parameters that leave the gate as it is. Duals stay feasible when they change, once scaled with C.
 PATH_PARAMETERS = ("C", "global_reg")
@@ -41,8 +42,10 @@ def fit_path(estimator, X, y, settings):
     first._check_parameters()
     X, target = first._validated(X, y, None)
     rng = check_random_state(first.random_state)
-    rows = MemoryRows.of(X, target, first._fit_map(X, target, rng))
-    gate = first._fit_gate(rows, rng)
+    data = Data.of(X, target)
+    if (feature_map := first._map(data, rng)) is not None:
+        data.map(feature_map)
+    gate = first._gate(data, rng)
     duals, cost = None, None
     for setting in settings:
         model = clone(estimator).set_params(**setting)
@@ -51,13 +54,12 @@ def fit_path(estimator, X, y, settings):
             if hasattr(first, name):
                 setattr(model, name, getattr(first, name))
         start = None if duals is None else [alpha * (model.C / cost) for alpha in duals]
-        fitted = fit_composed(
-            rows, gate, model._couple(gate.n_tiles), model._options(), Progress(model), rng,
-            solve_tiles=model._solving(), show=dict, start=start,
+        fit = fit_tiles(
+            data, gate, model._coupling(gate.n_tiles), model._options(), Progress(model), rng,
+            solve_tiles=model._solving, start=start,
         )  # fmt: skip
-        model._remember(target.head, fitted, rows.n_rows)
-        solutions = fitted.solved.solutions
-        # Stochastic descent has no duals to start from.
-        has_duals = all(s.alpha is not None and np.isfinite(s.alpha).all() for s in solutions)
-        duals, cost = ([s.alpha for s in solutions], model.C) if has_duals else (None, None)
+        model._remember(target.head, fit, data.n_rows)
+        duals, cost = [s.alpha for s in fit.solutions], model.C
+        if not all(alpha is not None and np.isfinite(alpha).all() for alpha in duals):
+            duals = None  # stochastic descent has none to start from
         yield model

@@ -10,15 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic._validation import check_choice, validate_rows, validate_training
-from svmosaic.estimators._all_or_nothing import all_or_nothing
+from svmosaic._validation import check_choice, validate_rows
 from svmosaic.estimators._boosting import Rounds, winners_of
-from svmosaic.estimators._export import SaveMixin
 from svmosaic.estimators._hold_out import can_stratify, hold_out
 from svmosaic.estimators._importances import weighted_importances
 from svmosaic.estimators._parameters import Count, Fraction, Positive, check_parameters, estimator, positional
-from svmosaic.estimators._probabilities import ProbabilityMixin
-from svmosaic.estimators._progress import Progress
+from svmosaic.estimators._progress import Progress, all_or_nothing
+from svmosaic.estimators.base import ProbabilityMixin, SaveMixin
+from svmosaic.estimators.data import validate_training
 from svmosaic.losses import CLASSIFICATION_LOSSES
 from svmosaic.model.calibration import N_FOLDS, cross_fit
 from svmosaic.model.heads import Classify, in_columns, winners

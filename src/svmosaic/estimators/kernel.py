@@ -7,9 +7,9 @@ import numpy as np
 
 from svmosaic.couplings import Coupling
 from svmosaic.estimators._anchors import ConstantTilesMixin, PlacedAnchorsMixin
-from svmosaic.estimators._composed import ComposedClassifier, ComposedRegressor
-from svmosaic.estimators._composed_fit import solve_outputs
 from svmosaic.estimators._parameters import Count, Positive, estimator, parameters, positional
+from svmosaic.estimators.base import ClassLoss, ComposedClassifier, ComposedRegressor, ValueLoss
+from svmosaic.estimators.tiles import solve_outputs
 from svmosaic.gates import DistanceGate, SeveralGates, SingleCell
 from svmosaic.model.heads import head_of
 from svmosaic.rows import total_variance
@@ -71,15 +71,16 @@ class KernelMixin(ConstantTilesMixin, PlacedAnchorsMixin):
         gate = getattr(gate, "inner", gate).gates[0]
         return getattr(gate, "inner", gate)
 
-    def _fit_gate(self, rows, rng):
-        anchors = self._place(rows, rng)
+    def _gate(self, data, rng):
+        anchors = self._place(data, rng)
         gamma = self.gamma
         if gamma == "scale":
-            X, _, weight = rows.labeled_sample(SCALE_ROWS, rng)
-            gamma = 1.0 / total_variance(X, weight)
+            X, target = data.sample(SCALE_ROWS, rng)
+            gamma = 1.0 / total_variance(X, target.weight)
         kernels = DistanceGate(np.asarray(anchors, dtype=np.float64), "kernel", len(anchors), float(gamma))
         return SeveralGates((kernels, SingleCell()), np.ones(2))
 
+    @property
     def _solving(self):
         return _solve_kernels
 
@@ -120,7 +121,7 @@ class KernelSVC(KernelMixin, ComposedClassifier):
     True
     """
 
-    loss: str = "squared_hinge"
+    loss: ClassLoss = "squared_hinge"
 
 
 @estimator
@@ -157,7 +158,7 @@ class KernelSVR(KernelMixin, ComposedRegressor):
     True
     """
 
-    loss: str = "squared_epsilon_insensitive"
+    loss: ValueLoss = "squared_epsilon_insensitive"
 
 
 @dataclass(frozen=True)
@@ -184,17 +185,14 @@ class _KernelSum(Coupling):
         return np.zeros((0, self.n_features)), intercepts, np.zeros(0, dtype=np.int32)
 
 
-def _solve_kernels(rows, coupling, options, progress, rng, start=None):
+def _solve_kernels(data, coupling, options, progress, rng, start=None):
     """In the place of `solve_outputs`: a linear SVM whose rows have the kernel of the anchors as their product."""
-    root = _inverse_root(rows.gate.gates[0])
-    tile_rows = rows.codes[1][:, :-1] @ root
-    codes = np.zeros((rows.n_rows, 1), dtype=np.int32), None
-    coupling = _KernelSum(1.0, np.zeros((1, 0)), root, options.bias, rows.tile_rows.shape[1])
-    return solve_outputs(replace(rows, tile_rows=tile_rows, codes=codes), coupling, options, progress, rng, start)
-
-
-def _inverse_root(kernels):
-    """R with R R^T = K^-1, but for directions of the kernel K of the anchors that are no more than rounding."""
+    # root root^T = K^-1, but for directions of the kernel K of the anchors that are no more than rounding.
+    kernels = data.gate.gates[0]
     value, vector = np.linalg.eigh(kernels.code(kernels.centers)[1])
     kept = value > LEAST_EIGENVALUE * value[-1]
-    return vector[:, kept] / np.sqrt(value[kept])
+    root = vector[:, kept] / np.sqrt(value[kept])
+    codes = np.zeros((data.n_rows, 1), dtype=np.int32), None
+    coupling = _KernelSum(1.0, np.zeros((1, 0)), root, options.bias, data.tile_rows.shape[1])
+    data = replace(data, tile_rows=data.codes[1][:, :-1] @ root, codes=codes)
+    return solve_outputs(data, coupling, options, progress, rng, start)

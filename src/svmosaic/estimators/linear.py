@@ -1,11 +1,9 @@
 """The linear SVM: one tile, the baseline of all."""
 
-from typing import Any
-
 import numpy as np
 
-from svmosaic.estimators._composed import ComposedClassifier, ComposedRegressor
-from svmosaic.estimators._parameters import Positive, estimator, parameters, positional
+from svmosaic.estimators._parameters import Knots, Positive, estimator, parameters, positional
+from svmosaic.estimators.base import ComposedClassifier, ComposedRegressor
 from svmosaic.gates import SingleCell
 from svmosaic.model.heads import head_of
 
@@ -24,7 +22,7 @@ class _SingleTile:
     """
 
     C: Positive = positional(1.0)
-    pieces: Any = None
+    pieces: Knots | None = None
 
     @property
     def coef_(self):
@@ -34,7 +32,7 @@ class _SingleTile:
     def intercept_(self):
         return head_of(self).values(self.mosaic_.intercept)[0]
 
-    def _fit_gate(self, rows, rng):
+    def _gate(self, data, rng):
         return SingleCell()
 
 

@@ -8,9 +8,9 @@ from scipy import sparse
 
 from svmosaic.couplings import Coupling
 from svmosaic.estimators._anchors import AnchorsMixin, ConstantTilesMixin
-from svmosaic.estimators._composed import ComposedClassifier
-from svmosaic.estimators._composed_fit import solve_outputs
 from svmosaic.estimators._parameters import Count, estimator
+from svmosaic.estimators.base import ComposedClassifier
+from svmosaic.estimators.tiles import solve_outputs
 
 
 @estimator
@@ -65,6 +65,7 @@ class LocalCodingSVC(ConstantTilesMixin, AnchorsMixin, ComposedClassifier):
     solver: Literal["auto", "dual", "sgd"] = "auto"
     fit_intercept: bool = field(default=True, init=False)  # the intercepts are all there is
 
+    @property
     def _solving(self):
         return _solve_intercepts
 
@@ -86,9 +87,9 @@ class _InterceptsOnly(Coupling):
         return np.zeros((0, self.n_features)), self.tiles(blocks)[:, -1], np.zeros(0, dtype=np.int32)
 
 
-def _solve_intercepts(rows, coupling, options, progress, rng, start=None):
+def _solve_intercepts(data, coupling, options, progress, rng, start=None):
     """In the place of `solve_outputs`: rows without features, but for the bias, which a row's codes share out."""
-    n_features = rows.tile_rows.shape[1]
-    empty = sparse.csr_array((rows.n_rows, 0), dtype=rows.tile_rows.dtype)
+    n_features = data.tile_rows.shape[1]
+    empty = sparse.csr_array((data.n_rows, 0), dtype=data.tile_rows.dtype)
     coupling = _InterceptsOnly(coupling.own, coupling.shared, n_features)
-    return solve_outputs(replace(rows, tile_rows=empty), coupling, options, progress, rng, start)
+    return solve_outputs(replace(data, tile_rows=empty), coupling, options, progress, rng, start)

@@ -12,10 +12,10 @@ from scipy import sparse
 from svmosaic._validation import warn_if_far
 from svmosaic.couplings import ClusteredTasks
 from svmosaic.couplings.clustered import Groups
-from svmosaic.estimators._composed_fit import MemoryRows
 from svmosaic.estimators._em_fit import fit_em
 from svmosaic.estimators._mixture_classifier import BaseMixtureClassifier
 from svmosaic.estimators._parameters import Count, Positive, estimator, positional
+from svmosaic.estimators.data import Data
 from svmosaic.gates import GaussianGate
 from svmosaic.gates.gaussian import Covariance
 from svmosaic.gates.placement import one_thread
@@ -184,7 +184,7 @@ class MultiTaskMixtureSVC(BaseMixtureClassifier):
 
     def _score_floor(self, floor, X, target, train, test, rng) -> float:
         """Accuracy on the rows `test` of a short run, without groups, with this floor from the rows `train`."""
-        rows = MemoryRows.of(X[train], target.take(train))
+        rows = Data.of(X[train], target.take(train))
         plan = replace(
             self._plan_from(self._start_with(floor), rows), tasks=replace(self._tasks(rows), groups=None),
             max_iter=min(self.max_iter, SEARCH_ITER), link="vote",

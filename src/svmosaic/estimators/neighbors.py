@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from svmosaic import _core
-from svmosaic._validation import check_choice, validate_rows, validate_training
-from svmosaic.estimators._all_or_nothing import all_or_nothing
-from svmosaic.estimators._export import ExportMixin
+from svmosaic._validation import check_choice, validate_rows
 from svmosaic.estimators._parameters import Count, Positive, check_parameters, estimator, positional
-from svmosaic.estimators._probabilities import ProbabilityMixin
+from svmosaic.estimators._progress import all_or_nothing
+from svmosaic.estimators.base import ExportMixin, ProbabilityMixin
+from svmosaic.estimators.data import validate_training
 from svmosaic.losses import LOSSES, PLAIN_LOSSES
 from svmosaic.model.calibration import cross_fit
 from svmosaic.model.heads import head_of, in_columns

@@ -6,63 +6,9 @@ head too.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-
-
-class Head(Protocol):
-    """What estimators, predictors, partitions and reports ask of a head.
-
-    Scores are of shape (n_rows, n_outputs) throughout.
-    """
-
-    @property
-    def n_outputs(self) -> int:
-        """Columns of the scores."""
-
-    @property
-    def output_names(self) -> list[str]:
-        """What each column stands for."""
-
-    def shaped(self, scores) -> Any:
-        """Scores as `decision_function` returns them."""
-
-    def answers(self, scores) -> Any:
-        """What `predict` returns for the scores."""
-
-    def found(self, scores) -> Any:
-        """The predictions in the form of the targets that `region_counts` takes."""
-
-    @property
-    def offset(self) -> Any:
-        """What is added to every score of an output, once it is multiplied by `factor`, to have it in its own units."""
-
-    @property
-    def factor(self) -> Any:
-        """See `offset`; of shape (n_outputs,), as that."""
-
-    def slopes(self, coef) -> Any:
-        """Weights of shape (..., n_outputs, n_features) in the units of the outputs."""
-
-    def values(self, scores) -> Any:
-        """Scores of shape (..., n_outputs) in the units of the outputs."""
-
-    def describe_region(self, line) -> str:
-        """A line of `region_columns` in words, without the number of rows."""
-
-    @property
-    def attributes(self) -> dict:
-        """The fitted attributes of an estimator with this head; `head_of` takes them back."""
-
-    def truth(self, y) -> Any:
-        """Given labels or values in the form of the targets that `region_counts` takes; ValueError if they are not."""
-
-    def region_counts(self, codes, n_tiles, target, found) -> dict:
-        """Sums over the rows of each tile, which add up over partitions."""
-
-    def region_columns(self, counts) -> dict:
-        """Columns of `regions_` from these sums."""
 
 
 def count_outputs(n_classes: int) -> int:
@@ -155,9 +101,9 @@ class Classify:
         """The output whose score is about class k."""
         return 0 if self.n_outputs == 1 else k
 
-    def signs(self, label, output):
+    def wanted(self, truth, output):
         """+1 and -1 of rows with these class indices, for one output, as int8."""
-        return signs_of(label, output, self.n_outputs)
+        return signs_of(truth, output, self.n_outputs)
 
     def shaped(self, scores):
         return flattened(scores)
@@ -281,8 +227,12 @@ class Regress:
         return ["y"] if np.ndim(self.center) == 0 else [f"y{c}" for c in range(self.n_outputs)]
 
     def targets(self, y):
-        """What the scores should be for these values, of shape (n_rows, n_outputs)."""
+        """Scores that answer with these values, of shape (n_rows, n_outputs)."""
         return in_columns((np.asarray(y, dtype=np.float64) - self.center) / self.scale)
+
+    def wanted(self, truth, output):
+        """Scores of one output that answer with these values."""
+        return self.targets(truth)[:, output]
 
     def shaped(self, scores):
         return scores[:, 0] if np.ndim(self.center) == 0 else scores
@@ -365,6 +315,9 @@ class Regress:
             columns[f"spread{suffix}"] = scale[c] * np.sqrt(np.maximum(square - mean**2, 0.0))
             columns[f"mean absolute error{suffix}"] = scale[c] * error
         return columns
+
+
+Head = Classify | Regress
 
 
 def head_of(estimator) -> Any:

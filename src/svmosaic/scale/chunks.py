@@ -2,9 +2,10 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
-from svmosaic.scale.rounds import Partitions, add
+from svmosaic.scale.rounds import Partitions, add, own
 
 
 class Chunks(Partitions):
@@ -33,14 +34,14 @@ class Chunks(Partitions):
         return len(self._chunks)
 
     def gather(self, function, *args, each=None):
-        found = [function(part, *_own(each, k), *args) for k, part in enumerate(self._parts())]
+        found = [function(part, *own(each, k), *args) for k, part in enumerate(self._parts())]
         self._log(function, args, found[0] if found else None)
         return found
 
     def total(self, function, *args, each=None):
         value = None
         for k, part in enumerate(self._parts()):
-            found = function(part, *_own(each, k), *args)
+            found = function(part, *own(each, k), *args)
             value = found if value is None else add(value, found)
         self._log(function, args, value)
         return value
@@ -69,9 +70,9 @@ class Chunks(Partitions):
                 if at + 1 < len(order):
                     ahead = reader.submit(self._read, self._chunks[order[at + 1]])
                 for function, args, each in pending:
-                    part = function(part, *_own(each, k), *args)
+                    part = function(part, *own(each, k), *args)
                 if pending:
-                    self._path(chunk).write_bytes(pickle.dumps(part.without_rows(), protocol=5))
+                    self._path(chunk).write_bytes(pickle.dumps(replace(part, X=None), protocol=5))
                 yield part
 
     def _read(self, chunk):
@@ -79,11 +80,8 @@ class Chunks(Partitions):
         if not path.exists():
             return self.source.read(chunk)
         part = pickle.loads(path.read_bytes())  # written by ourselves, in a folder of our own
-        return part.with_rows(self.source.rows(chunk))
+        X = self.source.rows(chunk)
+        return replace(part, X=X if part.kept is None else X[part.kept], built={})
 
     def _path(self, chunk):
         return self.folder / f"{chunk}.part"
-
-
-def _own(each, k):
-    return () if each is None else (each[k],)

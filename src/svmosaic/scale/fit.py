@@ -1,35 +1,42 @@
-"""Fits of the ordinary estimators over partitions."""
+"""Fits of the ordinary estimators over partitions.
+
+Only sums and weights travel; the duals, one number per row, stay where the rows are. The duality gap is exact: it is a
+difference of two sums.
+"""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import is_regressor
+from sklearn.utils import check_random_state
 
 from svmosaic import estimators
-from svmosaic._validation import NO_WEIGHT, Target, ValueTarget, _class_weights, repeated, require_two_classes
-from svmosaic.estimators._composed_fit import Solved
-from svmosaic.estimators._progress import Progress
-from svmosaic.estimators._region_words import sample_regions
-from svmosaic.maps.pieces import SAMPLE, Pieces
+from svmosaic._validation import NO_WEIGHT, require_two_classes
+from svmosaic.estimators._progress import Progress, all_or_nothing
+from svmosaic.estimators.data import ROWS_PER_CENTER, Target, class_weights_of, require_one_target
+from svmosaic.gates import place_centers
+from svmosaic.gates.placement import class_shares
+from svmosaic.losses import parameters_of
 from svmosaic.model.calibration import N_FOLDS, fit_calibration, require_rows
-from svmosaic.model.heads import Classify, Regress
+from svmosaic.model.heads import Classify, Head, Regress
 from svmosaic.scale.learning import PartitionedLearningRows
-from svmosaic.scale.mixture import PartitionedEMRows
 from svmosaic.scale.part import (
     Job,
+    answer,
     cells_used,
     describe,
-    describe_values,
     held_out_scores,
-    is_sparse,
+    move,
     prepare,
-    prepare_values,
     regions,
+    rows_at,
     with_codes,
     with_map,
 )
-from svmosaic.scale.placement import place, sample, take
-from svmosaic.scale.solve import solve_partitions
+from svmosaic.solvers import Solution
+from svmosaic.solvers.newton import FIRST_STEPS, Setting, newton_steps
+from svmosaic.solvers.share import Evaluate
 
 # The estimators that can be fitted, and the values that their parameters must have for it.
 NEEDS: dict[type, dict] = {
@@ -45,7 +52,6 @@ NEEDS: dict[type, dict] = {
     estimators.TreeSVR: {},
     estimators.LearnedGateSVC: {"polish": False, "warm_start": False},
     estimators.LearnedGateSVR: {"polish": False, "warm_start": False},
-    estimators.MultiTaskMixtureSVC: {"early_stopping": False, "calibration": None},
 }
 SUPPORTED = tuple(NEEDS)
 # Held-out scores that calibration is fitted to, at most about so many.
@@ -54,55 +60,30 @@ CALIBRATION_ROWS = 200_000
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of all rows together."""
+    """Knowledge of all rows together: what a `Target` says without the rows.
 
-    n_rows: int
-    n_features: int
-    dtype: np.dtype
-    classes: np.ndarray
-    class_counts: np.ndarray
-    names: list | None
-    class_factor: np.ndarray
-
-    @property
-    def head(self) -> Classify:
-        return Classify(self.classes)
-
-    @property
-    def n_outputs(self) -> int:
-        return self.head.n_outputs
-
-    def sample_weight(self, weight, label):
-        """Weights without those of the classes."""
-        return weight / self.class_factor[label]
-
-    def target_of(self, label, weight) -> Target:
-        """The target of some of the rows."""
-        return Target(self.classes, label, weight, self.sample_weight(weight, label))
-
-
-@dataclass(frozen=True)
-class ValueSurvey:
-    """What is known of all rows together, if they have values."""
+    `class_factor` has the class weights, which sample weights lack; None for values, which have no classes.
+    """
 
     n_rows: int
     n_features: int
     dtype: np.dtype
     names: list | None
-    head: Regress
+    head: Head
+    class_counts: np.ndarray | None = None
+    class_factor: np.ndarray | None = None
 
     @property
     def n_outputs(self) -> int:
         return self.head.n_outputs
 
-    def sample_weight(self, weight, label):
-        return weight
-
-    def target_of(self, label, weight) -> ValueTarget:
+    def target_of(self, truth, weight) -> Target:
         """The target of some of the rows."""
-        return ValueTarget(self.head, label, weight)
+        sample_weight = weight if self.class_factor is None else weight / self.class_factor[truth]
+        return Target(self.head, truth, weight, sample_weight)
 
 
+@all_or_nothing
 def fit(estimator, partitions):
     """Fit an ordinary estimator to the rows of all partitions, in place.
 
@@ -118,8 +99,12 @@ def fit(estimator, partitions):
     _check_supported(estimator)
     estimator._check_parameters()
     progress = Progress(estimator, estimator.max_time)
-    survey = (_survey_values if is_regressor(estimator) else _survey)(estimator, partitions)
-    return estimator.fit_rows(PartitionedRows(partitions, survey), progress)
+    survey = _survey(estimator, partitions)
+    estimator.n_features_in_ = survey.n_features
+    if survey.names is not None:
+        estimator.feature_names_in_ = np.array(survey.names, dtype=object)
+    estimator._fit_rows(PartitionedData(partitions, survey), check_random_state(estimator.random_state), progress)
+    return estimator
 
 
 def _check_supported(estimator):
@@ -138,64 +123,48 @@ def _check_supported(estimator):
 
 
 def _survey(estimator, partitions) -> Survey:
-    """Look at all partitions once, agree on classes and types, and prepare them."""
-    name = type(estimator).__name__
-    found = partitions.gather(describe)
-    used = [k for k, one in enumerate(found) if one["counts"].sum()]
+    """Look at all partitions once, agree on classes (or on the spread of values) and types, and prepare them."""
+    name, values = type(estimator).__name__, is_regressor(estimator)
+    found = partitions.gather(describe, values)
+    used = [k for k, one in enumerate(found) if one["kept"]]
     if not used:
-        raise ValueError(NO_WEIGHT if any(len(one["classes"]) for one in found) else f"{name}: there are no rows")
+        raise ValueError(NO_WEIGHT if any(one["n_rows"] for one in found) else f"{name}: there are no rows")
     partitions.keep(used)
     found = [found[k] for k in used]
-    _check_alike(found, ("n_features", "names"))
-    classes = np.unique(np.concatenate([one["classes"] for one in found]))
-    counts = np.zeros((len(found), len(classes)), dtype=np.int64)
-    weights = np.zeros(len(classes))
-    for k, one in enumerate(found):
-        at = np.searchsorted(classes, one["classes"])
-        counts[k, at] = one["counts"]
-        weights[at] += one["weights"]
-    require_two_classes(estimator, classes, classes)
-    factor = np.ones(len(classes))
-    if estimator.class_weight is not None:
-        # One row per class, which weighs as much as the class, has the same sums.
-        factor = _class_weights(estimator.class_weight, classes, classes, weights)
-        counts = counts * (factor > 0)
-    present = np.flatnonzero(counts.sum(axis=0))
-    require_two_classes(estimator, classes, classes[present])
-    dtype = np.result_type(*[np.dtype(one["dtype"]) for one in found])
-    before = np.cumsum(counts, axis=0) - counts
-    partitions.advance(prepare, classes, factor, dtype, each=list(before))
-    return Survey(
-        int(counts.sum()), found[0]["n_features"], dtype, classes, counts.sum(axis=0), found[0]["names"], factor
-    )  # fmt: skip
-
-
-def _check_alike(found, keys):
     for one in found[1:]:
-        for key in keys:
+        for key in ("n_features", "names", *(["targets"] if values else [])):
             if one[key] != found[0][key]:
                 raise ValueError(
                     f"partitions differ in {key}: {one[key]!r} in {one['where']}, {found[0][key]!r} in "
                     f"{found[0]['where']}"
                 )
-
-
-def _survey_values(estimator, partitions) -> ValueSurvey:
-    """Look at all partitions once, find the mean and the spread of y, and prepare them."""
-    found = partitions.gather(describe_values)
-    used = [k for k, one in enumerate(found) if one["kept"]]
-    if not used:
-        name = type(estimator).__name__
-        raise ValueError(NO_WEIGHT if any(one["n_rows"] for one in found) else f"{name}: there are no rows")
-    partitions.keep(used)
-    found = [found[k] for k in used]
-    _check_alike(found, ("n_features", "names", "targets"))
-    copies = len(estimator._quantiles)
-    head = repeated(_value_head(found, estimator.normalize_y), copies)
-    counts = np.array([one["kept"] for one in found])
     dtype = np.result_type(*[np.dtype(one["dtype"]) for one in found])
-    partitions.advance(prepare_values, head, copies, dtype, each=list(np.cumsum(counts) - counts))
-    return ValueSurvey(int(counts.sum()), found[0]["n_features"], dtype, found[0]["names"], head)
+    n_features, names = found[0]["n_features"], found[0]["names"]
+    if values:
+        copies, head = len(estimator._quantiles), _value_head(found, estimator.normalize_y)
+        if copies > 1:  # so many equal targets
+            require_one_target(("n_rows", *np.shape(head.center)))
+            head = Regress(np.full(copies, head.center), np.full(copies, head.scale))
+        counts = np.array([one["kept"] for one in found])
+        partitions.advance(prepare, head, None, copies, dtype, each=list(np.cumsum(counts) - counts))
+        return Survey(int(counts.sum()), n_features, dtype, names, head)
+    classes = np.unique(np.concatenate([one["classes"] for one in found]))
+    counts = np.zeros((len(found), len(classes)), dtype=np.int64)
+    weights = np.zeros(len(classes))
+    for k, one in enumerate(found):
+        here = np.searchsorted(classes, one["classes"])
+        counts[k, here] = one["counts"]
+        weights[here] += one["weights"]
+    require_two_classes(estimator, classes, classes)
+    factor = np.ones(len(classes))
+    if estimator.class_weight is not None:
+        # One row per class, which weighs as much as the class, has the same sums.
+        factor = class_weights_of(estimator.class_weight, classes, classes, weights)
+        counts = counts * (factor > 0)
+    require_two_classes(estimator, classes, classes[np.flatnonzero(counts.sum(axis=0))])
+    head = Classify(classes)
+    partitions.advance(prepare, head, factor, 1, dtype, each=list(np.cumsum(counts, axis=0) - counts))
+    return Survey(int(counts.sum()), n_features, dtype, names, head, counts.sum(axis=0), factor)
 
 
 def _value_head(found, normalize) -> Regress:
@@ -211,36 +180,68 @@ def _value_head(found, normalize) -> Regress:
     return Regress(center, np.where(constant, 1.0, np.sqrt(total / weight.sum()))[()])
 
 
-class PartitionedRows:
-    """Rows in partitions, with the interface of a composed fit (`FitRows`); codes and duals stay with the rows."""
+class PartitionedData:
+    """Rows in partitions, asked as `svmosaic.estimators.data.Data` is; codes and duals stay with the rows."""
 
     feature_map = None
+    one_tile = False
 
     def __init__(self, partitions, survey):
         self.partitions, self.target = partitions, survey
-        self.n_rows, self.n_features, self.feature_names = survey.n_rows, survey.n_features, survey.names
-        self.one_tile = False
+        self.n_rows, self.n_features = survey.n_rows, survey.n_features
 
     @property
     def n_seen(self) -> int:
         """The number of features that the tiles see."""
         return self.n_features if self.feature_map is None else self.feature_map.n_features
 
-    def bend(self, pieces, rng):
-        """Give the tiles curves whose knots come from a sample: that of a fit in memory."""
-        X, weight, label = sample(self.partitions, self.n_rows, SAMPLE, rng)
-        self.feature_map = Pieces.fit(X, pieces, self.target.sample_weight(weight, label))
-        self.partitions.advance(with_map, self.feature_map)
+    def map(self, feature_map):
+        self.feature_map = feature_map
+        self.partitions.advance(with_map, feature_map)
 
-    def place(self, n_centers, **options):
-        return place(self.partitions, self.target, n_centers, **options)
+    def for_learning(self):
+        """The same rows for a fit of learned gates."""
+        return PartitionedLearningRows(self)
 
-    def sample(self, n_rows, rng):
-        return sample(self.partitions, self.n_rows, n_rows, rng)[0]
+    def take(self, rows, stratum=None):
+        """Rows at these (sorted) indices among all rows, or among those of one class, and their target."""
+        X, weight, truth = zip(*self.partitions.gather(rows_at, rows, stratum), strict=True)
+        X = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X)
+        return X, self.target.target_of(np.concatenate(truth), np.concatenate(weight))
 
-    def labeled_sample(self, n_rows, rng):
-        X, weight, truth = sample(self.partitions, self.n_rows, n_rows, rng)
-        return X, truth, weight
+    def sample(self, n_rows, rng, stratum=None):
+        n_all = self.n_rows if stratum is None else self.target.class_counts[stratum]
+        chosen = np.arange(n_all) if n_all <= n_rows else np.sort(rng.choice(n_all, n_rows, replace=False))
+        return self.take(chosen, stratum)
+
+    def place(self, n_centers, *, source, rng, name, n_jobs=None):
+        """Centers as placed by `svmosaic.gates.place_centers` in memory, from the same sample."""
+        survey, counts = self.target, self.target.class_counts
+        if not isinstance(source, str):
+            if hasattr(source, "fit") and not hasattr(source, "cluster_centers_"):
+                raise ValueError(
+                    f"{name}={source!r} would have to be fitted to all rows at once; fit it to a sample, or give "
+                    "centers"
+                )
+            nothing = np.empty((1, survey.n_features), survey.dtype)
+            return place_centers(nothing, n_centers, source=source, rng=rng, name=name)
+        shares = class_shares(counts, n_centers) if source == "class" else None
+        if shares is not None:
+            parts = [(k, shares[k]) for k in np.flatnonzero(counts)]
+        elif source in ("class", "kmeans"):
+            parts = [(None, n_centers)]
+        elif source == "random":
+            chosen = rng.choice(self.n_rows, min(n_centers, self.n_rows), replace=False)
+            X = self.take(np.sort(chosen))[0]
+            return np.unique(X.toarray() if sparse.issparse(X) else X, axis=0)
+        else:
+            raise ValueError(f"{name} must be 'kmeans', 'class', 'random', an array or a clusterer, got {source!r}")
+        centers = []
+        for stratum, n in parts:
+            X, target = self.sample(ROWS_PER_CENTER * n, rng, stratum)
+            options = {"rows_per_center": None, "rng": rng, "n_jobs": n_jobs}
+            centers.append(place_centers(X, n, sample_weight=target.weight, **options))
+        return np.unique(np.concatenate(centers), axis=0)
 
     def used(self, gate, n_jobs=None):
         return self.partitions.total(cells_used, gate, self.partitions.n_threads) > 0
@@ -252,65 +253,71 @@ class PartitionedRows:
     def solve(self, coupling, options, progress, rng, start=None):
         return self._solve(self._jobs(coupling, options), options, progress)
 
-    def calibrate(self, method, fitted, solve_tiles, options, progress, rng):
-        """Fit the calibration to scores of rows held out in turn; the folds are solved in the same rounds."""
-        require_rows(method, self.target.classes, self.target.class_counts, N_FOLDS)
-        coupling = fitted.solved.coupling
-        jobs = self._jobs(coupling, options)
+    def calibrate(self, method, fit, solve_tiles, options, progress, rng):
+        """Calibration fitted to scores of rows held out in turn; the folds are solved in the same rounds."""
+        require_rows(method, self.target.head.classes, self.target.class_counts, N_FOLDS)
+        jobs = self._jobs(fit.coupling, options)
         n_outputs = len(jobs)
         folds = [replace(job, fold=f, slot=n_outputs * (f + 1) + job.slot) for f in range(N_FOLDS) for job in jobs]
         solutions = self._solve(folds, options, progress)
         mosaics = []
         for f in range(N_FOLDS):
             fold = solutions[f * n_outputs : (f + 1) * n_outputs]
-            mosaics.append(fitted.with_tiles_of(Solved(coupling, [s.weights for s in fold], fold), options))
+            mosaics.append(fit.resolved((fit.coupling, [s.weights for s in fold], fold), options).mosaic)
         share = min(1.0, CALIBRATION_ROWS / self.n_rows)
         found = self.partitions.gather(held_out_scores, mosaics, share, self.partitions.n_threads)
         scores, label, weight = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return fit_calibration(method, scores, label, weight)
 
-    def region_counts(self, mosaic, head, n_jobs):
+    def region_counts(self, mosaic, head, n_jobs=None):
         return self.partitions.total(regions, mosaic, head, self.partitions.n_threads)
 
-    def region_sample(self, mosaic, counts):
-        def at(places):
-            rows = take(self.partitions, places)[0]
-            return mosaic.gate.code(rows), rows
-
-        return sample_regions(mosaic, counts, self.n_rows, at)
-
-    @property
-    def is_sparse(self) -> bool:
-        return any(self.partitions.gather(is_sparse))
-
-    def take(self, rows):
-        order = np.argsort(rows)
-        X, weight, label = take(self.partitions, rows[order])
-        back = np.argsort(order)
-        return X[back], self.target.target_of(label[back], weight[back])
-
-    def for_em(self, **options):
-        return PartitionedEMRows(self, **options)
-
-    def for_learning(self):
-        return PartitionedLearningRows(self)
+    def coded(self, gate, here):
+        rows = self.take(here)[0]
+        return gate.code(rows), rows
 
     def _jobs(self, coupling, options):
-        n_outputs = self.target.n_outputs
         sight = None if self.one_tile else options.sight  # a single tile sees all
         return [
-            Job(c, c, n_outputs, coupling, options.loss, parameters=options.parameters_of(c), sight=sight)
-            for c in range(n_outputs)
+            Job(c, c, coupling, options.loss, parameters=parameters_of(options.loss_parameters, c), sight=sight)
+            for c in range(self.target.n_outputs)
         ]
 
-    def _solve(self, jobs, options, progress):
-        """All jobs in the same rounds; over partitions the tiles of a job are solved together."""
-        coupling = jobs[0].coupling
-        shape = coupling.n_blocks, self.n_seen + 1
-        control = progress.control(len(jobs), coupling, shape, False, len(jobs))
-        solutions = solve_partitions(
-            self.partitions, jobs, n_features=self.n_seen, n_rows=self.n_rows, one_tile=self.one_tile,
-            tol=options.tol, max_iter=options.max_iter, control=control,
-        )  # fmt: skip
+    def _solve(self, jobs, options, progress) -> list[Solution]:
+        """Solve all jobs by the one Newton method, in the same rounds; the tiles of a job are solved together.
+
+        They ask in step, so that one pass over the rows answers all. Every round is checked to have seen all rows.
+        """
+        coupling, partitions, n_features = jobs[0].coupling, self.partitions, self.n_seen
+        control = progress.control(len(jobs), coupling, (coupling.n_blocks, n_features + 1), False, len(jobs))
+        runs = []
+        for k, job in enumerate(jobs):
+            # A single tile per row makes the Hessian an arrow, whose system is solved directly.
+            setting = Setting(job, coupling, job.loss, n_features, self.one_tile, travels=True, sight=job.sight)
+            task = control.for_task((k, None), 0, 1)  # in step with each other: each of them has all the time
+            runs.append(
+                newton_steps(
+                    setting, np.zeros(setting.shape), FIRST_STEPS[False], tol=options.tol, max_iter=options.max_iter,
+                    control=task, keep=lambda move: None,
+                )
+            )  # fmt: skip
+        asked = {k: next(run) for k, run in enumerate(runs)}
+        solutions: list = [None] * len(jobs)
+        while asked:
+            moves = [question.move for question in asked.values() if question.move is not None]
+            if moves:
+                partitions.advance(move, moves, partitions.n_threads)
+            answers = partitions.total(answer, list(asked.values()), partitions.n_threads)
+            for k, found in zip(list(asked), answers, strict=True):
+                if isinstance(asked[k], Evaluate) and found[0][0] != self.n_rows:
+                    raise RuntimeError(
+                        f"a round saw {found[0][0]:.0f} of {self.n_rows} rows: rows were lost, nothing is fitted"
+                    )
+                try:
+                    asked[k] = runs[k].send(found)
+                except StopIteration as stop:
+                    certificate, n_iter, target = stop.value
+                    solutions[k] = Solution(certificate, None, n_iter, target, "newton")
+                    del asked[k]
         progress.report(solutions, coupling, options.max_iter, control)
         return solutions

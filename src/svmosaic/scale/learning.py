@@ -6,14 +6,12 @@ from time import perf_counter
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
-from svmosaic.estimators._learning_rows import single_precision
-from svmosaic.estimators._region_words import sample_regions
+from svmosaic.estimators.learned_gate import single_precision
 from svmosaic.learner.devices import engine_of, find_device
 from svmosaic.learner.gate_learner import MOVING
 from svmosaic.learner.loop import mosaic_of
 from svmosaic.learner.stream import StreamEngine
 from svmosaic.scale.part import regions, with_codes
-from svmosaic.scale.placement import take
 
 # Rows that are fetched, at most: those held out to stop early by, and those by which the gate is placed.
 HELD_OUT_ROWS, START_ROWS = 50_000, 100_000
@@ -22,11 +20,11 @@ PERMUTED = 10
 
 
 class PartitionedLearningRows:
-    """Rows in partitions, with the interface of a fit of learned gates (`MemoryLearningRows`).
+    """Rows in partitions, with the interface of `svmosaic.estimators.learned_gate.LearningRows`.
 
     Parameters
     ----------
-    rows : PartitionedRows
+    rows : PartitionedData
     held : ndarray of int, optional
         Sorted places among all rows of those not to train on.
     """
@@ -50,15 +48,15 @@ class PartitionedLearningRows:
         # The place of the row of this rank among those that are not held out.
         return self._take(rank + np.searchsorted(self.held - np.arange(len(self.held)), rank, side="right"))
 
-    def hold_out(self, n_held_out, split, rng):
+    def hold_out(self, n_held_out, in_place, rng):
         """The rows to train on, and those held out, a sample, with their target."""
         n_held = min(n_held_out, HELD_OUT_ROWS)
         held = draw_places(self.rows.n_rows, n_held, rng)
         return PartitionedLearningRows(self.rows, held), self._take(held)
 
     def _take(self, places):
-        X, weight, label = take(self.partitions, places)
-        return single_precision(X), self.target.target_of(label, weight)
+        X, target = self.rows.take(places)
+        return single_precision(X), target
 
     def engine(self, learner, plan, device):
         """What takes the steps: one learner that all rows come to, or one on each partition."""
@@ -70,18 +68,14 @@ class PartitionedLearningRows:
 
         return StreamEngine(learner, read, self.partitions.n_parts, self.n_rows, plan, find_device(device))
 
-    def region_counts(self, mosaic, head, n_jobs):
+    def region_counts(self, mosaic, head, n_jobs=None):
         """Sums for `regions_`: one pass of scoring."""
         return self.partitions.total(learned_regions, mosaic, head, self.partitions.n_threads)
 
-    def region_sample(self, mosaic, counts):
-        """Rows from which regions can be described in words."""
-
-        def at(places):
-            rows = single_precision(take(self.partitions, places)[0])
-            return mosaic.gate.code(rows), rows
-
-        return sample_regions(mosaic, counts, self.rows.n_rows, at)
+    def coded(self, gate, here):
+        """Codes of the rows at these indices, and the rows."""
+        rows = single_precision(self.rows.take(here)[0])
+        return gate.code(rows), rows
 
 
 def draw_places(n_rows, n_places, rng):
@@ -100,8 +94,8 @@ def kept_rows(part, held):
 def learned_rows(part, held, survey, chosen=None):
     """Rows of a partition, all that are not held out if not chosen, as an engine takes them: rows, target, weight."""
     here = kept_rows(part, held) if chosen is None else chosen
-    X, label, weight = part.X[here], part.label[here], part.weight[here]
-    return single_precision(X), survey.target_of(label, weight).learned, weight
+    X, truth, weight = part.X[here], part.truth[here], part.weight[here]
+    return single_precision(X), survey.target_of(truth, weight).learned, weight
 
 
 def learned_regions(part, mosaic, head, n_threads):
@@ -125,7 +119,7 @@ class AveragingEngine:
     Parameters
     ----------
     partitions : Partitions
-    survey : Survey or ValueSurvey
+    survey : Survey
     learner : GateLearner
         Changed in place.
     plan : Plan

@@ -1,4 +1,4 @@
-"""One partition of the rows, and what is computed on it. Functions are pure: a lost partition can be made again."""
+"""One partition of the rows, and the functions that are carried to it: pure, so a lost partition can be made again."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +12,7 @@ from svmosaic.couplings import Coupling
 from svmosaic.explain.contributions import count_regions
 from svmosaic.losses import Loss
 from svmosaic.model.calibration import N_FOLDS
-from svmosaic.model.heads import signs_of
+from svmosaic.model.heads import Head, Regress
 from svmosaic.packing import without_duplicates
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem, Sight
@@ -53,111 +53,80 @@ class Part:
     Attributes
     ----------
     X : ndarray or CSR matrix; None while it is not in memory
-    label : ndarray of int32, places of the classes; or of float64, the values of a regression
+    truth : ndarray of int32, indices of the classes; or of float64, values
     weight : ndarray of float64, sample weight times class weight
     first : int, how many rows come before this partition
     class_first : ndarray of int, how many rows of each class do
-    bias : float, the constant of the intercepts
+    head : Head, without a calibration
     kept : ndarray of int or None, the rows of the source that have weight
-    tile, code : codes over the tiles, as a gate gives them
-    index : ndarray of int32 or None, the row of each problem row
-    cost : ndarray of float64, one per problem row
-    duals : dict of slot to ndarray, the centers of the proximal steps; zero if there is none
-    extra : dict, what a model keeps besides
     feature_map : FeatureMap or None, what the tiles see instead of the rows
-    head : Regress or None, that of values
+    bias : float, the constant of the intercepts
+    tile, code : codes over the tiles, as a gate gives them
+    cost : ndarray of float64, one per row
+    duals : dict of slot to ndarray, the centers of the proximal steps; zero if there is none
     """
 
     X: Any
-    label: np.ndarray
+    truth: np.ndarray
     weight: np.ndarray
     first: int
     class_first: np.ndarray
-    bias: float
+    head: Head
     kept: np.ndarray | None = None
+    feature_map: Any = None
+    bias: float = 1.0
     tile: Any = None
     code: Any = None
-    index: Any = None
     cost: Any = None
     duals: dict = field(default_factory=dict)
-    extra: dict = field(default_factory=dict)
-    feature_map: Any = None
-    head: Any = None
-    # What the core builds of rows and codes; made again after a journey.
+    # Made of the rows, such as problems in the core; made again after a journey.
     built: dict = field(default_factory=dict, repr=False)
 
     def __getstate__(self):
-        return {**self.__dict__, "built": {}}
+        return {**vars(self), "built": {}}
 
     def __sizeof__(self):
-        return size_of(
-            self.X, self.label, self.weight, self.tile, self.code, self.index, self.cost, *self.duals.values()
-        )
+        return size_of(self.X, self.truth, self.weight, self.tile, self.code, self.cost, *self.duals.values())
 
     @property
     def n_rows(self) -> int:
-        return len(self.label)
+        return len(self.truth)
 
     @property
-    def tile_rows(self):
-        """The rows as the tiles see them."""
-        return self._once("tile_rows", lambda: self.X if self.feature_map is None else self.feature_map.rows(self.X)[1])
-
-    def without_rows(self) -> "Part":
-        return replace(self, X=None, built={})
-
-    def with_rows(self, X) -> "Part":
-        """With rows as the source gives them."""
-        return replace(self, X=X if self.kept is None else X[self.kept], built={})
+    def folds(self):
+        """Where each row is held out: rows of a class take turns, however they are partitioned."""
+        if "folds" not in self.built:
+            self.built["folds"] = fold = np.empty(self.n_rows, dtype=np.int8)
+            for k, before in enumerate(self.class_first):
+                here = np.flatnonzero(self.truth == k)
+                fold[here] = (before + np.arange(len(here))) % N_FOLDS
+        return self.built["folds"]
 
     def problem(self, job) -> Problem:
         """The share of this partition in the problem of a job."""
         key = job.coupling.own, job.coupling.shared.tobytes(), job.sight
         cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
-        target = job.loss.rows(self._wanted(job), cost, **job.parameters)
+        target = job.loss.rows(self.head.wanted(self.truth, job.output), cost, **job.parameters)
         if key not in self.built:
-            rows = self._once("rows", lambda: Rows(self.tile_rows, self.bias))
-            # Losses of values have two rows per sample; samples of values are one row each (`index` is None) before.
-            index = self.index if target.index is None else target.index
-            codes = (self.tile, self.code) if target.index is None else (self.tile[index], at(self.code, index))
+            if "rows" not in self.built:
+                X = self.X if self.feature_map is None else self.feature_map.rows(self.X)[1]
+                self.built["rows"] = Rows(X, self.bias)
+            # Losses of values have two rows per sample.
+            codes, here = (self.tile, self.code), target.index
+            codes = codes if here is None else (self.tile[here], at(self.code, here))
             unused = np.ones(len(target.sign), dtype=np.int8)
-            self.built[key] = Problem(rows, *codes, job.coupling, unused, target.cost, job.loss, index, sight=job.sight)
+            self.built[key] = Problem(
+                self.built["rows"], *codes, job.coupling, unused, target.cost, job.loss, here, sight=job.sight
+            )
         return self.built[key].with_target(target.sign, target.cost, target.threshold)
 
-    def _wanted(self, job):
-        """What the scores of an output should be, as a loss takes it."""
-        label = at(self.label, self.index)
-        if self.head is not None:
-            return self.head.targets(label)[:, job.output]
-        return signs_of(label, job.output, job.n_outputs)
-
-    @property
-    def folds(self):
-        """Where each row is held out: rows of a class take turns, however they are partitioned."""
-        return self._once("folds", self._deal_folds)
-
-    def _deal_folds(self):
-        fold = np.empty(self.n_rows, dtype=np.int8)
-        for k, before in enumerate(self.class_first):
-            here = np.flatnonzero(self.label == k)
-            fold[here] = (before + np.arange(len(here))) % N_FOLDS
-        return fold
-
-    def center(self, job):
-        """The duals around which a problem takes its proximal step; None if its loss needs none."""
-        if job.loss.smooth_step is not None:
-            return None
-        found = self.duals.get(job.slot)
-        return np.zeros(self.problem(job).n_rows) if found is None else found
-
     def share(self, job, n_threads) -> Share:
-        """The part of this partition in the answers to the solver."""
-        return Share(self.problem(job), self.center(job), n_threads)
-
-    def _once(self, name, make):
-        if name not in self.built:
-            self.built[name] = make()
-        return self.built[name]
+        """The part of this partition in the answers to the solver, around the duals of the last proximal step."""
+        problem, center = self.problem(job), None
+        if job.loss.smooth_step is None:  # else the loss needs no proximal steps
+            center = self.duals.get(job.slot)
+            center = np.zeros(problem.n_rows) if center is None else center
+        return Share(problem, center, n_threads)
 
 
 # ---- from raw rows to a part ----------------------------------------------------------------------------------------
@@ -188,37 +157,18 @@ def check_raw(raw, values=False):
     return X, y, weight, names
 
 
-def describe(raw):
-    """What the driver must know of a partition before it can plan: counts and types."""
-    X, y, weight, names = check_raw(raw)
-    kept = weight > 0
-    classes, label = np.unique(y, return_inverse=True)
-    return {
-        "n_features": X.shape[1],
-        "dtype": X.dtype.str,
-        "names": names,
-        "classes": classes,
-        "counts": np.bincount(label[kept], minlength=len(classes)),
-        "weights": np.bincount(label, weight, minlength=len(classes)),
-        "where": raw.where,
-    }
-
-
-def prepare(raw, before, classes, class_factor, dtype):
-    """The part of raw rows, without rows of zero weight; `before` counts the earlier rows of each class."""
-    X, y, weight, _ = check_raw(raw)
-    label = np.searchsorted(classes, y).astype(np.int32)
-    weight = weight * class_factor[label]
-    return _weighed(X, label, weight, dtype, int(before.sum()), before)
-
-
-def describe_values(raw):
-    """The same of a partition with values: moments by which all of y is standardized."""
-    X, y, weight, names = check_raw(raw, values=True)
+def describe(raw, values):
+    """Counts, types and, of values, moments of a partition, by which the driver plans."""
+    X, y, weight, names = check_raw(raw, values)
     found = {"n_features": X.shape[1], "dtype": X.dtype.str, "names": names, "where": raw.where, "n_rows": len(y)}
     kept = weight > 0
+    found["kept"] = int(kept.sum())
+    if not values:
+        classes, label = np.unique(y, return_inverse=True)
+        counts = np.bincount(label[kept], minlength=len(classes))
+        return found | {"classes": classes, "counts": counts, "weights": np.bincount(label, weight, len(classes))}
     y, weight = y[kept], weight[kept]
-    found |= {"kept": len(y), "targets": y.shape[1:]}
+    found["targets"] = y.shape[1:]
     if len(y) == 0:
         return found
     mean = np.average(y, axis=0, weights=weight)
@@ -228,22 +178,34 @@ def describe_values(raw):
     }  # fmt: skip
 
 
-def prepare_values(raw, before, head, copies, dtype):
-    """The part of raw rows with values, without rows of zero weight; `before` counts the earlier rows."""
-    X, y, weight, _ = check_raw(raw, values=True)
-    y = np.repeat(y[:, None], copies, axis=1) if copies > 1 else y
-    return _weighed(X, y, weight, dtype, int(before), np.zeros(0, dtype=np.int64), head)
+def prepare(raw, before, head, class_factor, copies, dtype):
+    """The part of raw rows, without rows of zero weight.
 
-
-def _weighed(X, truth, weight, dtype, first, class_first, head=None) -> Part:
-    """The part of the rows that have weight."""
+    Parameters
+    ----------
+    before : int, or ndarray of int with one per class
+        Rows of earlier partitions.
+    head : Head
+    class_factor : ndarray or None
+        Class weights.
+    copies : int
+        Outputs per value, such as quantiles.
+    dtype : dtype of the rows
+    """
+    values = isinstance(head, Regress)
+    X, y, weight, _ = check_raw(raw, values)
+    if values:
+        truth, class_first = np.repeat(y[:, None], copies, axis=1) if copies > 1 else y, np.zeros(0, dtype=np.int64)
+    else:
+        truth, class_first = np.searchsorted(head.classes, y).astype(np.int32), before
+        weight = weight * class_factor[truth]
     kept = None
     if not (weight > 0).all():
         kept = np.flatnonzero(weight > 0)
         X, truth, weight = X[kept], truth[kept], weight[kept]
     X = X.astype(dtype, copy=False)
     X = X if sparse.issparse(X) else np.ascontiguousarray(X)
-    return Part(X, truth, weight, first, class_first, 1.0, kept, head=head)
+    return Part(X, truth, weight, int(np.sum(before)), class_first, head, kept)
 
 
 def with_map(part, feature_map):
@@ -266,36 +228,11 @@ def rows_at(part, chosen, stratum):
         here, before = None, part.first
         n_here = part.n_rows
     else:
-        here, before = np.flatnonzero(part.label == stratum), part.class_first[stratum]
+        here, before = np.flatnonzero(part.truth == stratum), part.class_first[stratum]
         n_here = len(here)
     mine = chosen[(chosen >= before) & (chosen < before + n_here)] - before
     places = mine if here is None else here[mine]
-    return part.X[places], part.weight[places], part.label[places]
-
-
-def lloyd(part, gate, stratum):
-    """Sums of the rows of each cell, their weights, and the weighted squared distance to the old centers."""
-    X, weight = part.X, part.weight
-    if stratum is not None:
-        here = np.flatnonzero(part.label == stratum)
-        X, weight = X[here], weight[here]
-    n_cells, n_features = gate.centers.shape
-    sums, mass, inertia = np.zeros((n_cells, n_features)), np.zeros(n_cells), 0.0
-    if X.shape[0]:
-        cell = gate.code(X)[0][:, 0]
-        member = sparse.csr_array((weight, (cell, np.arange(len(cell)))), shape=(n_cells, len(cell)))
-        sums = member @ X
-        sums = np.asarray(sums.toarray() if sparse.issparse(sums) else sums, dtype=np.float64)
-        mass = np.bincount(cell, weight, n_cells)
-        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("if,if->i", X, X)
-        centers = np.asarray(gate.centers, dtype=np.float64)
-        inertia = float(weight @ squares - 2 * np.vdot(centers, sums) + mass @ (centers**2).sum(axis=1))
-    return sums, mass, np.array(inertia)
-
-
-def is_sparse(part):
-    """Whether the rows are stored sparsely."""
-    return sparse.issparse(part.X)
+    return part.X[places], part.weight[places], part.truth[places]
 
 
 def cells_used(part, gate, n_threads):
@@ -306,7 +243,7 @@ def cells_used(part, gate, n_threads):
 def regions(part, mosaic, head, n_threads):
     """Counts for `regions_`."""
     found = head.found(mosaic.score_codes(part.X, part.tile, part.code, n_threads))
-    return count_regions(mosaic, head, (part.tile, part.code), part.label, found, part.X)
+    return count_regions(mosaic, head, (part.tile, part.code), part.truth, found, part.X)
 
 
 def held_out_scores(part, mosaics, share, n_threads):
@@ -322,7 +259,7 @@ def held_out_scores(part, mosaics, share, n_threads):
         if len(rows):
             code = None if part.code is None else part.code[rows]
             scores[here] = mosaic.score_codes(part.X[rows], part.tile[rows], code, n_threads)
-    return scores, part.label[chosen], part.weight[chosen]
+    return scores, part.truth[chosen], part.weight[chosen]
 
 
 # ---- the solver's questions -----------------------------------------------------------------------------------------
@@ -330,14 +267,13 @@ def held_out_scores(part, mosaics, share, n_threads):
 
 @dataclass(frozen=True)
 class Job:
-    """Which problem is meant: an output under a coupling, perhaps without a fold of rows; `slot` names its duals.
+    """One problem: an output under a coupling, perhaps without a fold of rows; `slot` names its duals.
 
     `sight` says what the blocks see, if some see less than whole rows.
     """
 
     slot: int
     output: int
-    n_outputs: int
     coupling: Coupling
     loss: Loss
     fold: int | None = None

@@ -72,6 +72,11 @@ class Partitions(ABC):
         self.rounds.append(Round(function.__name__, *size))
 
 
+def own(each, k) -> tuple:
+    """The arguments that partition k has for itself."""
+    return () if each is None else (each[k],)
+
+
 def add(left, right):
     """The sum of two results: of arrays and numbers, of lists, tuples and dicts of them place by place."""
     if isinstance(left, dict):

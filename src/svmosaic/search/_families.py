@@ -1,15 +1,11 @@
 """Candidates of the search as estimators."""
 
-from svmosaic.estimators.clustered import ClusteredSVC
-from svmosaic.estimators.clustered_svr import ClusteredSVR
+from svmosaic.estimators.clustered import ClusteredSVC, ClusteredSVR
 from svmosaic.estimators.kernel import KernelSVC, KernelSVR
-from svmosaic.estimators.learned_gate import LearnedGateSVC
-from svmosaic.estimators.learned_gate_svr import LearnedGateSVR
+from svmosaic.estimators.learned_gate import LearnedGateSVC, LearnedGateSVR
 from svmosaic.estimators.linear import LinearSVC, LinearSVR
-from svmosaic.estimators.locally_linear import LocallyLinearSVC
-from svmosaic.estimators.locally_linear_svr import LocallyLinearSVR
-from svmosaic.estimators.tree import TreeSVC
-from svmosaic.estimators.tree_svr import TreeSVR
+from svmosaic.estimators.locally_linear import LocallyLinearSVC, LocallyLinearSVR
+from svmosaic.estimators.tree import TreeSVC, TreeSVR
 
 CLASSIFIERS = {
     "linear": LinearSVC, "clustered": ClusteredSVC, "local": LocallyLinearSVC, "kernel": KernelSVC,

@@ -97,7 +97,7 @@ class IntervalMixin:
             return None
         model = clone(self.best_estimator_).set_params(normalize_y=True, max_time=None)
         found = fit_intervals(
-            model, X if self.scaling_ is None else self.scaling_.scale(X), target.y, target.weight,
+            model, X if self.scaling_ is None else self.scaling_.scale(X), target.truth, target.weight,
             quantiles=self.quantiles, conformal=self.conformal, random_state=rng,
         )  # fmt: skip
         found.model.mosaic_ = over_measured_rows(self.scaling_, found.model.mosaic_)

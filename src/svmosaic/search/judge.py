@@ -294,9 +294,9 @@ class ValueJudge(Judge):
 
     def __init__(self, X, target, metric):
         super().__init__(X, target, metric)
-        self.truth = target.y
-        self.head = Regress.of(target.y, target.weight)
-        self.wanted = self.head.targets(target.y)
+        self.truth = target.truth
+        self.head = Regress.of(target.truth, target.weight)
+        self.wanted = self.head.targets(target.truth)
         self.absolute = isinstance(metric, str) and "absolute" in metric
         self.smooth = not self.absolute
 

@@ -7,11 +7,11 @@ import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import validate_training
-from svmosaic.estimators._all_or_nothing import all_or_nothing
-from svmosaic.estimators._base import BaseMosaicClassifier
 from svmosaic.estimators._parameters import estimator
+from svmosaic.estimators._progress import all_or_nothing
 from svmosaic.estimators._table_input import TableInputMixin, prepare_training
+from svmosaic.estimators.base import BaseMosaicClassifier
+from svmosaic.estimators.data import validate_training
 from svmosaic.model.calibration import KEEP_ORDER, Temperature, fit_calibration, require_rows
 from svmosaic.search._families import build_classifier
 from svmosaic.search._searching import SearchMixin
@@ -52,7 +52,7 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         The fitted form, including the scaling.
     regions_ : Table
         Rows, classes, accuracy and strongest features of each tile on the training data, from at
-        most 100,000 rows. Up to 256 tiles are described in words, as by `summarise_regions`.
+        most 100,000 rows. Up to 256 tiles are described in words, as by `summarize_regions`.
 
     See Also
     --------

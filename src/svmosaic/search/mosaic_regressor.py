@@ -6,11 +6,11 @@ from typing import Any
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
 
-from svmosaic._validation import validate_values
-from svmosaic.estimators._all_or_nothing import all_or_nothing
-from svmosaic.estimators._base import BaseMosaicRegressor
 from svmosaic.estimators._parameters import estimator
+from svmosaic.estimators._progress import all_or_nothing
 from svmosaic.estimators._table_input import TableInputMixin, prepare_training
+from svmosaic.estimators.base import BaseMosaicRegressor
+from svmosaic.estimators.data import validate_values
 from svmosaic.search._families import build_regressor
 from svmosaic.search._searching import SearchMixin
 from svmosaic.search.intervals import IntervalMixin
@@ -43,7 +43,7 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         The fitted form, including the scaling; its scores are predictions of the standardized y.
     regions_ : Table
         Rows, mean and spread of y, mean absolute error and strongest features of each tile on the training data, from
-        at most 100,000 rows. Up to 256 tiles are described in words, as by `summarise_regions`.
+        at most 100,000 rows. Up to 256 tiles are described in words, as by `summarize_regions`.
     intervals_ : Intervals or None
         The fitted intervals that `predict_interval` uses.
     coverage_ : float
@@ -93,14 +93,14 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         )
         rows, target = validate_values(self, rows, y, sample_weight)
         target = target.relative()
-        self._check_intervals(target.y)
+        self._check_intervals(target.truth)
         self._remember_table(prepared)
         judge = ValueJudge(rows, target, self.metric)
-        wanted = judge.wanted if target.y.ndim > 1 else judge.wanted[:, 0]
+        wanted = judge.wanted if target.truth.ndim > 1 else judge.wanted[:, 0]
         found = self._search(rows, wanted, judge, build_regressor, rng, (X, y, sample_weight), began)
         self.head_ = judge.head
         self._keep(found)
-        self.region_counts_ = self._regions_of(rows, target.y)
+        self.region_counts_ = self._regions_of(rows, target.truth)
         self.region_words_ = self._words_of_regions(X)
         self.intervals_ = self._fit_intervals(rows, target, rng)
         return self

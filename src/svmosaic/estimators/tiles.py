@@ -1,0 +1,126 @@
+"""Tiles from rows, a gate, a coupling and a loss: a mosaic with certificates. Nothing here knows of estimators."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from svmosaic.couplings import Coupling
+from svmosaic.estimators._region_words import sample_regions
+from svmosaic.losses import Loss
+from svmosaic.model.mosaic import Mosaic
+from svmosaic.solvers import SgdOptions, Sight, Solution
+
+
+@dataclass(frozen=True)
+class Options:
+    """Objective of the tiles, and how it is minimized.
+
+    Attributes
+    ----------
+    C : float
+        Multiplies the weights of the rows.
+    loss : Loss
+    bias : float
+        The constant appended to the rows for the intercepts.
+    solver, tol, max_iter, n_jobs, sgd
+        See `svmosaic.solvers.solve`.
+    loss_parameters : dict
+        Of the loss, such as `epsilon`: numbers, or lists with one for each output.
+    sight : Sight, optional
+        What the tiles see, if some see less than whole rows.
+    """
+
+    C: float
+    loss: Loss
+    bias: float
+    solver: str
+    tol: float
+    max_iter: int
+    n_jobs: int | None = None
+    sgd: SgdOptions | None = None
+    loss_parameters: dict = field(default_factory=dict)
+    sight: Sight | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted mosaic, with the block weights and certificates that its tiles come from.
+
+    Attributes
+    ----------
+    mosaic : Mosaic
+    coupling : Coupling
+        Makes tiles of the weights.
+    weights : list of ndarray
+        The block weights of each output.
+    solutions : list of Solution
+        One per problem: one per output, unless all outputs are one problem.
+    """
+
+    mosaic: Mosaic
+    coupling: Coupling
+    weights: list
+    solutions: list[Solution]
+
+    def resolved(self, solved, options) -> "Fit":
+        """The same mosaic with the tiles of another solve: (coupling, weights, solutions)."""
+        coupling, weights, _ = solved
+        return Fit(mosaic_of(self.mosaic.gate, self.mosaic.feature_map, coupling, weights, options), *solved)
+
+    @property
+    def certificates(self) -> dict:
+        """Fitted attributes of an estimator."""
+        return {
+            "objective_": np.array([s.certificate.primal for s in self.solutions]),
+            "dual_gap_": np.array([s.gap for s in self.solutions]),
+            "n_iter_": max(s.n_iter for s in self.solutions),
+        }
+
+
+def mosaic_of(gate, feature_map, coupling, weights, options) -> Mosaic:
+    """The mosaic with the tiles that a coupling makes of the block weights of each output."""
+    sight = options.sight
+    n_sighted = sight.n_full if sight is not None and sight.n_seen == 0 else None
+    coefs, biases, sloped = zip(*(coupling.split(w, n_sighted) for w in weights), strict=True)
+    intercept = options.bias * np.stack(biases, axis=1)
+    return Mosaic(gate, np.stack(coefs, axis=1), intercept, feature_map=feature_map, sloped=sloped[0])
+
+
+def solve_outputs(data, coupling, options, progress, rng, start=None):
+    """Every output on its own, the usual way to solve for tiles: (coupling, weights of each output, solutions)."""
+    solutions = data.solve(coupling, options, progress, rng, start)
+    return coupling, [s.weights for s in solutions], solutions
+
+
+def fit_tiles(data, gate, coupling, options, progress, rng, *, solve_tiles=solve_outputs, show=None, start=None) -> Fit:
+    """Code the rows, solve for the tiles, and put the mosaic together.
+
+    Parameters
+    ----------
+    data : Data or PartitionedData
+    gate : fitted gate
+    coupling : Coupling
+    options : Options
+    progress : Progress
+    rng : RandomState
+    solve_tiles : callable
+        `solve_outputs`, or another function that is called as it is.
+    show : callable, optional
+        From a mosaic, a coupling and the block weights of each output to the fitted attributes that callbacks see.
+    start : list of ndarray, optional
+        Duals to start from.
+    """
+    data.encode(gate, options)
+    if show is not None:
+        progress.snapshot = lambda coupling, weights: show(
+            mosaic_of(gate, data.feature_map, coupling, weights, options), coupling, weights
+        )
+    coupling, weights, solutions = solve_tiles(data, coupling, options, progress, rng, start)
+    return Fit(mosaic_of(gate, data.feature_map, coupling, weights, options), coupling, weights, solutions)
+
+
+def describe(data, mosaic, head, n_jobs=None) -> tuple[dict, Any]:
+    """Counts of the training rows for `regions_`, and the rows from which regions can be described in words."""
+    counts = data.region_counts(mosaic, head, n_jobs)
+    return counts, sample_regions(mosaic, counts, data.n_rows, lambda here: data.coded(mosaic.gate, here))
