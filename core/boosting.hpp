@@ -317,15 +317,17 @@ class Booster {
 
   // The best split of a leaf; of equal ones the first.
   void find(Team& team, Leaf& leaf) {
-    const int64_t n = leaf.end - leaf.begin, n_used = static_cast<int64_t>(used_.size());
-    if (n < 2 * options_.min_rows) return;
+    const auto n_used = static_cast<int64_t>(used_.size());
+    double n = 0.0;  // a row counts as often as its weight says
+    for (int64_t p = leaf.begin; p < leaf.end; ++p) n += weight_[order_[p]];
+    if (n < 2.0 * options_.min_rows) return;
     int64_t total = 0;
     for (int64_t b = 0; b < first_[1]; ++b) total += leaf.histogram[b];
     const double slope = slope_of(total), curvature = curvature_of(total);
     if (!(curvature > 0.0)) return;
     // Rows are counted by their curvature, which the histogram holds.
-    const double rows_of = static_cast<double>(n) / curvature, alone = slope * slope / (curvature + options_.l2);
-    const double least = std::max(options_.min_curvature, options_.min_rows / rows_of);
+    const double rows_of = n / curvature, alone = slope * slope / (curvature + options_.l2);
+    const double least = std::max(options_.min_curvature, options_.min_rows / rows_of) * (1.0 - 1e-9);
     const int64_t n_pieces = std::max<int64_t>(1, first_.back() / 1024);
     std::vector<Split> best(n_pieces);
     auto search = [&](int64_t t) {

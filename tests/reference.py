@@ -230,11 +230,12 @@ def boosted_scores(X, target, weight, loss, *, n_rounds, rate, max_leaves, min_r
             leaves = [np.arange(n)]
             while len(leaves) < max_leaves:
                 best = max(
-                    (_best_split(X, g, h, rows, min_rows, l2, min_curvature) for rows in leaves), key=lambda s: s[0]
+                    (_best_split(X, g, h, weight, rows, min_rows, l2, min_curvature) for rows in leaves),
+                    key=lambda s: s[0],
                 )
                 if best[0] <= 0:
                     break
-                gain, left, right = best
+                _, left, right = best
                 at = next(k for k, rows in enumerate(leaves) if len(rows) == len(left) + len(right) and left[0] in rows)
                 leaves[at : at + 1] = [left, right]
             for rows in leaves:
@@ -242,17 +243,17 @@ def boosted_scores(X, target, weight, loss, *, n_rounds, rate, max_leaves, min_r
     return scores
 
 
-def _best_split(X, g, h, rows, min_rows, l2, min_curvature):
+def _best_split(X, g, h, weight, rows, min_rows, l2, min_curvature):
     """(gain, rows to the left, rows to the right) of the best split of a leaf, with rows counted by their curvature."""
     best = (0.0, None, None)
-    if len(rows) < 2 * min_rows:
+    if weight[rows].sum() < 2 * min_rows:
         return best
-    least = max(min_curvature, min_rows * h[rows].sum() / len(rows))
+    least = max(min_curvature, min_rows * h[rows].sum() / weight[rows].sum()) * (1 - 1e-9)
     for values in X[rows].T:
         for cut in np.unique(values)[:-1]:
             sides = rows[values <= cut], rows[values > cut]
             sums = [(g[side].sum(), h[side].sum()) for side in (*sides, rows)]
-            if min(sums[0][1], sums[1][1]) < least * (1 - 1e-12):
+            if min(sums[0][1], sums[1][1]) < least:
                 continue
             gains = [slope**2 / (curvature + l2) for slope, curvature in sums]
             gain = gains[0] + gains[1] - gains[2]

@@ -7,6 +7,7 @@ from svmosaic._lazy import lazy
 # ruff: noqa: F401
 if TYPE_CHECKING:
     from svmosaic.estimators.boosted_linear import BoostedLinearSVC
+    from svmosaic.estimators.boosted_trees import BoostedTreesClassifier, BoostedTreesRegressor
     from svmosaic.estimators.clustered import ClusteredSVC, ClusteredSVR, KMeansSVC, KMeansSVR
     from svmosaic.estimators.hierarchical_mixture import HierarchicalMixtureSVC
     from svmosaic.estimators.kernel import KernelSVC, KernelSVR
@@ -23,6 +24,7 @@ __all__, __getattr__, __dir__ = lazy(
     globals(),
     {
         "boosted_linear": ["BoostedLinearSVC"],
+        "boosted_trees": ["BoostedTreesClassifier", "BoostedTreesRegressor"],
         "clustered": ["ClusteredSVC", "ClusteredSVR", "KMeansSVC", "KMeansSVR"],
         "hierarchical_mixture": ["HierarchicalMixtureSVC"],
         "kernel": ["KernelSVC", "KernelSVR"],

@@ -34,8 +34,6 @@ class BoostedTrees:
         The scores without any tree.
     losses : ndarray of shape (n_rounds,)
         The mean loss of the held-out rows (of all rows, if none was held out) after each round.
-    scores : ndarray of shape (n_held_out, n_outputs)
-        Scores of the held-out rows by these trees.
     """
 
     gate: TreeGate | None
@@ -110,7 +108,7 @@ class Bins:
 
 
 def _edges(values) -> np.ndarray:
-        feature = np.where(is_shared, member[offset[column] + np.where(is_shared, bin_of - 1, 0)], first[column])
+    """Numbers between the values of a column: all of them if they are few, else of bins of about equally many rows."""
     different, count = np.unique(values.astype(np.float32), return_counts=True)
     different = different.astype(np.float64)
     between = (different[:-1] + different[1:]) / 2
@@ -164,7 +162,8 @@ def boost(
         weight = np.concatenate([weight, held_out[2]])
     words = np.random.SeedSequence(seed).generate_state(4, np.uint64)
     booster = _core.Booster(
-        rows, bins.n_bins, n_fitted, np.ascontiguousarray(target, dtype=np.float64), np.ascontiguousarray(weight, dtype=np.float64),
+        rows, bins.n_bins, n_fitted, np.ascontiguousarray(target, dtype=np.float64),
+        np.ascontiguousarray(weight, dtype=np.float64),
         LOSSES[loss], rate, l2, max_leaves, min_rows, min_curvature, column_share, row_share, words,
     )  # fmt: skip
     n_threads, losses = effective_n_jobs(n_jobs), []

@@ -1,5 +1,6 @@
 """Candidates of the search as estimators."""
 
+from svmosaic.estimators.boosted_trees import BoostedTreesClassifier, BoostedTreesRegressor
 from svmosaic.estimators.clustered import ClusteredSVC, ClusteredSVR
 from svmosaic.estimators.kernel import KernelSVC, KernelSVR
 from svmosaic.estimators.learned_gate import LearnedGateSVC, LearnedGateSVR
@@ -49,6 +50,8 @@ def build_classifier(
         Of all columns together, by which kernels are scaled.
     """
     settings = {"random_state": seed, "n_jobs": n_jobs, "max_time": max_time}
+    if candidate.growth == "boosted":
+        return BoostedTreesClassifier(candidate.gates, max_leaves=candidate.tiles, **settings)
     settings |= _settings(candidate, n_rows, pieces, n_components, variance)
     if candidate.family == "learned":
         settings["loss"] = "log_loss" if candidate.smooth else "squared_hinge"
@@ -66,6 +69,8 @@ def build_regressor(candidate, n_rows, *, seed, n_jobs=None, max_time=None, piec
         As for `build_classifier`.
     """
     settings = {"random_state": seed, "n_jobs": n_jobs, "max_time": max_time, "normalize_y": False}
+    if candidate.growth == "boosted":
+        return BoostedTreesRegressor(candidate.gates, max_leaves=candidate.tiles, **settings)
     settings |= _settings(candidate, n_rows, pieces, n_components, variance)
     squared = "squared_error" if candidate.family == "learned" else "squared_epsilon_insensitive"
     settings["loss"] = squared if candidate.smooth else "epsilon_insensitive"
@@ -93,7 +98,7 @@ def _settings(candidate, n_rows, pieces, n_components, variance) -> dict:
     if candidate.family == "trees":
         return common | {
             "n_trees": candidate.gates, "max_leaves": candidate.tiles,
-            "min_rows_per_leaf": 1 if candidate.only_leaves and candidate.growth != "boosted" else SMALLEST_LEAF,
+            "min_rows_per_leaf": 1 if candidate.only_leaves else SMALLEST_LEAF,
             "growth": candidate.growth,
             "tiles": "linear" if candidate.linear_leaves else "constant",
             "global_reg": NO_GLOBAL_TILE if candidate.only_leaves else 1.0,

@@ -4,6 +4,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from svmosaic.estimators.boosted_trees import FEW_ROWS
+
 FAMILIES = ("linear", "clustered", "local", "kernel", "learned", "trees")
 # Those with one more tile, of all rows.
 OF_ALL_ROWS = ("trees", "kernel")
@@ -16,11 +18,10 @@ ROWS_SEEN, EPOCHS = 600_000, (12, 40)
 # Rows per step of a learned gate, and of one with pieces at least: each step touches all weights.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH, PIECES_BATCH = 400, 64, 1024, 128
 COMPONENTS = 16
-# Trees that are nothing but leaves, and their leaves; boosted ones are small, and each needs some rows per leaf. Of few
-# rows, more and smaller ones do better (benchmarks/study_search.py --boosted).
+# Trees that are nothing but leaves, and their leaves.
 DEEP_TREES, DEEP_LEAVES = 32, 1000
-BOOSTED_TREES, BOOSTED_LEAVES = 50, 64
-BOOSTED_OF_FEW = (200, 8)
+# Rounds of boosted trees at most, about how many held-out rows leave of them, and their leaves: fewer of few rows.
+ROUNDS, USUAL_ROUNDS, BOOSTED_LEAVES, BOOSTED_OF_FEW = 300, 100, 32, 8
 LEAST_C, MOST_C = 1e-4, 1e3
 MOST_EFFORT = 3.0
 MANY_ROWS = 50_000
@@ -58,7 +59,7 @@ class Candidate:
     only_leaves : bool
         Trees: nothing but leaves, which may hold single rows; without the tile of all rows, which small leaves refine.
     growth : {"forest", "extra", "boosted"}
-        How trees are grown; see `TreeSVC`.
+        How trees are grown: see `TreeSVC` and, for the last, `BoostedTreesClassifier`.
     effort : float
         Learned gates: factor of the number of epochs.
     """
@@ -152,7 +153,10 @@ class Candidate:
             per_row += weights / self.batch_size(n_rows)
             return 5e7 + (2.0 if self.smooth else 1.0) * self.epochs(n_rows) * n_rows * (per_row + 1e4)
         if self.family == "trees":
-            tried = {"forest": n_features**0.5 + 4, "extra": 0.2 * n_features + 4, "boosted": 0.3 * n_features + 10}
+            if self.growth == "boosted":
+                times = 6 if n_rows <= FEW_ROWS else 2  # parts of few rows are held out in turn
+                return 1e7 + times * USUAL_ROUNDS * n_outputs * n_rows * (n_features + 10.0)
+            tried = {"forest": n_features**0.5 + 4, "extra": 0.2 * n_features + 4}
             grown = 20.0 * self.gates * np.log2(n_rows + 2.0) * tried[self.growth]
             leaves = self.gates * (n_features if self.linear_leaves else 2.0)
             return 3e7 + n_rows * (grown + 30.0 * n_outputs * (seen + leaves))
@@ -181,7 +185,11 @@ class Candidate:
             yield replace(self, decay=self.decay / 4)
             yield replace(self, smooth=not self.smooth)
             yield replace(self, dropout=0.0 if self.dropout else 0.2)
-        if self.family == "trees":
+        if self.growth == "boosted":
+            yield replace(self, tiles=2 * self.tiles)
+            if self.tiles > 4:
+                yield replace(self, tiles=self.tiles // 2)
+        elif self.family == "trees":
             yield replace(self, tiles=2 * self.tiles)
             yield replace(self, gates=2 * self.gates)
             if not self.only_leaves:
@@ -229,8 +237,8 @@ def seeds(scalings, n_rows, kernels=True) -> list[Candidate]:
     trees = Candidate("trees", "none", 2 * leaves, 8, 16, C=0.1)
     deep = Candidate("trees", "none", DEEP_LEAVES, DEEP_TREES, C=0.3, only_leaves=True)
     extra = replace(deep, growth="extra")
-    gates, tiles = (BOOSTED_TREES, BOOSTED_LEAVES) if n_rows > SEVERAL_ROWS else BOOSTED_OF_FEW
-    boosted = replace(deep, gates=gates, tiles=tiles, C=0.1, growth="boosted")
+    leaves_of_boosted = BOOSTED_LEAVES if n_rows > SEVERAL_ROWS else BOOSTED_OF_FEW
+    boosted = replace(deep, gates=ROUNDS, tiles=leaves_of_boosted, C=None, growth="boosted")
     if n_rows > MANY_ROWS:  # learned gates live on many rows
         first = [gate, trees, bent, local, leafy, deep, replace(gate, gates=2), additive, few, boosted, extra]
     else:
@@ -298,13 +306,12 @@ def fitting(candidate, *, n_rows, most_tiles, n_features, n_outputs) -> Candidat
     """
     if candidate.family == "linear":
         return candidate
-    if candidate.growth == "boosted" and n_outputs > 1:
-        return None  # a tree per class and round: forests do as well with fewer
     room = min(1.0, MOST_WEIGHTS / candidate.n_weights(n_features, n_outputs))
     most = min(most_tiles - (candidate.family in OF_ALL_ROWS), max(1, int(room * candidate.tiles * candidate.gates)))
     few = candidate.only_leaves or candidate.family == "kernel"
     tiles = min(candidate.tiles, most, n_rows // (ROWS_PER_LEAF if few else ROWS_PER_TILE))
-    gates = min(candidate.gates, most // max(tiles, 1))
+    trees_per_gate = n_outputs if candidate.growth == "boosted" else 1
+    gates = min(candidate.gates, most // max(tiles * trees_per_gate, 1))
     if tiles < 2 or gates < 1 or (candidate.family == "learned" and n_rows < ROWS_TO_LEARN):
         return None
     return replace(candidate, tiles=int(tiles), gates=int(gates), neighbors=int(min(candidate.neighbors, tiles)))

@@ -101,7 +101,7 @@ class Search(Trials):
         if self.judge.smooth is not None:
             first = [replace(candidate, smooth=self.judge.smooth) for candidate in first]
         if self.judge.leaf_cost is not None:
-            first = [replace(c, C=self.judge.leaf_cost) if c.only_leaves else c for c in first]
+            first = [replace(c, C=self.judge.leaf_cost) if c.only_leaves and c.C else c for c in first]
         pool = list(dict.fromkeys(filter(None, (self._fitting(candidate, smallest) for candidate in first))))
         if self.clock.budget is None:
             return pool
