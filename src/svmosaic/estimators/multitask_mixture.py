@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
+from svmosaic._threads import one_thread
 from svmosaic._validation import warn_if_far
 from svmosaic.couplings import ClusteredTasks
 from svmosaic.couplings.clustered import Groups
@@ -18,7 +19,6 @@ from svmosaic.estimators._parameters import Count, Positive, estimator, position
 from svmosaic.estimators.data import Data
 from svmosaic.gates import GaussianGate
 from svmosaic.gates.gaussian import Covariance
-from svmosaic.gates.placement import one_thread
 
 # The floors that are tried on a hold-out, as shares of the mean variance of the features.
 FLOORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)

@@ -5,8 +5,8 @@ from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from svmosaic._threads import one_thread
 from svmosaic._validation import check_real
 from svmosaic.estimators._parameters import Count, Positive, check_parameters, parameters, positional
 from svmosaic.estimators._progress import Progress
@@ -124,7 +124,7 @@ class SearchMixin:
         )  # fmt: skip
         if search.folds:
             judge.check_metric()
-        with progress.called_back(None), threadpool_limits(search.n_threads):
+        with progress.called_back(None), one_thread():
             search.run()
             found = finish(search, choose(search, blends=self.blend)) if search.trials else finish_linear(search)
         self.leaderboard_ = Leaderboard(_line(type(self).__name__, trial) for trial in search.ranked())

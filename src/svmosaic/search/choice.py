@@ -4,6 +4,7 @@ import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -234,7 +235,7 @@ def _fitted(search: Search, chosen) -> Found:
         trial.weight = 0.0
     clock, everything = search.clock, np.arange(search.X.shape[0])
     parts: list[Part] = []
-    kept = []
+    kept, cut_off = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
@@ -245,18 +246,31 @@ def _fitted(search: Search, chosen) -> Found:
                 search.out_of_time = True
                 continue
             if model is None or (search.refits and in_time):
-                limit = None if clock.budget is None else max(0.2, left)
+                limit, began = None if clock.budget is None else max(0.2, left), perf_counter()
                 try:
-                    model = search.fit(candidate, everything, limit, search.n_jobs)
+                    refitted = search.fit(candidate, everything, limit, search.n_jobs)
                 except ValueError:
-                    if trial.model is None and not (parts or trial is not chosen[-1][0]):
+                    if model is None and not (parts or trial is not chosen[-1][0]):
                         raise
-                    model = trial.model  # a learned gate that diverged with all rows: the judged one stands
+                    refitted = model  # a learned gate that diverged with all rows: the judged one stands
+                is_cut_off = limit is not None and perf_counter() - began >= limit
+                search.out_of_time |= is_cut_off
+                if is_cut_off and model is None:
+                    cut_off.append(candidate.family)
+                # What was judged is better known than a fit that did not end.
+                model = model if is_cut_off and model is not None else refitted
             elif search.refits:
                 search.out_of_time = True
             if model is not None:
                 parts.append(_part(search, weight, candidate, model, trial.mixing))
                 kept.append((trial, weight))
+    if cut_off:
+        warnings.warn(
+            f"the last fit was cut off by the time budget (families: {', '.join(cut_off)}), and its score is that of "
+            "complete fits to fewer rows: raise time_budget",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     total = sum(weight for _, weight in kept)
     for part, (trial, weight) in zip(parts, kept, strict=True):
         part.weight = trial.weight = weight / total

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from svmosaic.search.candidates import (
     EPOCHS,
@@ -70,7 +69,7 @@ class Search(Trials):
             return
         pool = self._seeds()
         rungs = self._rungs(pool)
-        with warnings.catch_warnings(), threadpool_limits(self.n_threads):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             for level, rung in enumerate(rungs):
                 last = level + 1 == len(rungs)

@@ -56,7 +56,7 @@ class Trial:
     seconds, prediction : float
         Of all fits, and of scoring the held-out rows.
     model : estimator or None
-        The fitted model, if a single part was held out.
+        The model that was fitted without the first part; None if all models together take too much memory.
     failure : str
     weight : float
         Share in the model that was chosen.
@@ -213,8 +213,7 @@ class Trials:
         if len(parts) > 1:
             each = np.split(trial.scores, np.cumsum([len(rows) for rows, _, _, _, _ in parts])[:-1])
             trial.std = _spread([(self.judge, s, rows) for s, (rows, *_) in zip(each, parts, strict=True)])
-        else:
-            trial.model = parts[0][4]
+        trial.model = parts[0][4]
 
     def _fit_parts(self, candidate, rung):
         """(held-out rows, scores, seconds of fit and scoring, model) of each part, those that are known as they are."""
@@ -245,7 +244,7 @@ class Trials:
         self.clock.measure(candidate, n_rows, seconds)
         scores = self.judge.scores_of(model, self.scaled(candidate, self.X[held]))
         scoring = perf_counter() - started - seconds
-        return held, scores, seconds, scoring, model if len(self.folds) == 1 else None
+        return held, scores, seconds, scoring, model if part == 0 else None
 
     def _warm(self, candidate, n_rows):
         """The model of the rung before, or of fewer epochs, if it can be learned on."""
