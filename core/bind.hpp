@@ -170,5 +170,6 @@ void bind_crammer_singer(nb::module_& m);
 void bind_neighbors(nb::module_& m);
 void bind_learner(nb::module_& m);
 void bind_rules(nb::module_& m);
+void bind_boosting(nb::module_& m);
 
 }  // namespace svmosaic

@@ -36,4 +36,5 @@ NB_MODULE(_core, m) {
   svmosaic::bind_neighbors(m);
   svmosaic::bind_learner(m);
   svmosaic::bind_rules(m);
+  svmosaic::bind_boosting(m);
 }

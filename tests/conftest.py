@@ -10,16 +10,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def counting(n_seeds=None):
-    """Searches count steps instead of seconds, end at the first change that is no better, and try few candidates."""
-    from svmosaic.search import climb, rungs, trials
+def counting(n_settings=None):
+    """Searches count steps instead of seconds, vary nothing, and try few settings."""
+    from svmosaic.search import _searching, choice, engine
 
-    first, steps = climb.seeds, itertools.count()
+    whole, steps = engine.portfolio, itertools.count()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(climb, "seeds", lambda *arguments: first(*arguments)[:n_seeds])
-        for patience in ("PATIENCE", "FREE_PATIENCE"):
-            patch.setattr(climb, patience, 1)
-        for module in (rungs, trials):
+        patch.setattr(engine, "portfolio", lambda *arguments: whole(*arguments)[:n_settings])
+        patch.setattr(engine, "EFFORTS", {name: (n, 0, work) for name, (n, _, work) in engine.EFFORTS.items()})
+        for module in (_searching, choice, engine):
             patch.setattr(module, "perf_counter", lambda: 1e-3 * next(steps))
         yield
 
@@ -44,12 +43,12 @@ def short_search():
 
 @pytest.fixture(scope="module")
 def impatient():
-    """A function that fits a search of every family, which ends at the first change that is no better."""
-    from svmosaic.search import climb
+    """A function that fits a search of every family, which varies nothing."""
+    from svmosaic.search import engine
 
     def fit(model, X, y):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(climb, "FREE_PATIENCE", 1)
+            patch.setattr(engine, "EFFORTS", {name: (16, 0, work) for name, (_, _, work) in engine.EFFORTS.items()})
             return model.fit(X, y)
 
     return fit

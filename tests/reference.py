@@ -202,3 +202,61 @@ def expand_pieces(X, knots, center, scale, reach, implicit_zeros=False):
         for t in range(len(u))
     ]
     return np.column_stack([straight, *hats])
+
+
+def boosted_scores(X, target, weight, loss, *, n_rounds, rate, max_leaves, min_rows, l2, min_curvature):
+    """Scores of the rows by boosted trees: in each round, for each output, the leaf that gains most is split next.
+
+    Derivatives are rounded as in `core/boosting.hpp`, so that equal gains are equal there, too.
+    """
+    n, n_outputs = target.shape
+    start = (weight @ target) / weight.sum()
+    if loss != "squared_error":
+        share = start.clip(1e-6, 1 - 1e-6)
+        start = np.log(share / (1 - share)) if loss == "log_loss" else np.log(share)
+    scores = np.tile(start, (n, 1))
+    for _ in range(n_rounds):
+        each = np.exp(scores - scores.max(axis=1, keepdims=True))
+        before = each / each.sum(axis=1, keepdims=True) if loss == "softmax" else 1 / (1 + np.exp(-scores))
+        for c in range(n_outputs):
+            if loss == "squared_error":
+                slope, curvature = weight * (scores[:, c] - target[:, c]), weight
+            else:
+                factor = n_outputs / (n_outputs - 1) if loss == "softmax" else 1.0
+                slope = weight * (before[:, c] - target[:, c])
+                curvature = np.maximum(factor * weight * before[:, c] * (1 - before[:, c]), 1e-16 * weight)
+            steps = min(2147483647 // (n + 1), 32767)
+            g, h = (unit * np.rint(d / unit) for d in (slope, curvature) for unit in [np.abs(d).max() / steps])
+            leaves = [np.arange(n)]
+            while len(leaves) < max_leaves:
+                best = max(
+                    (_best_split(X, g, h, weight, rows, min_rows, l2, min_curvature) for rows in leaves),
+                    key=lambda s: s[0],
+                )
+                if best[0] <= 0:
+                    break
+                _, left, right = best
+                at = next(k for k, rows in enumerate(leaves) if len(rows) == len(left) + len(right) and left[0] in rows)
+                leaves[at : at + 1] = [left, right]
+            for rows in leaves:
+                scores[rows, c] -= rate * slope[rows].sum() / (curvature[rows].sum() + l2)
+    return scores
+
+
+def _best_split(X, g, h, weight, rows, min_rows, l2, min_curvature):
+    """(gain, rows to the left, rows to the right) of the best split of a leaf, with rows counted by their curvature."""
+    best = (0.0, None, None)
+    if weight[rows].sum() < 2 * min_rows:
+        return best
+    least = max(min_curvature, min_rows * h[rows].sum() / weight[rows].sum()) * (1 - 1e-9)
+    for values in X[rows].T:
+        for cut in np.unique(values)[:-1]:
+            sides = rows[values <= cut], rows[values > cut]
+            sums = [(g[side].sum(), h[side].sum()) for side in (*sides, rows)]
+            if min(sums[0][1], sums[1][1]) < least:
+                continue
+            gains = [slope**2 / (curvature + l2) for slope, curvature in sums]
+            gain = gains[0] + gains[1] - gains[2]
+            if gain > best[0] * (1 + 1e-12):
+                best = (gain, *sides)
+    return best

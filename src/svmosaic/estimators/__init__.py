@@ -7,6 +7,7 @@ from svmosaic._lazy import lazy
 # ruff: noqa: F401
 if TYPE_CHECKING:
     from svmosaic.estimators.boosted_linear import BoostedLinearSVC
+    from svmosaic.estimators.boosted_trees import BoostedTreesClassifier, BoostedTreesRegressor
     from svmosaic.estimators.clustered import ClusteredSVC, ClusteredSVR, KMeansSVC, KMeansSVR
     from svmosaic.estimators.kernel import KernelSVC, KernelSVR
     from svmosaic.estimators.learned_gate import LearnedGateSVC, LearnedGateSVR
@@ -22,6 +23,7 @@ __all__, __getattr__, __dir__ = lazy(
     globals(),
     {
         "boosted_linear": ["BoostedLinearSVC"],
+        "boosted_trees": ["BoostedTreesClassifier", "BoostedTreesRegressor"],
         "clustered": ["ClusteredSVC", "KMeansSVC", "ClusteredSVR", "KMeansSVR"],
         "kernel": ["KernelSVC", "KernelSVR"],
         "learned_gate": ["LearnedGateSVC", "LearnedGateSVR"],

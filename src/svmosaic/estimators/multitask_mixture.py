@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
+from svmosaic._threads import one_thread
 from svmosaic._validation import warn_if_far
 from svmosaic.couplings import ClusteredTasks
 from svmosaic.couplings.clustered import Groups
@@ -17,7 +18,6 @@ from svmosaic.estimators.data import Data
 from svmosaic.estimators.mixture import BaseMixtureClassifier, kmeans_cells
 from svmosaic.gates import GaussianGate
 from svmosaic.gates.gaussian import Covariance
-from svmosaic.gates.placement import one_thread
 from svmosaic.gates.softmax_tree import within_variance
 from svmosaic.rows import Rows
 

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from svmosaic import _core
+from svmosaic._threads import one_thread
 from svmosaic._validation import check_choice, validate_rows
 from svmosaic.estimators._parameters import Count, Positive, check_parameters, estimator, positional
 from svmosaic.estimators._progress import all_or_nothing
@@ -233,7 +233,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         """
 
         def search(block):
-            with threadpool_limits(1):
+            with one_thread():
                 return self.neighbors_.kneighbors(block, return_distance=False)
 
         blocks = [queries[b : b + QUERIES_PER_SEARCH] for b in range(0, queries.shape[0], QUERIES_PER_SEARCH)]

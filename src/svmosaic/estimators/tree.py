@@ -43,10 +43,9 @@ class TreesMixin:
         Knots per column of the curves of the global tile; see `LinearSVC`. None: the global tile is linear.
     min_rows_per_leaf : int, default=20
         Minimum number of rows per leaf when a tree is grown. Small leaves overfit.
-    growth : {"forest", "extra", "boosted"}, default="forest"
-        How trees are grown: on bootstrap samples, as in a random forest; on all rows with random thresholds, which
-        suits noisy numeric columns; or sequentially, each fitted to the residuals of the previous ones. Boosted trees
-        are grown for each target, or for each class if there are more than two, `n_trees` in total.
+    growth : {"forest", "extra"}, default="forest"
+        How trees are grown: on bootstrap samples, as in a random forest; or on all rows with random thresholds, which
+        suits noisy numeric columns. For boosted trees, see `BoostedTreesClassifier`.
     trees : None, fitted tree or forest of scikit-learn, or sequence of fitted trees, default=None
         Trees to use instead of growing them. If the model is cloned, as in a search, wrap them in a `FrozenEstimator`.
     solver : {"auto", "dual"}, default="auto"

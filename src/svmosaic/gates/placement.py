@@ -1,7 +1,6 @@
 """Where to put the centers of the tiles."""
 
 import warnings
-from functools import cache
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -9,9 +8,10 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from svmosaic import _core
+from svmosaic._threads import one_thread
 from svmosaic.gates.distance import DistanceGate
 from svmosaic.rows import Rows
 
@@ -76,19 +76,6 @@ def place_centers(
         if centers.shape[1] != X.shape[1]:
             raise ValueError(f"{name} has centers of {centers.shape[1]} features, but X has {X.shape[1]}")
     return np.unique(np.ascontiguousarray(centers, dtype=X.dtype), axis=0)
-
-
-def one_thread():
-    """Clustering on one thread: the same bits whatever their number, and no wait for threads that a fork has lost."""
-    return _libraries().limit(limits=1)
-
-
-@cache
-def _libraries():
-    """Those with threads that clustering by scikit-learn calls; to look for them takes longer than few rows do."""
-    import sklearn.cluster  # noqa: F401  (only libraries that are loaded are found)
-
-    return ThreadpoolController()
 
 
 def sampled_kmeans(X, n_centers, sample_weight, rows_per_center, max_iter, rng, n_jobs=None):

@@ -1,4 +1,4 @@
-"""Growing the trees of a gate, by scikit-learn: forests, and boosted trees."""
+"""Growing the trees of a gate, by scikit-learn."""
 
 from dataclasses import dataclass
 from time import perf_counter
@@ -6,16 +6,12 @@ from typing import Literal
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
-Growth = Literal["forest", "extra", "boosted"]
+Growth = Literal["forest", "extra"]
 # Share of the columns that a split may choose from, where the usual root of them is too few: of trees with random
-# thresholds, of boosted trees, and of forests for regression, which would ask the same questions first.
-SHARE_OF_COLUMNS = {"extra": 0.5, "boosted": 0.3, "forest": 1 / 3}
-# A boosted tree is shortened so that all of them together have about this weight, by at most the last number: the
-# weights of leaves are fitted afterward, but what a tree leaves to the next decides where that splits.
-TOTAL_RATE, LARGEST_RATE = 10.0, 0.3
-# Trees, or rounds of boosting, before the first check of the time limit.
+# thresholds, and of forests for regression, which would ask the same questions first.
+SHARE_OF_COLUMNS = {"extra": 0.5, "forest": 1 / 3}
+# Trees before the first check of the time limit.
 STEP = 8
 # scikit-learn grows trees on float32. Columns further from zero than so many times their spread are centered first.
 FAR = 1e5
@@ -37,10 +33,9 @@ def grow_trees(
     n_trees, max_leaves, min_rows_per_leaf : int
     sample_weight : ndarray of shape (n_samples,) or None
     rng : RandomState
-    growth : {"forest", "extra", "boosted"}
-        One tree on all rows, or several on bootstrap samples, as a random forest grows them; trees on all rows with
-        random thresholds; or one after the other, each for what those before leave over. Boosted trees are grown
-        for each class if there are more than two, and for each target: `n_trees` of them together.
+    growth : {"forest", "extra"}
+        One tree on all rows, or several on bootstrap samples, as a random forest grows them; or trees on all rows with
+        random thresholds.
     regression : bool
     n_jobs : int, optional
         Threads over trees; the trees do not depend on it.
@@ -61,10 +56,7 @@ def grow_trees(
     center = _far_center(X)
     if center is not None:
         X = X - center
-    if growth == "boosted":
-        trees = _boosted(X, y, n_trees, sample_weight, regression, options, deadline)
-    else:
-        trees = _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline)
+    trees = _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jobs, deadline)
     trees = [tree for tree in trees if tree.tree_.node_count > 1]
     _move_off_values(trees, X)
     if center is None:
@@ -129,25 +121,24 @@ def _independent(X, y, n_trees, sample_weight, growth, regression, options, n_jo
     forest = kind(n_trees, n_jobs=n_jobs, **options)
     if regression or growth == "extra":
         forest.set_params(max_features=SHARE_OF_COLUMNS[growth])
-    return _grown(forest, "n_estimators", n_trees, deadline, X, y, sample_weight).estimators_
+    return _grown(forest, n_trees, deadline, X, y, sample_weight).estimators_
 
 
-def _grown(model, size, whole, deadline, X, y, sample_weight):
-    """The fitted model; if there is a deadline, some trees first, and the others if there is time for them.
+def _grown(forest, whole, deadline, X, y, sample_weight):
+    """The fitted forest; if there is a deadline, some trees first, and the others if there is time for them.
 
-    Each call prepares the rows anew, and boosting draws the same columns again, so there are few calls: two, unless
-    time is short.
+    Each call prepares the rows anew, so there are few calls: two, unless time is short.
     """
     if deadline is None:
-        return model.fit(X, y, sample_weight=sample_weight)
-    model.set_params(warm_start=True)
+        return forest.fit(X, y, sample_weight=sample_weight)
+    forest.set_params(warm_start=True)
     began, reached = perf_counter(), min(STEP, whole)
     while True:
-        model.set_params(**{size: reached}).fit(X, y, sample_weight=sample_weight)
+        forest.set_params(n_estimators=reached).fit(X, y, sample_weight=sample_weight)
         now = perf_counter()
         more = int(reached * (deadline - now) / max(now - began, 1e-9))  # as many as there is time for
         if reached == whole or more < 1:
-            return model
+            return forest
         reached = whole if more >= whole - reached else reached + min(reached, more)
 
 
@@ -168,32 +159,3 @@ class _Nodes:
 @dataclass(frozen=True, eq=False)
 class _Tree:
     tree_: _Nodes
-
-
-def _boosted(X, y, n_trees, sample_weight, regression, options, deadline):
-    from sklearn import ensemble
-
-    if sparse.issparse(X):
-        X = X.toarray()
-    X = X.astype(np.float32)  # as of other trees: a threshold must not tell apart what is one number in C and ONNX
-    targets = list(y.T) if regression and y.ndim > 1 else [y]
-    n_classes = 1 if regression else np.unique(y).size
-    at_once = len(targets) if regression else n_classes if n_classes > 2 else 1
-    rounds = max(1, n_trees // at_once)
-    kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
-    options |= {"learning_rate": min(LARGEST_RATE, TOTAL_RATE / rounds), "max_features": SHARE_OF_COLUMNS["boosted"]}
-    found = []
-    # Its sums over threads are added in an order that depends on their number, and trees would with them.
-    with threadpool_limits(1, user_api="openmp"):
-        for target in targets:
-            model = kind(max_iter=rounds, early_stopping=False, **options)
-            model = _grown(model, "max_iter", rounds, deadline, X, target, sample_weight)
-            # Not public, but what converters of scikit-learn's models read too.
-            found += [_Tree(_nodes_of(one.nodes)) for together in model._predictors for one in together]
-    return found
-
-
-def _nodes_of(nodes) -> _Nodes:
-    is_leaf = nodes["is_leaf"].astype(bool)
-    left, right = (np.where(is_leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
-    return _Nodes(left, right, nodes["feature_idx"].astype(np.int64), nodes["num_threshold"])

@@ -64,6 +64,8 @@ _TYPES = {
     ),
     "model": (
         "svmosaic.estimators.boosted_linear.BoostedLinearSVC",
+        "svmosaic.estimators.boosted_trees.BoostedTreesClassifier",
+        "svmosaic.estimators.boosted_trees.BoostedTreesRegressor",
         "svmosaic.estimators.clustered.ClusteredSVC",
         "svmosaic.estimators.clustered.KMeansSVC",
         "svmosaic.estimators.clustered.KMeansSVR",

@@ -1,6 +1,7 @@
 """The front doors `MosaicClassifier` and `MosaicRegressor`, and the search behind them.
 
-Candidates are data; `svmosaic.search._families` builds their estimators.
+Candidates are data (`plan.py`), waves of them are fitted and judged (`engine.py`), and the best are blended
+(`choice.py`).
 """
 
 from typing import TYPE_CHECKING

@@ -2,11 +2,11 @@
 
 from functools import partial
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from svmosaic._threads import one_thread
 from svmosaic._validation import check_real
 from svmosaic.estimators._parameters import Count, Positive, check_parameters, parameters, positional
 from svmosaic.estimators._progress import Progress
@@ -14,16 +14,17 @@ from svmosaic.estimators._region_words import DESCRIBED_ROWS, MOST_DESCRIBED, pa
 from svmosaic.explain.regions import words_of_tiles
 from svmosaic.explain.subject import take
 from svmosaic.rows import evenly
-from svmosaic.search._families import NAMES
-from svmosaic.search.candidates import FAMILIES
-from svmosaic.search.choice import Found, choose, finish, finish_linear
-from svmosaic.search.climb import Search
+from svmosaic.search.choice import HARDLY_HELD_OUT, Found, choose, finish, finish_linear
+from svmosaic.search.engine import Search
 from svmosaic.search.leaderboard import Leaderboard
-from svmosaic.search.rungs import folds_of
-from svmosaic.search.trials import COUNTED_ROWS
+from svmosaic.search.plan import CLASSIFIERS, FAMILIES, REGRESSORS, folds_of
 
-# Share of the budget that is left to the search even if the preparation of the table took more.
-SHORTEST = 0.1
+# Share of the time budget after which nothing more is tried, if the model is then fitted to all rows, and if not.
+LAST_FIT, NO_LAST_FIT = 0.8, 0.93
+# Time budgets, in seconds, of each effort.
+BUDGETS = {"quick": None, "good": 60.0, "best": None}
+# Rows that regions are counted on.
+COUNTED_ROWS = 100_000
 
 
 @parameters
@@ -32,22 +33,26 @@ class SearchMixin:
 
     Parameters
     ----------
-    time_budget : float or None, default=30
-        Seconds for the preparation, the search and the final fit together; None for no limit. Use more for many rows.
-        If the budget runs out, the result depends on the speed of the machine; `budget_bound_` reports whether it did.
-        Otherwise, the same `random_state` gives the same model.
+    time_budget : float, None or "auto", default="auto"
+        Seconds for the preparation, the search and the final fit together, at most. What is tried does not depend on
+        it: the time only ends the search early, with the best model so far, and `budget_bound_` reports whether it did.
+        Otherwise, the same `random_state` gives the same model on every machine. None: no limit. "auto": 60 with
+        effort="good", else no limit.
+    effort : {"quick", "good", "best"}, default="good"
+        How much is tried: 8, 24 or about 50 settings of all families, and variations of the best of them except with
+        "quick". What that is for a table follows from its rows, columns and classes.
     max_tiles : int, default=100000
         Maximum number of tiles of the model, including those of all gates and the leaves of all trees. A lower number
         makes prediction cheaper.
     blend : bool, default=True
         Whether a weighted sum of several models may be chosen. False: a single model, which is easier to explain.
     families : sequence of str or None, default=None
-        Model families to choose among: "linear", "clustered", "local", "kernel", "learned", "trees". None: all
-        (for `MosaicRegressor`, all but "kernel").
+        Model families to choose among: "linear", "clustered", "local", "kernel", "learned", "trees", "boosted". None:
+        all (for `MosaicRegressor`, all but "kernel").
     validation_fraction : float, default=0.2
         Fraction of the rows that is held out, at most 20,000 rows.
     n_jobs : int or None, default=None
-        Number of threads. The result does not depend on it, unless the budget runs out.
+        Number of threads. The result does not depend on it, unless the time budget ends the search.
     random_state : int, RandomState or None, default=None
         For the held-out rows, the subsamples and all models.
     verbose : int, default=0
@@ -60,7 +65,8 @@ class SearchMixin:
     scaling_ : Scaling, Ranks or None
         How `best_estimator_` scales the columns: by an affine map, or by quantiles.
     parts_ : list of tuple
-        (weight, estimator) of each model of the blend, the largest weight first.
+        (weight, estimator) of each model of the blend, the largest weight first. A candidate that was not fitted to all
+        rows has several, each fitted without another part of them.
     best_score_ : float
         Held-out score of the model; nan if there were too few rows to hold any out, and the model is linear. As the
         best of many scores, it is slightly optimistic.
@@ -74,7 +80,7 @@ class SearchMixin:
     budget_bound_ : bool
         Whether anything was left out for lack of time.
     stop_reason_ : str
-        Why the search ended: "time budget", "no better model in ... trials", "nothing left to try", or "stopped by a
+        Why the search ended: "time budget", "no better model in ... waves", "nothing left to try", or "stopped by a
         callback".
     held_out_ : tuple of ndarray, or None
         Indices of the training rows (not counting rows of weight zero) that were held out, and their scores, of shape
@@ -82,7 +88,8 @@ class SearchMixin:
         of y.
     """
 
-    time_budget: Positive | None = positional(30.0)
+    time_budget: Positive | Literal["auto"] | None = positional("auto")
+    effort: Literal["quick", "good", "best"] = "good"
     max_tiles: Count = 100_000
     metric: Any
     blend: bool = True
@@ -98,51 +105,58 @@ class SearchMixin:
         if isinstance(families, str) or not len(families) or not set(families) <= set(FAMILIES):
             raise ValueError(f"families must be a sequence of {', '.join(map(repr, FAMILIES))}, got {self.families!r}")
 
-    def _search(self, X, y, judge, build, rng, given, began) -> Found:
+    def _search(self, X, y, judge, rng, given, began) -> Found:
         """Search, fit what was chosen to all rows, and report what was tried.
 
         Parameters
         ----------
         X, y : validated rows, and what estimators are fitted to
         judge : Judge
-        build : callable
         rng : RandomState
         given : tuple
             What was given to `fit`, for the callbacks.
         began : float
             When `fit` did, on the clock of `perf_counter`: the preparation of a table is part of the budget.
         """
-        budget = self.time_budget
-        if budget is not None:
-            budget = max(SHORTEST * budget, budget - (perf_counter() - began))
+        budget = BUDGETS[self.effort] if self.time_budget == "auto" else self.time_budget
+        folds = folds_of(judge.target, self.validation_fraction, rng)
+        hardly = bool(folds) and len(folds[0][1]) <= HARDLY_HELD_OUT * X.shape[0]
+        share = NO_LAST_FIT if hardly else LAST_FIT
         progress = Progress(self, None, *given)
         search = Search(
-            X, y, judge, build, folds_of(judge.target, self.validation_fraction, rng), most_tiles=self.max_tiles,
-            budget=budget, seed=rng.randint(2**31 - 1), n_jobs=self.n_jobs, say=self._say,
+            X, y, judge, folds, effort=self.effort, most_tiles=self.max_tiles,
+            deadline=None if budget is None else began + share * budget, seed=rng.randint(2**31 - 1),
+            n_jobs=self.n_jobs, say=self._say, families=self.families,
             watch=lambda search: progress.step("trial", None, best_score=search.best_score),
-            families=self.families,
         )  # fmt: skip
-        if search.folds:
+        if folds:
             judge.check_metric()
-        with progress.called_back(None), threadpool_limits(search.n_threads):
+        with progress.called_back(None), one_thread():
             search.run()
-            found = finish(search, choose(search, blends=self.blend)) if search.trials else finish_linear(search)
-        self.leaderboard_ = Leaderboard(_line(type(self).__name__, trial) for trial in search.ranked())
+            if search.trials:
+                found = finish(
+                    search, choose(search, blends=self.blend), None if budget is None else began + NO_LAST_FIT * budget
+                )
+            else:
+                found = finish_linear(search)
+        self.leaderboard_ = Leaderboard(_line(judge.task, trial) for trial in search.ranked())
         self.best_score_, self.budget_bound_ = found.score, search.out_of_time
         self.stop_reason_ = search.stop_reason
         self._say(
-            f"stopped: {search.stop_reason}, after {search.clock.elapsed:.1f} s; held-out score {found.score:.4f}"
+            f"stopped: {search.stop_reason}, after {perf_counter() - began:.1f} s; held-out score {found.score:.4f}"
         )
         return found
 
     def _keep(self, found):
         """Take over the model that was found."""
         self.mosaic_ = found.mosaic
-        for part in found.parts:
+        self.parts_ = [
+            (part.weight / len(part.estimators), estimator) for part in found.parts for estimator in part.estimators
+        ]
+        for _, estimator in self.parts_:
             if hasattr(self, "head_"):  # parts were fitted to values that the head has standardized
-                part.estimator.head_ = self.head_
-        self.parts_ = [(part.weight, part.estimator) for part in found.parts]
-        self.best_estimator_, self.scaling_ = found.parts[0].estimator, found.parts[0].scaling
+                estimator.head_ = self.head_
+        self.best_estimator_, self.scaling_ = self.parts_[0][1], found.parts[0].scaling
         self.held_out_ = None if found.rows is None else (found.rows, found.scores)
         for _, estimator in self.parts_:
             estimator._keep_region_sample(None)  # regions are those of the whole, in the columns of the table
@@ -177,7 +191,7 @@ def _line(task, trial) -> dict:
     """A trial as a line of the leaderboard."""
     done = not trial.failure
     return (
-        {"model": NAMES[task][trial.candidate.family]}
+        {"model": (CLASSIFIERS if task == "classification" else REGRESSORS)[trial.candidate.family].__name__}
         | trial.candidate.describe()
         | {
             "rows": trial.n_rows,

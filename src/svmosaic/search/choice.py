@@ -1,9 +1,9 @@
-"""The end of a search: one model or a blend of a few, fitted to all rows, as one mosaic."""
+"""The end of a search: one model or a blend of a few, as one mosaic that was judged."""
 
 import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic.maps import over_measured_rows
 from svmosaic.model.blending import blend
-from svmosaic.search.blend import greedy_weights
-from svmosaic.search.candidates import MOST_WEIGHTS, Candidate
-from svmosaic.search.climb import Search
-from svmosaic.search.rungs import TWICE, kind_of
-from svmosaic.search.trials import END, SAFETY, Trial, rank
+from svmosaic.search.engine import Search, Trial
+from svmosaic.search.plan import MOST_WEIGHTS, TWICE, Candidate
 
+# Rounds of the greedy blend; a model must lower the loss by this share of it to be added; rows that are looked at.
+ROUNDS, GAIN, MOST_ROWS = 25, 1e-4, 8000
 # Models that a blend is made of: chosen among so many, by score and by loss each.
 AMONG = 10
 # If all rows were held out in turn, there are few, and small differences of loss are mostly chance: half of the weight
@@ -28,17 +27,23 @@ ERRORS = 2.0
 # A blend of more numbers than `LIGHT` gives up parts, as long as `WORTH` of the numbers at most are left without one,
 # for this share of its loss in all.
 LIGHT, WORTH, LIGHTER = 1_000_000, 0.75, 0.005
+# If this share of the rows or less was held out, a last fit would hardly learn from it.
+HARDLY_HELD_OUT = 0.05
+# A last fit is begun if there is this factor of the time that a fit with rows held out took, for as many rows.
+SAFETY = 1.3
+# The loss of held-out rows may be higher by this share in a fit that includes them.
+NO_WORSE = 1.02
 
 
 @dataclass
 class Part:
-    """A model of the blend: its weight, the candidate, the fitted estimator, which takes rows as measured, and how it
-    scales them."""
+    """A model of the blend; its estimators take rows as measured."""
 
     weight: float
     candidate: Candidate
-    estimator: Any
+    estimators: list
     scaling: Any
+    mosaic: Any
 
 
 @dataclass
@@ -69,85 +74,69 @@ class Found:
 def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     """Trials and weights: the best one, or a blend if that is not worse by held-out rows.
 
-    The blend is kept if its loss is not above that of the best single one, its score is not behind by more than two
-    standard errors, and not behind that of a linear model, which then may get half of the weight. Parts that cost more
-    numbers than they are worth are left out.
+    The blend is kept if its loss is not above that of the best single one, and its score is not behind by more than two
+    standard errors. Parts that cost more numbers than they are worth are left out.
     """
+    judge = search.judge
     done = [t for t in search.trials if not t.failure]
     if not done:
         reasons = "; ".join(sorted({t.failure for t in search.trials}))
         raise ValueError(f"no candidate could be fitted: {reasons}")
-    done = _judged_by_most(search.judge, done)
-    best = min(done, key=rank)
-    alone = [(best, 1.0)]
-    if not blends or len(done) == 1:
-        return alone
-    acceptable = partial(_acceptable, search.judge, best, done)
-    for chosen in _blends(search, best, done):
-        chosen = _small_enough(search, chosen)
-        if acceptable(chosen):
-            return _lighter(search, chosen, acceptable)
-    return alone
+    done = _judged_by_most(judge, done)
+    best = min(done, key=lambda t: t.rank)
+    rows = best.rows
+
+    def acceptable(chosen):
+        scores = judge.tempered(blended(chosen), rows)
+        if judge.loss(scores, rows) > best.loss:
+            return False
+        behind = best.score - judge.score_or_least(scores, rows)
+        return behind <= 0 or behind <= ERRORS * judge.error_of_difference(best.scores, scores, rows)
+
+    if blends and len(done) > 1:
+        few = {id(t): t for key in (lambda t: t.rank, lambda t: (t.loss,)) for t in sorted(done, key=key)[:AMONG]}
+        pool = sorted(few.values(), key=lambda t: t.loss)
+        weights = [greedy_weights(judge, [t.scores for t in pool], rows)]
+        if len(search.folds) > 1:
+            share = 1.0 if search.X.shape[0] <= TWICE else 0.5
+            weights.insert(0, share * equal_weights(pool) + (1.0 - share) * weights[0])
+        for some in weights:
+            chosen = _small_enough(search, [(t, float(w)) for t, w in zip(pool, some, strict=True) if w > 0])
+            if acceptable(chosen):
+                return _lighter(search, chosen, acceptable)
+    return [(best, 1.0)]
 
 
-def _blends(search, best, done):
-    """Blends to be tried, the most wanted first, as lists of (trial, weight)."""
-    best_few = {id(t): t for key in (rank, lambda t: (t.loss,)) for t in sorted(done, key=key)[:AMONG]}
-    pool = sorted(best_few.values(), key=lambda t: t.loss)
-    weights = [greedy_weights(search.judge, [t.scores for t in pool], best.rows)]
-    if len(search.folds) > 1:
-        share = 1.0 if search.X.shape[0] <= TWICE else 0.5
-        weights.insert(0, share * equal_weights(pool) + (1.0 - share) * weights[0])
-    found = [[(t, float(weight)) for t, weight in zip(pool, some, strict=True) if weight > 0] for some in weights]
-    yield from found
-    yield from filter(None, [_with_linear(search.judge, chosen, done) for chosen in found])
+def greedy_weights(judge, scores, rows, *, rounds=ROUNDS) -> np.ndarray:
+    """Weights, which sum to one, of models that are added one by one, with replacement, while the loss falls.
 
+    Parameters
+    ----------
+    judge : Judge
+    scores : list of ndarray of shape (n_rows, n_outputs)
+        Tempered, of the same rows for each model; the first of equals is taken.
+    rows : ndarray of int
+        The rows with these scores.
+    rounds : int
 
-def _with_linear(judge, chosen, done):
-    """The same with half of the weight for the best linear model; None unless there is one that is ahead."""
-    linear = min((t for t in done if t.candidate.family == "linear"), key=rank, default=None)
-    if linear is None:
-        return None
-    scores = judge.tempered(blended(chosen), linear.rows)
-    if judge.score_or_least(scores, linear.rows) >= linear.score:
-        return None
-    others = [(t, 0.5 * weight) for t, weight in chosen if t is not linear]
-    return [(linear, 1.0 - sum(weight for _, weight in others)), *others]
-
-
-def _acceptable(judge, best, done, chosen) -> bool:
-    """Whether a blend is worth having: see `choose`."""
-    scores = judge.tempered(blended(chosen), best.rows)
-    if judge.loss(scores, best.rows) > best.loss:
-        return False
-    score = judge.score_or_least(scores, best.rows)
-    if score < max((t.score for t in done if t.candidate.family == "linear"), default=-np.inf):
-        return False
-    behind = best.score - score
-    return behind <= 0 or behind <= ERRORS * judge.error_of_difference(best.scores, scores, best.rows)
-
-
-def _lighter(search, chosen, acceptable):
-    """The blend without parts that cost far more numbers than they are worth, as long as there is one.
-
-    Parts with curves see the knots of each other, so that all of them together are tried too.
+    Returns
+    -------
+    ndarray of shape (n_models,)
     """
-    judge, rows = search.judge, chosen[0][0].rows
-
-    def loss(parts):
-        return judge.loss(judge.tempered(blended(parts), rows), rows)
-
-    most = (1.0 + LIGHTER) * loss(chosen)
-    while len(chosen) > 1 and n_weights(search, chosen) > LIGHT:
-        fewer = [[pair for pair in chosen if pair is not one] for one in chosen]
-        fewer.append([(t, weight) for t, weight in chosen if not t.candidate.knots])
-        fewer = [_to_one(some) for some in fewer if 0 < len(some) < len(chosen)]
-        fewer = [some for some in fewer if n_weights(search, some) <= WORTH * n_weights(search, chosen)]
-        fewer = [some for some in fewer if loss(some) <= most and acceptable(some)]
-        if not fewer:
+    if len(rows) > MOST_ROWS:
+        kept = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)
+        rows, scores = rows[kept], [one[kept] for one in scores]
+    counts = np.zeros(len(scores), dtype=int)
+    total, best = np.zeros_like(scores[0]), np.inf
+    for n in range(1, rounds + 1):
+        losses = [judge.loss((total + one) / n, rows) for one in scores]
+        chosen = int(np.argmin(losses))
+        if losses[chosen] > best * (1 - GAIN):
             break
-        chosen = min(fewer, key=lambda some: n_weights(search, some))
-    return chosen
+        best = losses[chosen]
+        counts[chosen] += 1
+        total += scores[chosen]
+    return counts / counts.sum()
 
 
 def equal_weights(pool, n=EQUALS, of_a_kind=OF_A_KIND) -> np.ndarray:
@@ -155,19 +144,18 @@ def equal_weights(pool, n=EQUALS, of_a_kind=OF_A_KIND) -> np.ndarray:
     counts: Counter = Counter()
     weights = np.zeros(len(pool))
     for k, trial in enumerate(pool):
-        kind = kind_of(trial.candidate)
-        if counts[kind] < of_a_kind and counts.total() < n:
-            counts[kind] += 1
+        if counts[trial.candidate.kind] < of_a_kind and counts.total() < n:
+            counts[trial.candidate.kind] += 1
             weights[k] = 1.0
     return weights / weights.sum()
 
 
 def _judged_by_most(judge, done) -> list[Trial]:
-    """Trials with the most parts held out; with fewer if one that had no time for more is clearly better by those."""
-    most, *levels = sorted({t.n_parts for t in done}, reverse=True)
-    for fewer in levels:
-        went_on = {t.candidate for t in done if t.n_parts == most}
-        below = sorted((t for t in done if t.n_parts == fewer), key=rank)
+    """Trials on the highest rung; on a lower one if one that had no time to go on is clearly better there."""
+    highest, *levels = sorted({t.level for t in done}, reverse=True)
+    for lower in levels:
+        went_on = {t.candidate for t in done if t.level == highest}
+        below = sorted((t for t in done if t.level == lower), key=lambda t: t.rank)
         reached = [t for t in below if t.candidate in went_on]
         ahead = below[0]
         if not reached or ahead.loss >= min(t.loss for t in reached):
@@ -179,8 +167,8 @@ def _judged_by_most(judge, done) -> list[Trial]:
         if ahead.score - first.score > ERRORS * error or (
             ahead.score >= first.score and first.loss - ahead.loss > ERRORS * loss_error
         ):
-            most = fewer
-    return [t for t in done if t.n_parts == most]
+            highest = lower
+    return [t for t in done if t.level == highest]
 
 
 def blended(chosen) -> np.ndarray:
@@ -208,82 +196,106 @@ def _small_enough(search, chosen):
     return _to_one(kept)
 
 
+def _lighter(search, chosen, acceptable):
+    """The blend without parts that cost far more numbers than they are worth, as long as there is one.
+
+    Parts with curves see the knots of each other, so that all of them together are tried too.
+    """
+    judge, rows = search.judge, chosen[0][0].rows
+
+    def loss(parts):
+        return judge.loss(judge.tempered(blended(parts), rows), rows)
+
+    most = (1.0 + LIGHTER) * loss(chosen)
+    while len(chosen) > 1 and n_weights(search, chosen) > LIGHT:
+        fewer = [[pair for pair in chosen if pair is not one] for one in chosen]
+        fewer.append([(t, weight) for t, weight in chosen if not t.candidate.knots])
+        fewer = [_to_one(some) for some in fewer if 0 < len(some) < len(chosen)]
+        fewer = [some for some in fewer if n_weights(search, some) <= WORTH * n_weights(search, chosen)]
+        fewer = [some for some in fewer if loss(some) <= most and acceptable(some)]
+        if not fewer:
+            break
+        chosen = min(fewer, key=lambda some: n_weights(search, some))
+    return chosen
+
+
 def _to_one(chosen):
     """The same trials with weights that sum to one."""
     total = sum(weight for _, weight in chosen)
     return [(trial, weight / total) for trial, weight in chosen]
 
 
-def finish(search: Search, chosen) -> Found:
+def finish(search: Search, chosen, deadline) -> Found:
     """Fit what was chosen to all rows, as far as time allows, and blend it to one mosaic.
 
-    A part for which there is no time stays as it was fitted to the training rows or, if that model was not kept, is
-    left out; if what remains is behind a linear model, that one is fitted instead.
+    A part for which there is no time, or whose fit to all rows is worse for rows that were held out, is the mean of its
+    judged models, each fitted without another part of the rows.
     """
-    found = _fitted(search, chosen)
-    if len(found.parts) < len(chosen):
-        judged = [t for t in search.trials if not t.failure and t.n_parts == chosen[0][0].n_parts]
-        linear = min((t for t in judged if t.candidate.family == "linear"), key=rank, default=None)
-        if linear is not None and found.score < linear.score:
-            return _fitted(search, [(linear, 1.0)])
-    return found
-
-
-def _fitted(search: Search, chosen) -> Found:
     for trial in search.trials:
         trial.weight = 0.0
-    clock, everything = search.clock, np.arange(search.X.shape[0])
-    parts: list[Part] = []
-    kept = []
+    # Models are kept of all but the worst trials of very large models.
+    kept = [(t, w) for t, w in chosen if t.models] or chosen[:1]
+    kept = sorted(_to_one(kept), key=lambda pair: -pair[1])
+    refits = len(search.folds[0][1]) > HARDLY_HELD_OUT * search.X.shape[0]
+    parts = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for trial, weight in sorted(chosen, key=lambda pair: -pair[1]):
-            candidate, model = trial.candidate, trial.model
-            left = clock.left(END) - search.closing
-            in_time = SAFETY * clock.expected(candidate, len(everything)) < left
-            if model is None and not in_time and parts:
-                search.out_of_time = True
-                continue
-            if model is None or (search.refits and in_time):
-                limit = None if clock.budget is None else max(0.2, left)
-                try:
-                    model = search.fit(candidate, everything, limit, search.n_jobs)
-                except ValueError:
-                    if trial.model is None and not (parts or trial is not chosen[-1][0]):
-                        raise
-                    model = trial.model  # a learned gate that diverged with all rows: the judged one stands
-            elif search.refits:
-                search.out_of_time = True
-            if model is not None:
-                parts.append(_part(search, weight, candidate, model, trial.mixing))
-                kept.append((trial, weight))
-    total = sum(weight for _, weight in kept)
-    for part, (trial, weight) in zip(parts, kept, strict=True):
-        part.weight = trial.weight = weight / total
+        for trial, weight in kept:
+            trial.weight = weight
+            refitted = _refitted(search, trial, deadline) if refits or not trial.models else None
+            parts.append(_part(search, weight, trial, [refitted] if refitted is not None else trial.models))
     if len(parts) == 1:
         trial = kept[0][0]
         scores = (trial.scores - trial.shift) / trial.factor
-        return Found(parts, parts[0].estimator.mosaic_, trial.score, trial.rows, scores)
-    kept = [(trial, trial.weight) for trial, _ in kept]
-    mosaic = blend(
-        [part.estimator.mosaic_ for part in parts], [trial.factor * weight for trial, weight in kept]
-    )  # fmt: skip
+        return Found(parts, parts[0].mosaic, trial.score, trial.rows, scores)
+    mosaic = blend([part.mosaic for part in parts], [trial.factor * weight for trial, weight in kept])
     # What was added to the scores of all classes is not in the mosaic.
     rows, scores = kept[0][0].rows, blended(kept) - sum(weight * trial.shift for trial, weight in kept)
     score = search.judge.score_or_least(search.judge.tempered(scores, rows), rows)
     return Found(parts, mosaic, score, rows, scores)
 
 
+def _refitted(search, trial, deadline):
+    """The candidate fitted to all rows; None if there is no time, or if it came out worse."""
+    candidate, n_rows = trial.candidate, search.X.shape[0]
+    began = perf_counter()
+    limit = None if deadline is None or not trial.models else deadline - began
+    expected = SAFETY * trial.seconds / trial.n_parts * n_rows / trial.n_rows
+    if limit is not None and expected > limit:
+        search.out_of_time = True
+        return None
+    try:
+        model = search.fit(candidate, np.arange(n_rows), limit, search.n_jobs)
+    except ValueError:
+        if not trial.models:
+            raise
+        return None  # a learned gate that diverged with all rows
+    if limit is not None and perf_counter() >= deadline:
+        search.out_of_time = True
+        return None
+    if not trial.models:
+        return model
+    # It has seen these rows, so that it should know them at least as well.
+    rows, judge = trial.rows, search.judge
+    held = search.folds[0][1]
+    mine = judge.scores_of(model, search.scaled(candidate, search.X[held]))
+    mine = mine if trial.mixing is None else trial.mixing(mine)
+    judged = judge.losses(trial.scores, rows)[np.isin(rows, held)].mean()
+    return model if judge.losses(trial.factor * mine + trial.shift, held).mean() <= NO_WORSE * judged else None
+
+
 def finish_linear(search: Search, C=1.0) -> Found:
     """A linear model of all rows, for want of rows to choose by."""
-    candidate = Candidate("linear", search.usual[0], C=C)
-    model = search.fit(candidate, np.arange(search.X.shape[0]), n_jobs=search.n_jobs)
-    part = _part(search, 1.0, candidate, model)
-    return Found([part], part.estimator.mosaic_, np.nan, None, None)
+    trial = Trial(Candidate("linear", search.usual[0], C=C), 0, search.X.shape[0], 0)
+    model = search.fit(trial.candidate, np.arange(search.X.shape[0]), n_jobs=search.n_jobs)
+    part = _part(search, 1.0, trial, [model])
+    return Found([part], part.mosaic, np.nan, None, None)
 
 
-def _part(search, weight, candidate, model, mixing=None) -> Part:
-    scaling = search.scalings[candidate.scaling]
-    mosaic = over_measured_rows(scaling, model.mosaic_)
-    model.mosaic_ = mosaic if mixing is None else mixing.over(mosaic)
-    return Part(weight, candidate, model, scaling)
+def _part(search, weight, trial, models) -> Part:
+    scaling = search.scalings[trial.candidate.scaling]
+    for model in models:
+        mosaic = over_measured_rows(scaling, model.mosaic_)
+        model.mosaic_ = mosaic if trial.mixing is None else trial.mixing.over(mosaic)
+    mosaic = models[0].mosaic_ if len(models) == 1 else blend([model.mosaic_ for model in models])
+    return Part(weight, trial.candidate, models, scaling, mosaic)

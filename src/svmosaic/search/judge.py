@@ -2,6 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -91,8 +92,7 @@ class Judge(ABC):
 
     stand_in: Any
     default: str
-    smooth: bool | None = None  # which losses candidates begin with; None: as they are listed
-    leaf_cost: float | None = None  # the C that forests of nothing but leaves begin with; None: as it is listed
+    task: str
 
     def __init__(self, X, target, metric):
         self.X, self.target, self.metric = X, target, metric
@@ -168,6 +168,10 @@ class Judge(ABC):
 
     truth: np.ndarray
 
+    def suited(self, candidate):
+        """The candidate with the loss that goes with the metric."""
+        return candidate
+
     @abstractmethod
     def perfect(self) -> np.ndarray:
         """Scores of all rows that answer as is true."""
@@ -205,6 +209,7 @@ class ClassJudge(Judge):
     for the second, or for `pos_label`.
     """
 
+    task = "classification"
     stand_in = _Classes
     default = "accuracy"
 
@@ -288,9 +293,9 @@ class ClassJudge(Judge):
 class ValueJudge(Judge):
     """For regressors: the loss is the squared error of standardized values, or the absolute one if the metric is so."""
 
+    task = "regression"
     stand_in = _Values
     default = "r2"
-    leaf_cost = 3.0  # less shrinks values toward their mean
 
     def __init__(self, X, target, metric):
         super().__init__(X, target, metric)
@@ -298,7 +303,13 @@ class ValueJudge(Judge):
         self.head = Regress.of(target.truth, target.weight)
         self.wanted = self.head.targets(target.truth)
         self.absolute = isinstance(metric, str) and "absolute" in metric
-        self.smooth = not self.absolute
+
+    def suited(self, candidate):
+        if candidate.family == "boosted":
+            return candidate
+        # Less than 3 shrinks the numbers of leaves toward the mean.
+        C = max(3.0, candidate.C) if candidate.only_leaves else candidate.C
+        return replace(candidate, smooth=not self.absolute, C=C)
 
     def perfect(self):
         return self.wanted

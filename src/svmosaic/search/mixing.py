@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
+from svmosaic._threads import one_thread
 from svmosaic.gates import SeveralGates, SingleCell
-from svmosaic.gates.placement import one_thread
 from svmosaic.losses import log_loss
 from svmosaic.model.blending import blend
 from svmosaic.model.calibration import fit_odds, odds_losses, sigmoid

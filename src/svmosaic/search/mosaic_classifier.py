@@ -13,7 +13,6 @@ from svmosaic.estimators._table_input import TableInputMixin, prepare_training
 from svmosaic.estimators.base import BaseMosaicClassifier
 from svmosaic.estimators.data import validate_training
 from svmosaic.model.calibration import KEEP_ORDER, Temperature, fit_calibration, require_rows
-from svmosaic.search._families import build_classifier
 from svmosaic.search._searching import SearchMixin
 from svmosaic.search.judge import ClassJudge
 
@@ -105,9 +104,7 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         if self.calibration not in (None, *KEEP_ORDER):
             require_rows(self.calibration, target.classes, np.bincount(target.label, minlength=len(target.classes)))
         judge = ClassJudge(rows, target, self.metric, self.pos_label)
-        found = self._search(
-            rows, target.classes[target.label], judge, build_classifier, rng, (X, y, sample_weight), began
-        )
+        found = self._search(rows, target.classes[target.label], judge, rng, (X, y, sample_weight), began)
         self.classes_ = target.classes
         self.calibration_ = self._calibrated(found, target)
         self._keep(found)

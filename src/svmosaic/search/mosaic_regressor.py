@@ -11,7 +11,6 @@ from svmosaic.estimators._progress import all_or_nothing
 from svmosaic.estimators._table_input import TableInputMixin, prepare_training
 from svmosaic.estimators.base import BaseMosaicRegressor
 from svmosaic.estimators.data import validate_values
-from svmosaic.search._families import build_regressor
 from svmosaic.search._searching import SearchMixin
 from svmosaic.search.intervals import IntervalMixin
 from svmosaic.search.judge import ValueJudge
@@ -97,7 +96,7 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         self._remember_table(prepared)
         judge = ValueJudge(rows, target, self.metric)
         wanted = judge.wanted if target.truth.ndim > 1 else judge.wanted[:, 0]
-        found = self._search(rows, wanted, judge, build_regressor, rng, (X, y, sample_weight), began)
+        found = self._search(rows, wanted, judge, rng, (X, y, sample_weight), began)
         self.head_ = judge.head
         self._keep(found)
         self.region_counts_ = self._regions_of(rows, target.truth)
