@@ -303,7 +303,8 @@ def power_of_two(value, least, most) -> int:
 # other one helps most where those before it fail (benchmarks/study_search.py --order).
 ORDER_OF_FEW = (
     "additive", "boosted, few leaves", "linear leaves", "kernel", "extra", "kernel, small C", "local", "linear",
-    "gates", "forest", "clustered", "curved gate, few tiles", "boosted", "linear, small C", "one tree", "forest, few leaves",
+    "gates", "forest", "clustered", "curved gate, few tiles", "boosted", "linear, small C", "one tree",
+    "forest, few leaves",
     "kernel, common scale", "local, robust scale", "gate, few tiles", "curved local", "trees", "smooth gates",
     "linear leaves, small C", "kernel, sharp", "local, common scale", "gate", "additive, large C", "gate, ranks",
     "curved gate", "trees, many", "gate, robust scale", "local, ranks", "curved gates", "local, many",
