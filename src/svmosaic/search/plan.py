@@ -67,8 +67,8 @@ NO_GLOBAL_TILE = 1e24
 # to more rows if fewer than RARE are of the rarer one, of which a single part would hold too few.
 CROSS_VALIDATED, TWICE, RARE_CROSS_VALIDATED, RARE = 10_000, 1000, 20_000, 500
 MOST_HELD_OUT = 20_000
-# Rows of the first rung, and how many times as many the next one has at least.
-FIRST_RUNG, GROWTH = 4000, 4
+# Rows of the first rung, so that a search of a second has tried something, and how many times as many the next one has.
+FIRST_RUNG, GROWTH = 2000, 4
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ ORDER_OF_FEW = (
     "boosted, many leaves", "linear, large C", "curved gate, more decay", "clustered, large C", "gate, common scale",
 )  # fmt: skip
 ORDER_OF_MANY = (
-    "boosted", "additive", "extra", "gates", "gate", "linear leaves", "boosted, many leaves", "kernel, sharp", "forest",
+    "additive", "boosted", "extra", "gates", "gate", "linear leaves", "boosted, many leaves", "kernel, sharp", "forest",
     "curved gate, few tiles", "kernel", "smooth gates", "linear", "curved gates", "local", "gate, few tiles", "trees",
     "boosted, few leaves", "gate, common scale", "kernel, common scale", "curved gate", "gate, ranks", "local, many",
     "kernel, small C", "linear leaves, small C", "local, common scale", "clustered", "trees, many",
