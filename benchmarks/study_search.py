@@ -33,11 +33,11 @@ SETS = (*TABLES, "adult", *PAPERS, *(f"{name}, values" for name in LABELS))
 WORTH = 3e4
 
 
-def training_rows(name):
-    """Prepared training rows, and what is asked for: labels, or values."""
+def training_rows(name, most=MOST_ROWS):
+    """At most so many prepared training rows, what is asked for (labels, or values), and the task."""
     if name.endswith(", values"):
         X, y = frame_of(name.removesuffix(", values"))
-        train = np.random.RandomState(0).permutation(len(y))[: int(0.8 * len(y))][:MOST_ROWS]
+        train = np.random.RandomState(0).permutation(len(y))[: int(0.8 * len(y))][:most]
         X, y, task = X.iloc[train].reset_index(drop=True), y[train], "regression"
     else:
         if name in PAPERS:
@@ -46,7 +46,7 @@ def training_rows(name):
             train = adult()[0] if name == "adult" else table_split(name, 0)[0]
             X, y = train.frame(), train.y
         label, count = np.unique(y, return_counts=True)
-        rows, _ = part(np.flatnonzero(np.isin(y, label[count >= 6])), y[np.isin(y, label[count >= 6])], MOST_ROWS)
+        rows, _ = part(np.flatnonzero(np.isin(y, label[count >= 6])), y[np.isin(y, label[count >= 6])], most)
         X, y, task = (X.iloc[rows].reset_index(drop=True) if hasattr(X, "iloc") else X[rows]), y[rows], "classification"
     _, X = prepare_training(X, y, task, random_state=np.random.RandomState(0))
     return np.ascontiguousarray(X, dtype=np.float64), y, task

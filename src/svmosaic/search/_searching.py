@@ -19,12 +19,13 @@ from svmosaic.search.engine import Search
 from svmosaic.search.leaderboard import Leaderboard
 from svmosaic.search.plan import CLASSIFIERS, FAMILIES, REGRESSORS, folds_of
 
-# Share of the time budget after which nothing more is tried, if the model is then fitted to all rows, and if not.
-LAST_FIT, NO_LAST_FIT = 0.8, 0.93
+# Shares of the time budget after which nothing more is tried: if the model is then fitted to all rows, and if not. The
+# rest is for the calibration and the regions.
+LAST_FIT, NO_LAST_FIT = 0.75, 0.88
 # Time budgets, in seconds, of each effort.
 BUDGETS = {"quick": None, "good": 60.0, "best": None}
 # Rows that regions are counted on.
-COUNTED_ROWS = 100_000
+COUNTED_ROWS = 20_000
 
 
 @parameters

@@ -82,7 +82,7 @@ def choose(search: Search, *, blends=True) -> list[tuple[Trial, float]]:
     if not done:
         reasons = "; ".join(sorted({t.failure for t in search.trials}))
         raise ValueError(f"no candidate could be fitted: {reasons}")
-    done = _judged_by_most(judge, done)
+    done = _comparable(search, done)
     best = min(done, key=lambda t: t.rank)
     rows = best.rows
 
@@ -150,25 +150,23 @@ def equal_weights(pool, n=EQUALS, of_a_kind=OF_A_KIND) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _judged_by_most(judge, done) -> list[Trial]:
-    """Trials on the highest rung; on a lower one if one that had no time to go on is clearly better there."""
-    highest, *levels = sorted({t.level for t in done}, reverse=True)
-    for lower in levels:
-        went_on = {t.candidate for t in done if t.level == highest}
-        below = sorted((t for t in done if t.level == lower), key=lambda t: t.rank)
-        reached = [t for t in below if t.candidate in went_on]
-        ahead = below[0]
-        if not reached or ahead.loss >= min(t.loss for t in reached):
-            continue
-        first = reached[0]
-        error = judge.error_of_difference(first.scores, ahead.scores, ahead.rows)
-        loss_error = judge.error_of_losses(first.scores, ahead.scores, ahead.rows)
-        # Losses are less noisy than most scores.
-        if ahead.score - first.score > ERRORS * error or (
-            ahead.score >= first.score and first.loss - ahead.loss > ERRORS * loss_error
-        ):
-            highest = lower
-    return [t for t in done if t.level == highest]
+def _comparable(search, done) -> list[Trial]:
+    """The last trial of each candidate, of those with the most parts held out.
+
+    Of those with fewer parts, if the best of them is better on the rows of the first part, which all have, by more than
+    a standard error: time was up before it went on.
+    """
+    judge, first = search.judge, search.folds[0][1]
+    by_parts: dict[int, dict] = {}
+    for trial in sorted(done, key=lambda t: t.n_rows):
+        by_parts.setdefault(trial.n_parts, {})[trial.candidate] = trial
+    most, *others = (list(by_parts[n].values()) for n in sorted(by_parts, reverse=True))
+    for fewer in others:
+        ahead, here = (min(pool, key=lambda t: t.loss).scores[: len(first)] for pool in (fewer, most))
+        difference = judge.losses(ahead, first) - judge.losses(here, first)
+        if difference.mean() < -np.std(difference) / np.sqrt(len(first)):
+            most = fewer
+    return most
 
 
 def blended(chosen) -> np.ndarray:

@@ -123,11 +123,6 @@ class Judge(ABC):
         except MetricError:
             return -np.inf
 
-    def error_of_losses(self, one, other, rows) -> float:
-        """Standard error of the difference of the mean loss between two models."""
-        difference = self.losses(one, rows) - self.losses(other, rows)
-        return float(np.std(difference) / np.sqrt(len(difference)))
-
     def check_metric(self):
         """Raise MetricError unless the metric can score perfect answers.
 

@@ -51,7 +51,7 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         The fitted form, including the scaling.
     regions_ : Table
         Rows, classes, accuracy and strongest features of each tile on the training data, from at
-        most 100,000 rows. Up to 256 tiles are described in words, as by `summarize_regions`.
+        most 20,000 rows. Up to 256 tiles are described in words, as by `summarize_regions`.
 
     See Also
     --------

@@ -42,7 +42,7 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         The fitted form, including the scaling; its scores are predictions of the standardized y.
     regions_ : Table
         Rows, mean and spread of y, mean absolute error and strongest features of each tile on the training data, from
-        at most 100,000 rows. Up to 256 tiles are described in words, as by `summarize_regions`.
+        at most 20,000 rows. Up to 256 tiles are described in words, as by `summarize_regions`.
     intervals_ : Intervals or None
         The fitted intervals that `predict_interval` uses.
     coverage_ : float
