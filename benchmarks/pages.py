@@ -288,6 +288,25 @@ def comparison(report):
             yield f"Run on other machines, so times are not comparable: {'; '.join(texts)}."
 
 
+@place("choosing", "anytime", "anytime")
+def anytime(stored):
+    """Held-out loss of the search after so many seconds, relative to LightGBM's."""
+    run = stored["training rows"]
+    n_sets = run["summary"][0]["sets"]
+    yield (
+        f"The held-out loss (log-loss, or squared error) divided by that of LightGBM as it comes, on {n_sets} sets: seven tenths of at most 30,000 "
+        "training rows are fitted, and the others judge; no test row is read. These are rows on which the portfolio was chosen. Two threads each, on "
+        f"{run['machine']['cores']} cores ({run['machine']['processor']}, {run['machine']['date']})."
+    )
+    yield listing(
+        run["summary"],
+        {
+            "system": "{model}", "geometric mean": "{mean:.3f}", "median": "{median:.3f}", "worst": "{worst:.2f}", "lower loss": "{lower}",
+            "at most 3 % higher": "{near}", "mean rank": "{rank:.2f}", "longest fit, s": "{seconds:.1f}",
+        },
+    )  # fmt: skip
+
+
 @place("choosing", "mixing_study", "mixing")
 def mixing(records):
     """Accuracy and log-loss before and after mixing, by kind of model."""
