@@ -25,7 +25,7 @@ def models():
     gates["scaled scaled"] = ScaledGate(np.full(5, 0.1), np.full(5, 1.5), GATES["scaled"])
     gates["scaled several"] = ScaledGate(np.full(5, 0.1), np.full(5, 1.5), GATES["several"])
     gates["several several"] = SeveralGates(
-        (GATES["several"], SingleCell(), GATES["splits"]), np.array([1.0, 2.0, -1.0])
+        (GATES["several"], SingleCell(), GATES["rules"]), np.array([1.0, 2.0, -1.0])
     )
     found = {}
     for n_classes in (2, 3):
