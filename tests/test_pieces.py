@@ -324,10 +324,9 @@ def test_the_core_checks_what_it_is_given():
     tile, weight = np.zeros((3, 1), dtype=np.int32), np.zeros((3, 1))
     with pytest.raises(ValueError, match="encoded rows are for the tiles"):
         DistanceGate(np.zeros((1, fitted.n_features))).core(np.float64).code(rows, tile, weight, 1)
-    arguments = list(fitted._arguments())
-    arguments[6] = arguments[6][::-1].copy()
+    straight = fitted.center, fitted.scale, -fitted.reach, fitted.reach
     with pytest.raises(ValueError, match="increase"):
-        _core.PiecesF64(*arguments)
+        _core.PiecesF64(*straight, fitted.column, fitted.start, fitted.knot[::-1].copy(), np.ones(len(fitted.knot)))
 
 
 def test_pieces_are_pickled_without_what_is_packed():
