@@ -1,6 +1,6 @@
 """A coupling: tile weights as a combination of blocks of an ordinary linear SVM."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,6 +22,8 @@ class Coupling:
         Weight of a tile's own block, positive.
     shared : ndarray of shape (n_tiles, n_shared)
         Weights of the shared blocks. No columns: independent tiles.
+    n_tiles, n_shared, n_blocks : int
+        Tiles, shared blocks, and blocks of either kind.
 
     See Also
     --------
@@ -30,6 +32,13 @@ class Coupling:
 
     own: float
     shared: np.ndarray
+    n_tiles: int = field(init=False, repr=False)
+    n_shared: int = field(init=False, repr=False)
+    n_blocks: int = field(init=False, repr=False)
+
+    def __post_init__(self):
+        n_tiles, n_shared = self.shared.shape
+        vars(self).update(n_tiles=n_tiles, n_shared=n_shared, n_blocks=n_tiles + n_shared)
 
     @classmethod
     def independent(cls, n_tiles: int) -> "Coupling":
@@ -40,18 +49,6 @@ class Coupling:
     def to_global(cls, n_tiles: int, global_reg: float) -> "Coupling":
         """Return the coupling that pulls tiles toward one global vector (CSVM, G = I + 11^T / global_reg)."""
         return cls(1.0, np.full((n_tiles, 1), 1.0 / np.sqrt(global_reg)))
-
-    @property
-    def n_tiles(self) -> int:
-        return self.shared.shape[0]
-
-    @property
-    def n_shared(self) -> int:
-        return self.shared.shape[1]
-
-    @property
-    def n_blocks(self) -> int:
-        return self.n_tiles + self.n_shared
 
     def blocks(self, tile, weight):
         """Turn codes over tiles into codes over blocks.

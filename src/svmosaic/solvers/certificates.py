@@ -29,21 +29,21 @@ def half_square(weights) -> float:
 
 def primal(problem, weights, margin) -> float:
     """P(V), from V and the margins it gives."""
-    losses = sum(
-        np.dot(problem.cost[r], problem.loss.value(margin[r], at(problem.threshold, r))) for r in _slices(len(margin))
-    )
+    losses = 0.0
+    for begin in range(0, len(margin), _AT_A_TIME):
+        r = slice(begin, begin + _AT_A_TIME)
+        losses += np.dot(problem.cost[r], problem.loss.value(margin[r], at(problem.threshold, r)))
     return half_square(weights) + float(losses)
 
 
 def dual(problem, weights, alpha) -> float:
     """D(alpha), from alpha and V(alpha)."""
     earned = alpha.sum() if problem.threshold is None else np.dot(problem.threshold, alpha)
-    paid = sum(problem.loss.dual_cost(alpha[r], problem.cost[r]) for r in _slices(len(alpha)))
+    paid = 0.0
+    for begin in range(0, len(alpha), _AT_A_TIME):
+        r = slice(begin, begin + _AT_A_TIME)
+        paid += problem.loss.dual_cost(alpha[r], problem.cost[r])
     return float(earned) - float(paid) - half_square(weights)
-
-
-def _slices(n_rows) -> list[slice]:
-    return [slice(r, r + _AT_A_TIME) for r in range(0, n_rows, _AT_A_TIME)]
 
 
 @dataclass(frozen=True)

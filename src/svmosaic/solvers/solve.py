@@ -87,8 +87,10 @@ def solve(
             tasks.append((k, here, part, alpha if here is None or alpha is None else alpha[here]))
             places.append((k, cell if problem.separable else None))
     # A problem can feed one thread by itself, and others with its rows.
-    values = [part.n_rows * part.tile.shape[1] * (8 + part.rows.stored_per_row) for _, _, part, _ in tasks]
-    n_workers = min(effective_n_jobs(n_jobs), sum(1 + int(n / _VALUES_PER_THREAD) for n in values))
+    n_fed = 0
+    for _, _, part, _ in tasks:
+        n_fed += 1 + int(part.n_rows * part.tile.shape[1] * (8 + part.rows.stored_per_row) / _VALUES_PER_THREAD)
+    n_workers = min(effective_n_jobs(n_jobs), n_fed)
     seeds = np.random.SeedSequence(seed).spawn(len(tasks))
 
     def run(t):
@@ -108,16 +110,18 @@ def solve(
     several = [library for library in _blas().lib_controllers if library.num_threads != 1]
     with _blas().limit(limits=1) if several else nullcontext():
         solved = control.run_all(run, len(tasks), n_workers)
-    solutions = []
-    for k, problem in enumerate(problems):
-        parts = [(here, s) for (owner, here, _, _), s in zip(tasks, solved, strict=True) if owner == k]
+    solutions, first = [], 0
+    for problem in problems:
         if not problem.separable:
-            solutions.append(parts[0][1])
+            solutions.append(solved[first])
+            first += 1
             continue
         # One solution out of those of independent tiles: values and gaps add up.
-        found, alpha = [s for _, s in parts], np.empty(problem.n_rows)
-        for here, s in parts:
+        last = first + problem.coupling.n_tiles
+        found, alpha = solved[first:last], np.empty(problem.n_rows)
+        for (_, here, _, _), s in zip(tasks[first:last], found, strict=True):
             alpha[here] = s.alpha
+        first = last
         certificate = Certificate(
             np.concatenate([s.weights for s in found]),
             sum(s.certificate.primal for s in found),
