@@ -13,8 +13,7 @@ from svmosaic.losses import LOSSES
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem, certificates, hessians, newton, problems_of, solve
 from svmosaic.solvers.certificates import certify
-from svmosaic.solvers.hessians import one_in
-from svmosaic.solvers.hessians import arrow_solve, crossed_solver, tile_hessians
+from svmosaic.solvers.hessians import arrow_solve, crossed_solver, one_in, tile_hessians
 from svmosaic.solvers.share import Share
 
 

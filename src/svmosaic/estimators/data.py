@@ -59,12 +59,6 @@ class Target:
     def n_outputs(self) -> int:
         return self.head.n_outputs
 
-    def wanted(self, output):
-        """Signs or numbers that the scores of an output should have, as a loss takes them."""
-        return self.head.wanted(self.truth, output)
-
-    signs = wanted
-
     @property
     def learned(self):
         """Target of the gate learner: indices of the classes in a column, or scores."""
@@ -250,10 +244,6 @@ class Data:
         """The number of features that the tiles see."""
         return self.tile_rows.shape[1]
 
-    @property
-    def is_sparse(self) -> bool:
-        return sparse.issparse(self.gate_rows)
-
     def take(self, rows):
         """Rows at these indices, as the gate sees them, and their target."""
         return self.gate_rows[rows], self.target.take(rows)
@@ -283,14 +273,14 @@ class Data:
         """One problem per output."""
         target, cost = self.target, options.C * self.target.weight
         targets = [
-            options.loss.rows(target.wanted(c), cost, **parameters_of(options.loss_parameters, c))
+            options.loss.rows(target.head.wanted(target.truth, c), cost, **parameters_of(options.loss_parameters, c))
             for c in range(target.n_outputs)
         ]
         rows = Rows(self.tile_rows, options.bias)
         return problems_of(rows, self.codes, coupling, options.loss, targets, options.sight)
 
-    def solve(self, coupling, options, progress, rng, start=None) -> list:
-        """Solve for the tiles of every output with the codes held fixed, from duals where given."""
+    def solve(self, coupling, options, progress, rng, start=None):
+        """Coupling, block weights and solution of every output, on its own, from duals if given; codes held fixed."""
         problems = self.problems(coupling, options)
         first, n_outputs = problems[0], len(problems)
         control = progress.control(n_outputs, coupling, first.shape, first.separable, n_outputs)
@@ -299,7 +289,7 @@ class Data:
             seed=rng.randint(2**31 - 1), n_jobs=options.n_jobs, start=start, sgd=options.sgd, control=control,
         )  # fmt: skip
         progress.report(solutions, coupling, options.max_iter, control)
-        return solutions
+        return coupling, [s.certificate.weights for s in solutions], solutions
 
     def calibrate(self, method, fit, solve_tiles, options, progress, rng):
         """Calibration fitted to scores of rows held out in turn, by tiles solved without them; the gate is kept."""
@@ -311,7 +301,7 @@ class Data:
             # and nearly optimal.
             start = [np.where(weight > 0, s.alpha.T, 0.0).T for s in fit.solutions]
             fewer = replace(self, target=replace(self.target, weight=weight))
-            fold = fit.resolved(solve_tiles(fewer, fit.coupling, options, quiet, rng, start), options)
+            fold = fit.resolved((solve_tiles or Data.solve)(fewer, fit.coupling, options, quiet, rng, start), options)
             return fold.mosaic.score_codes(self.tile_rows, *self.codes, options.n_jobs)
 
         return cross_fit(method, self.target, scores_without, rng)

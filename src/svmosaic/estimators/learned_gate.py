@@ -356,7 +356,10 @@ class _LearnedGate(FitMixin):
         """Solve for the tiles with the gate frozen, and keep them if the held-out part agrees."""
         gate, (loss, given) = self.mosaic_.gate, self._solved_loss()
         cost = POLISH_C * target.weight
-        targets = [loss.rows(target.wanted(c), cost, **parameters_of(given, c)) for c in range(target.n_outputs)]
+        targets = [
+            loss.rows(target.head.wanted(target.truth, c), cost, **parameters_of(given, c))
+            for c in range(target.n_outputs)
+        ]
         coupling = Coupling.independent(gate.n_tiles)
         problems = problems_of(Rows(learner.tile_rows(X)), gate.code(X, self.n_jobs), coupling, loss, targets)
         solutions = solve(
@@ -546,7 +549,7 @@ class LearnedGateSVR(ValuesMixin, _LearnedGate, BaseMosaicRegressor):
         total = 0.0
         loss, given = self._solved_loss()
         for c in range(target.n_outputs):
-            rows = loss.rows(target.wanted(c), np.asarray(target.weight), **parameters_of(given, c))
+            rows = loss.rows(target.head.wanted(target.truth, c), np.asarray(target.weight), **parameters_of(given, c))
             total += np.dot(rows.cost, loss.value(rows.sign * scores[rows.index, c], rows.threshold))
         return -float(total / target.weight.sum())
 

@@ -115,7 +115,8 @@ class PartitionedData:
         self.one_tile = gate.width == 1
 
     def solve(self, coupling, options, progress, rng, start=None):
-        return self._solve(self._jobs(coupling, options), options, progress)
+        solutions = self._solve(self._jobs(coupling, options), options, progress)
+        return coupling, [s.certificate.weights for s in solutions], solutions
 
     def calibrate(self, method, fit, solve_tiles, options, progress, rng):
         """Calibration fitted to scores of rows held out in turn; the folds are solved in the same rounds."""
