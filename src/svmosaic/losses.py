@@ -78,7 +78,9 @@ class Loss:
         if len(sides) == 1:
             ((sign, threshold, share),) = sides
             sign = np.ascontiguousarray(np.broadcast_to(sign, len(y)), dtype=np.int8)
-            return Targets(sign, cost if np.isscalar(share) and share == 1 else share * cost, _full(threshold, len(y)))
+            if threshold is not None:
+                threshold = np.ascontiguousarray(np.broadcast_to(threshold, len(y)), dtype=np.float64)
+            return Targets(sign, cost if np.isscalar(share) and share == 1 else share * cost, threshold)
         shape = len(y), len(sides)
         signs, thresholds, costs = np.empty(shape, np.int8), np.empty(shape), np.empty(shape)
         for k, (sign, threshold, share) in enumerate(sides):
@@ -147,10 +149,6 @@ def slack_of(margin, threshold=None):
 def log_loss(margin):
     """log(1 + exp(-m)), which is no member of the family: the search judges two classes by it."""
     return np.logaddexp(0.0, -margin)
-
-
-def _full(values, n):
-    return None if values is None else np.ascontiguousarray(np.broadcast_to(values, n), dtype=np.float64)
 
 
 def _beyond_one(y):

@@ -18,7 +18,7 @@ Count = Annotated[int, partial(check_real, at_least=1, integer=True)]
 Positive = Annotated[float, partial(check_real, above=0)]
 NotNegative = Annotated[float, partial(check_real, at_least=0)]
 Fraction = Annotated[float, partial(check_real, above=0, at_most=0.9)]
-Knots = Annotated[Any, lambda name, value, optional: check_pieces(value)]
+Knots = Annotated[Any, check_pieces]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))

@@ -11,8 +11,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import compute_class_weight
 
-from svmosaic._labels import check_labels, classes_and_labels
-from svmosaic._validation import LEAVE_OUT, NO_WEIGHT, check_weight, numbers_of, require_two_classes, validate
+from svmosaic._validation import (
+    LEAVE_OUT,
+    NO_WEIGHT,
+    check_labels,
+    check_weight,
+    classes_and_labels,
+    numbers_of,
+    require_two_classes,
+    validate,
+)
 from svmosaic.explain.contributions import count_homes, homes_of
 from svmosaic.gates import place_centers
 from svmosaic.losses import parameters_of

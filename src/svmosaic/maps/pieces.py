@@ -86,7 +86,7 @@ class Pieces:
         -------
         Pieces
         """
-        check_pieces(pieces)
+        check_pieces("pieces", pieces)
         given = None
         if not isinstance(pieces, numbers.Integral):
             if len(pieces) != X.shape[1]:
@@ -421,18 +421,18 @@ class Folded:
         )  # fmt: skip
 
 
-def check_pieces(pieces):
+def check_pieces(name, pieces, optional=True):
     """Raise ValueError unless `pieces` is None, a number of knots, or a sequence of knots per column."""
     if pieces is None or (isinstance(pieces, numbers.Integral) and not isinstance(pieces, bool)):
         if pieces is not None and not 2 <= pieces <= MOST_KNOTS:
-            raise ValueError(f"pieces must be None, between 2 and {MOST_KNOTS}, or knots per column, got {pieces!r}")
+            raise ValueError(f"{name} must be None, between 2 and {MOST_KNOTS}, or knots per column, got {pieces!r}")
         return
     if isinstance(pieces, str) or not hasattr(pieces, "__len__"):
-        raise ValueError(f"pieces must be None, an integer, or a sequence of knots per column, got {pieces!r}")
+        raise ValueError(f"{name} must be None, an integer, or a sequence of knots per column, got {pieces!r}")
     for f, knots in enumerate(pieces):
         if knots is None:
             continue
-        what = f"the knots of column {f} in pieces must"
+        what = f"the knots of column {f} in {name} must"
         try:
             u = np.asarray(knots, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -441,7 +441,7 @@ def check_pieces(pieces):
             raise ValueError(f"{what} be a flat sequence, got one of shape {u.shape}")
         if len(u) == 1 or len(u) > MOST_KNOTS:
             raise ValueError(
-                f"column {f} in pieces has {len(u)} knots: a curve needs between 2 and {MOST_KNOTS}; none (an empty "
+                f"column {f} in {name} has {len(u)} knots: a curve needs between 2 and {MOST_KNOTS}; none (an empty "
                 "sequence or None) leaves the column straight"
             )
         if not np.isfinite(u).all():
