@@ -176,7 +176,7 @@ def test_start_from_a_part_of_the_rows(loss, n_tiles):
     sampled = newton.solve_newton(problem, tol=1e-6, max_iter=100)
     from_zero = newton.solve_newton(problem, tol=1e-6, max_iter=100, alpha=np.zeros(len(X)))
     for solution in (sampled, from_zero):
-        assert certify(problem, solution.alpha).dual == pytest.approx(solution.certificate.dual, rel=1e-9)
+        assert certify(problem, solution.alpha).dual == pytest.approx(solution.dual, rel=1e-9)
         assert abs(solution.gap) <= 1e-6 * problem.primal_at_zero  # below zero by rounding alone
     assert sampled.n_iter <= from_zero.n_iter
 
@@ -202,7 +202,7 @@ def test_a_rare_class_starts_from_the_duals_of_a_part_of_the_rows():
     solution = newton.solve_newton(problem, tol=1e-4, max_iter=100)
     assert solution.converged
     assert solution.n_iter <= 6
-    assert certify(problem, solution.alpha).dual == pytest.approx(solution.certificate.dual, rel=1e-9)
+    assert certify(problem, solution.alpha).dual == pytest.approx(solution.dual, rel=1e-9)
 
 
 def test_a_row_that_overflows_is_found_among_many():

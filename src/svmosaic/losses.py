@@ -91,7 +91,8 @@ class Loss:
 
     def value(self, margin, threshold=None):
         """max(0, t - m)^p; a threshold of None stands for one."""
-        slack = slack_of(margin, threshold)
+        slack = (1.0 if threshold is None else threshold) - margin
+        np.maximum(slack, 0.0, out=slack)
         return np.square(slack, out=slack) if self.power == 2 else slack
 
     def paid(self, y, scores, **parameters):

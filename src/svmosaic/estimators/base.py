@@ -463,9 +463,6 @@ class ComposedModel(FitMixin):
     verbose: int = 0
     max_time: Positive | None = None
 
-    # A function that solves for the tiles in place of `Data.solve`.
-    _solving: ClassVar[Callable | None] = None
-
     def _fit_rows(self, data, rng, progress):
         """From data, in memory or in partitions, to the fitted attributes."""
         data.map(self._map(data, rng))
@@ -505,6 +502,11 @@ class ComposedModel(FitMixin):
     def _options(self) -> Options:
         bias = bias_of(self.fit_intercept, self.intercept_scaling)
         return Options(self.C, LOSSES[self.loss], bias, self.solver, self.tol, self.max_iter, self.n_jobs)
+
+    @property
+    def _solving(self) -> Callable | None:
+        """A function that solves for the tiles in place of `Data.solve`."""
+        return None
 
     def _n_tasks(self, target) -> int:
         """Problems to be solved, for callbacks."""

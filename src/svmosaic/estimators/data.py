@@ -297,7 +297,7 @@ class Data:
             seed=rng.randint(2**31 - 1), n_jobs=options.n_jobs, start=start, sgd=options.sgd, control=control,
         )  # fmt: skip
         progress.report(solutions, coupling, options.max_iter, control)
-        return coupling, [s.certificate.weights for s in solutions], solutions
+        return coupling, [s.weights for s in solutions], solutions
 
     def calibrate(self, method, fit, solve_tiles, options, progress, rng):
         """Calibration fitted to scores of rows held out in turn, by tiles solved without them; the gate is kept."""

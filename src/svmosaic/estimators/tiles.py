@@ -78,7 +78,7 @@ class Fit:
     def certificates(self) -> dict:
         """Fitted attributes of an estimator."""
         return {
-            "objective_": np.array([s.certificate.primal for s in self.solutions]),
+            "objective_": np.array([s.primal for s in self.solutions]),
             "dual_gap_": np.array([s.gap for s in self.solutions]),
             "n_iter_": max(s.n_iter for s in self.solutions),
         }

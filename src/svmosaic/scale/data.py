@@ -116,7 +116,7 @@ class PartitionedData:
 
     def solve(self, coupling, options, progress, rng, start=None):
         solutions = self._solve(self._jobs(coupling, options), options, progress)
-        return coupling, [s.certificate.weights for s in solutions], solutions
+        return coupling, [s.weights for s in solutions], solutions
 
     def calibrate(self, method, fit, solve_tiles, options, progress, rng):
         """Calibration fitted to scores of rows held out in turn; the folds are solved in the same rounds."""
@@ -182,7 +182,9 @@ class PartitionedData:
                     asked[k] = runs[k].send(found)
                 except StopIteration as stop:
                     certificate, n_iter, target = stop.value
-                    solutions[k] = Solution(certificate, None, n_iter, target, "newton")
+                    solutions[k] = Solution(
+                        **vars(certificate), alpha=None, n_iter=n_iter, target=target, solver="newton"
+                    )
                     del asked[k]
         progress.report(solutions, coupling, options.max_iter, control)
         return solutions

@@ -45,10 +45,12 @@ class Control:
 
     def run_all(self, run, n_tasks, n_workers) -> list:
         """Results of `run(t)` for every task, run in parallel; workers without a task help others with their rows."""
-        if n_workers == 1:
-            return [run(t) for t in range(n_tasks)]
-        pool, left = _core.Pool(), iter(range(n_tasks))
         results: list = [None] * n_tasks
+        if n_workers == 1:
+            for t in range(n_tasks):
+                results[t] = run(t)
+            return results
+        pool, left = _core.Pool(), iter(range(n_tasks))
         failures: list[BaseException] = []
 
         def work():

@@ -176,7 +176,8 @@ def _solve_in_memory(problem, alpha, *, tol, max_iter, n_threads, control):
             question = steps.send(question.of(share))
         except StopIteration as stop:
             best, n_iter, target = stop.value
-            return Solution(best, kept[0], n_iter, target, "newton"), kept[1]
+            alpha, moves = kept
+            return Solution(**vars(best), alpha=alpha, n_iter=n_iter, target=target, solver="newton"), moves
 
 
 @dataclass(frozen=True)

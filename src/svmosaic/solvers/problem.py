@@ -79,7 +79,7 @@ class Problem:
     shape: tuple[int, int] = field(init=False, repr=False)
     one_tile_a_row: bool = field(init=False, repr=False)
     separable: bool = field(init=False, repr=False)
-    _shared: dict | None = field(default=None, repr=False)
+    _shared: dict = field(default_factory=dict, repr=False)
 
     def __post_init__(self):
         coupling, alone = self.coupling, self.tile.shape[1] == 1 and self.weight is None
@@ -89,8 +89,8 @@ class Problem:
             shape=(coupling.n_blocks, self.rows.n_features + 1),
             one_tile_a_row=alone,
             separable=alone and coupling.n_shared == 0 and coupling.n_tiles > 1,
-            _shared={"lock": threading.RLock()} if self._shared is None else self._shared,
         )
+        self._shared.setdefault("lock", threading.RLock())
 
     def with_target(self, sign, cost, threshold=None) -> "Problem":
         """The same rows and codes with other signs, costs and thresholds; what is built of them is shared."""

@@ -2,7 +2,6 @@
 
 import warnings
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import cache
 from typing import Literal
 
@@ -11,7 +10,7 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from svmosaic.solvers.certificates import Certificate, Solution, shortened
+from svmosaic.solvers.certificates import Solution, shortened
 from svmosaic.solvers.control import Control
 from svmosaic.solvers.dual_descent import solve_dual_descent
 from svmosaic.solvers.hessians import n_pairs_of
@@ -100,7 +99,7 @@ def solve(
             control=control.for_task(places[t], len(tasks) - t - 1, n_workers), sgd=sgd,
         )  # fmt: skip
         if not solution.converged and solution.settled is None:
-            solution = replace(solution, certificate=shortened(part, solution.certificate, n_threads=n_workers))
+            solution = shortened(part, solution, n_threads=n_workers)
         if control.finished is not None:
             control.finished(places[t], solution)
         return solution
@@ -122,15 +121,14 @@ def solve(
         for (_, here, _, _), s in zip(tasks[first:last], found, strict=True):
             alpha[here] = s.alpha
         first = last
-        certificate = Certificate(
-            np.concatenate([s.weights for s in found]),
-            sum(s.certificate.primal for s in found),
-            sum(s.certificate.dual for s in found),
-        )
         settled = None if all(s.settled is None for s in found) else all(s.converged for s in found)
         solver_names = "+".join(sorted({s.solver for s in found}))
-        n_iter, target = max(s.n_iter for s in found), sum(s.target for s in found)
-        solutions.append(Solution(certificate, alpha, n_iter, target, solver_names, settled))
+        solutions.append(
+            Solution(
+                np.concatenate([s.weights for s in found]), sum(s.primal for s in found), sum(s.dual for s in found),
+                alpha, max(s.n_iter for s in found), sum(s.target for s in found), solver_names, settled,
+            )
+        )  # fmt: skip
     return solutions
 
 
