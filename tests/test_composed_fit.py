@@ -59,7 +59,7 @@ def test_a_mosaic_with_certificates():
     found = fitted()
     model = ClusteredSVC(clusterer=CENTERS, tol=1e-6, random_state=0).fit(X, Y)
     assert_array_equal(found.mosaic.coef, model.mosaic_.coef)
-    assert_array_equal(found.certificates["dual_gap_"], model.dual_gap_)
+    assert_array_equal([s.gap for s in found.solutions], model.dual_gap_)
     assert (model.dual_gap_ <= 1e-6 * len(Y)).all()
 
 

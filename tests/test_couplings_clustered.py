@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from svmosaic import KMeansSVC
-from svmosaic.couplings import ClusteredTasks, Coupling
-from svmosaic.couplings.clustered import gram, grouped, penalty, relaxed_spectrum
+from svmosaic.couplings import ClusteredTasks, Coupling, gram, grouped, penalty, relaxed_spectrum
 from svmosaic.datasets import make_xor
 from svmosaic.solvers import Problem, Rows, solve
 

@@ -23,6 +23,8 @@ FAR_SAMPLE = 10_000  # rows whose distance from the origin stands for that of al
 MOST_COUNTED = 10_000  # classes that are found by counting all integers between the least and the largest
 UNKNOWN = ("NAType", "NaTType")  # types of what pandas has in place of a value
 LEAVE_OUT = "Leave the rows without a known y out."
+# A bin is one byte, and packing adds the two ends of the straight term to the knots.
+MOST_KNOTS = 255
 NO_WEIGHT = "sample_weight (times class_weight) is zero for every row: there is nothing to fit"
 
 
@@ -118,6 +120,35 @@ def check_labels(y):
                 f"Unknown label type: y is an array of objects of type {found}; for classes, pass {remedy}"
             )
     check_classification_targets(y)
+
+
+def check_pieces(name, pieces, optional=True):
+    """Raise ValueError unless `pieces` is None, a number of knots, or a sequence of knots per column."""
+    if pieces is None or (isinstance(pieces, Integral) and not isinstance(pieces, bool)):
+        if pieces is not None and not 2 <= pieces <= MOST_KNOTS:
+            raise ValueError(f"{name} must be None, between 2 and {MOST_KNOTS}, or knots per column, got {pieces!r}")
+        return
+    if isinstance(pieces, str) or not hasattr(pieces, "__len__"):
+        raise ValueError(f"{name} must be None, an integer, or a sequence of knots per column, got {pieces!r}")
+    for f, knots in enumerate(pieces):
+        if knots is None:
+            continue
+        what = f"the knots of column {f} in {name} must"
+        try:
+            u = np.asarray(knots, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{what} be numbers, got {knots!r}") from error
+        if u.ndim != 1:
+            raise ValueError(f"{what} be a flat sequence, got one of shape {u.shape}")
+        if len(u) == 1 or len(u) > MOST_KNOTS:
+            raise ValueError(
+                f"column {f} in {name} has {len(u)} knots: a curve needs between 2 and {MOST_KNOTS}; none (an empty "
+                "sequence or None) leaves the column straight"
+            )
+        if not np.isfinite(u).all():
+            raise ValueError(f"{what} be finite, got {knots!r}")
+        if (np.diff(u) <= 0).any():
+            raise ValueError(f"{what} increase, got {knots!r}")
 
 
 def numbers_of(name, y):

@@ -22,8 +22,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic import _core
-from svmosaic.couplings import Coupling
-from svmosaic.couplings.clustered import penalty
+from svmosaic.couplings import Coupling, penalty
 from svmosaic.gates import Responsibilities
 from svmosaic.losses import HINGE
 from svmosaic.model.mosaic import Mosaic

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal, Union, dataclass_transform, get_args
 
 import numpy as np
 
-from svmosaic._validation import check_choice, check_real, plain
-from svmosaic.maps import check_pieces
+from svmosaic._validation import check_choice, check_pieces, check_real, plain
 
 # Types of parameters that say what is allowed; with "| None", "| bool" or "| Literal[...]", that too.
 Count = Annotated[int, partial(check_real, at_least=1, integer=True)]

@@ -482,7 +482,10 @@ class ComposedModel(FitMixin):
 
     def _remember(self, head, fit, n_rows):
         """Keep the outcome of a fit to so many rows."""
-        vars(self).update(self._attributes(head)(fit.mosaic, fit.coupling, fit.weights), **fit.certificates)
+        vars(self).update(self._attributes(head)(fit.mosaic, fit.coupling, fit.weights))
+        self.objective_ = np.array([s.primal for s in fit.solutions])
+        self.dual_gap_ = np.array([s.gap for s in fit.solutions])
+        self.n_iter_ = max(s.n_iter for s in fit.solutions)
 
     def _attributes(self, head):
         """A function from a mosaic, its coupling and its block weights to fitted attributes; it holds no estimator."""

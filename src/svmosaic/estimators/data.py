@@ -247,11 +247,6 @@ class Data:
     def n_rows(self) -> int:
         return self.gate_rows.shape[0]
 
-    @property
-    def n_seen(self) -> int:
-        """The number of features that the tiles see."""
-        return self.tile_rows.shape[1]
-
     def take(self, rows):
         """Rows at these indices, as the gate sees them, and their target."""
         return self.gate_rows[rows], self.target.take(rows)

@@ -140,7 +140,7 @@ class _LocallyLinear(AnchorsMixin):
         if self._stream is None:  # a descent for each output, from zero or from what `fit` left
             n_sides = problems[0].n_rows // data.n_rows  # rows of the problem per sample
             n_rows = n_sides * (self.stream_length or self.n_samples_seen_ or data.n_rows)
-            start = np.zeros((target.n_outputs, gate.n_tiles, data.n_seen + 1), dtype=data.tile_rows.dtype)
+            start = np.zeros((target.n_outputs, gate.n_tiles, data.tile_rows.shape[1] + 1), dtype=data.tile_rows.dtype)
             if not first:
                 start[:, :, :-1] = self.mosaic_.coef.transpose(1, 0, 2)
                 if options.bias:

@@ -74,15 +74,6 @@ class Fit:
         coupling, weights, _ = solved
         return Fit(mosaic_of(self.mosaic.gate, self.mosaic.feature_map, coupling, weights, options), *solved)
 
-    @property
-    def certificates(self) -> dict:
-        """Fitted attributes of an estimator."""
-        return {
-            "objective_": np.array([s.primal for s in self.solutions]),
-            "dual_gap_": np.array([s.gap for s in self.solutions]),
-            "n_iter_": max(s.n_iter for s in self.solutions),
-        }
-
 
 def mosaic_of(gate, feature_map, coupling, weights, options) -> Mosaic:
     """The mosaic with the tiles that a coupling makes of the block weights of each output."""

@@ -39,10 +39,6 @@ class Survey:
     class_counts: np.ndarray | None = None
     class_factor: np.ndarray | None = None
 
-    @property
-    def n_outputs(self) -> int:
-        return self.head.n_outputs
-
     def target_of(self, truth, weight) -> Target:
         """The target of some of the rows."""
         sample_weight = weight if self.class_factor is None else weight / self.class_factor[truth]
@@ -56,11 +52,6 @@ class PartitionedData:
         self.partitions, self.target = partitions, survey
         self.n_rows, self.n_features = survey.n_rows, survey.n_features
         self.feature_map, self.one_tile = None, False
-
-    @property
-    def n_seen(self) -> int:
-        """The number of features that the tiles see."""
-        return self.n_features if self.feature_map is None else self.feature_map.n_features
 
     def map(self, feature_map):
         if feature_map is not None:
@@ -145,7 +136,7 @@ class PartitionedData:
         sight = None if self.one_tile else options.sight  # a single tile sees all
         return [
             Job(c, c, coupling, options.loss, parameters=parameters_of(options.loss_parameters, c), sight=sight)
-            for c in range(self.target.n_outputs)
+            for c in range(self.target.head.n_outputs)
         ]
 
     def _solve(self, jobs, options, progress):
@@ -153,7 +144,8 @@ class PartitionedData:
 
         They ask in step, so that one pass over the rows answers all. Every round is checked to have seen all rows.
         """
-        coupling, partitions, n_features = jobs[0].coupling, self.partitions, self.n_seen
+        coupling, partitions = jobs[0].coupling, self.partitions
+        n_features = self.n_features if self.feature_map is None else self.feature_map.n_features  # that tiles see
         control = progress.control(len(jobs), coupling, (coupling.n_blocks, n_features + 1), False, len(jobs))
         runs = []
         for k, job in enumerate(jobs):
