@@ -62,7 +62,7 @@ class Loss:
         """Whether each sample is one row of threshold one and whole cost."""
         return self.sides is _beyond_one
 
-    def rows(self, y, cost, **parameters) -> Targets:
+    def rows(self, y, cost, output=0, **parameters) -> Targets:
         """The problem rows of samples; rows of one sample follow each other.
 
         Parameters
@@ -71,10 +71,16 @@ class Loss:
             Signs (classification) or numbers (regression).
         cost : ndarray of shape (n_samples,)
             C times the sample weights.
+        output : int
         **parameters
-            Values of the parameters of this loss, such as `epsilon`; others are ignored.
+            Values of the parameters of this loss, such as `epsilon`: numbers, or lists with one for each output. Others
+            are ignored.
         """
-        sides = self.sides(y, **{name: parameters[name] for name in self.parameters})
+        given = {}
+        for name in self.parameters:
+            value = parameters[name]
+            given[name] = value[output] if isinstance(value, list) else value
+        sides = self.sides(y, **given)
         if len(sides) == 1:
             ((sign, threshold, share),) = sides
             sign = np.ascontiguousarray(np.broadcast_to(sign, len(y)), dtype=np.int8)
@@ -128,11 +134,6 @@ class Loss:
         """The losses at scores of zero, the yardstick of `tol`: sum_r c_r max(0, t_r)^p."""
         with np.errstate(over="ignore"):  # the solvers refuse infinity, and say why
             return float(cost.sum() if threshold is None else np.dot(cost, np.maximum(threshold, 0.0) ** self.power))
-
-
-def parameters_of(parameters, output) -> dict:
-    """The parameters of one output: numbers as they are, and of a list the one for this output."""
-    return {name: value[output] if isinstance(value, list) else value for name, value in parameters.items()}
 
 
 def unit_of(sums) -> float:

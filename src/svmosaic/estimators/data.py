@@ -23,7 +23,6 @@ from svmosaic._validation import (
 )
 from svmosaic.explain.contributions import count_homes, homes_of
 from svmosaic.gates import place_centers
-from svmosaic.losses import parameters_of
 from svmosaic.model.calibration import cross_fit
 from svmosaic.model.heads import Classify, Head, Regress
 from svmosaic.rows import Rows, in_blocks, row_blocks
@@ -276,7 +275,7 @@ class Data:
         """One problem per output."""
         target, cost = self.target, options.C * self.target.weight
         targets = [
-            options.loss.rows(target.head.wanted(target.truth, c), cost, **parameters_of(options.loss_parameters, c))
+            options.loss.rows(target.head.wanted(target.truth, c), cost, c, **options.loss_parameters)
             for c in range(target.n_outputs)
         ]
         rows = Rows(self.tile_rows, options.bias)

@@ -34,7 +34,7 @@ from svmosaic.gates import place_centers, principal_components
 from svmosaic.learner.devices import MANY_ROWS, Device, device_scores, engine_of, find_device
 from svmosaic.learner.gate_learner import GateLearner
 from svmosaic.learner.loop import Plan, diverged, learn, mean_loss, mosaic_of, tiles_of
-from svmosaic.losses import LOSSES, REGRESSION_LOSSES, SQUARED_HINGE, parameters_of
+from svmosaic.losses import LOSSES, REGRESSION_LOSSES, SQUARED_HINGE
 from svmosaic.maps import Pieces
 from svmosaic.model.calibration import Temperature, fit_calibration
 from svmosaic.model.heads import Classify
@@ -42,8 +42,8 @@ from svmosaic.rows import ChosenRows, copied, in_blocks
 from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 
 # Settings that depend on the number of rows, chosen by cross-validation on the training parts of the data sets
-# (benchmarks/study_defaults.py). Batches are a 400th of the rows, within bounds: small ones learn more in an epoch, large
-# ones cost less per row.
+# (benchmarks/study_defaults.py). Batches are a 400th of the rows, within bounds: small ones learn more in an epoch,
+# large ones cost less per row.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH = 400, 32, 1024
 # Fewer rows than this in the held-out part are no basis to stop early.
 SMALLEST_HELD_OUT = 50
@@ -364,10 +364,7 @@ class _LearnedGate(FitMixin):
         """Solve for the tiles with the gate frozen, and keep them if the held-out part agrees."""
         gate, (loss, given) = self.mosaic_.gate, self._solved_loss()
         cost = POLISH_C * target.weight
-        targets = [
-            loss.rows(target.head.wanted(target.truth, c), cost, **parameters_of(given, c))
-            for c in range(target.n_outputs)
-        ]
+        targets = [loss.rows(target.head.wanted(target.truth, c), cost, c, **given) for c in range(target.n_outputs)]
         coupling = Coupling.independent(gate.n_tiles)
         problems = problems_of(Rows(learner.tile_rows(X)), gate.code(X, self.n_jobs), coupling, loss, targets)
         solutions = solve(
@@ -557,7 +554,7 @@ class LearnedGateSVR(ValuesMixin, _LearnedGate, BaseMosaicRegressor):
         total = 0.0
         loss, given = self._solved_loss()
         for c in range(target.n_outputs):
-            rows = loss.rows(target.head.wanted(target.truth, c), np.asarray(target.weight), **parameters_of(given, c))
+            rows = loss.rows(target.head.wanted(target.truth, c), np.asarray(target.weight), c, **given)
             total += np.dot(rows.cost, loss.value(rows.sign * scores[rows.index, c], rows.threshold))
         return -float(total / target.weight.sum())
 
@@ -569,7 +566,8 @@ class LearnedGateSVR(ValuesMixin, _LearnedGate, BaseMosaicRegressor):
 
     def _loss_parameter(self, n_outputs):
         name = "epsilon" if self.loss == "squared_error" else LOSSES[self.loss].parameters[0]
-        return [parameters_of(self._loss_parameters(), c)[name] for c in range(n_outputs)]
+        value = self._loss_parameters()[name]
+        return value if isinstance(value, list) else [value] * n_outputs
 
 
 def single_precision(X):

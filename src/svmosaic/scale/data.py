@@ -12,7 +12,6 @@ from scipy import sparse
 from svmosaic.estimators.data import ROWS_PER_CENTER, Target
 from svmosaic.gates import place_centers
 from svmosaic.gates.placement import class_shares
-from svmosaic.losses import parameters_of
 from svmosaic.model.calibration import N_FOLDS, fit_calibration, require_rows
 from svmosaic.model.heads import Head
 from svmosaic.scale.part import Job, answer, cells_used, held_out_scores, move, regions, rows_at, with_codes, with_map
@@ -135,7 +134,7 @@ class PartitionedData:
     def _jobs(self, coupling, options):
         sight = None if self.one_tile else options.sight  # a single tile sees all
         return [
-            Job(c, c, coupling, options.loss, parameters=parameters_of(options.loss_parameters, c), sight=sight)
+            Job(c, c, coupling, options.loss, parameters=options.loss_parameters, sight=sight)
             for c in range(self.target.head.n_outputs)
         ]
 

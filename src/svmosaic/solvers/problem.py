@@ -186,7 +186,7 @@ def problems_of(rows, codes, coupling, loss, targets: list[Targets], sight=None)
     if first.index is not None:
         tile, weight = tile[first.index], at(weight, first.index)
     problem = Problem(rows, tile, weight, coupling, first.sign, first.cost, loss, first.index, first.threshold, sight)
-    return [problem.with_target(target.sign, target.cost, target.threshold) for target in targets]
+    return [problem, *(problem.with_target(other.sign, other.cost, other.threshold) for other in targets[1:])]
 
 
 def at(values, here):
