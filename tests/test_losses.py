@@ -283,5 +283,7 @@ def test_losses_are_frozen_and_named_after_themselves():
     assert set(CLASSIFICATION_LOSSES) | set(REGRESSION_LOSSES) == set(LOSSES)
     with pytest.raises(AttributeError):
         HINGE.power = 2
-    assert Problem(Rows(np.ones((1, 1))), None, None, None, None, None, "squared_hinge").loss is SQUARED_HINGE
+    one, tile = np.ones(1), np.zeros((1, 1), np.int32)
+    problem = Problem(Rows(np.ones((1, 1))), tile, None, Coupling.independent(1), one, one, "squared_hinge")
+    assert problem.loss is SQUARED_HINGE
     assert isinstance(HINGE, Loss)
