@@ -76,7 +76,7 @@ def stages(model, data):
     rng, options = check_random_state(0), model._options()
     gate, anchors = timed(model._gate, rows, rng)
     _, coding = timed(rows.encode, gate, options)
-    _, solving = timed(model._solving, rows, model._coupling(gate.n_tiles), options, Progress(model), rng)
+    _, solving = timed(model._solving or Data.solve, rows, model._coupling(gate.n_tiles), options, Progress(model), rng)
     return {"anchors": anchors, "coding": coding, "solving": solving}
 
 

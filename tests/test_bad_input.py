@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 
 import svmosaic
 from svmosaic import ClusteredSVC, GaussianMixtureClassifier, KMeansSVC, LinearSVC, MultiTaskMixtureSVC
-from svmosaic._labels import classes_and_labels
+from svmosaic._validation import classes_and_labels
 
 pytestmark = pytest.mark.usefixtures("short_search")
 SPARSE = [estimator for estimator in ESTIMATORS if get_tags(estimator()).input_tags.sparse]

@@ -18,7 +18,7 @@ from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.estimators._hold_out import can_stratify, hold_out
 from svmosaic.estimators._progress import Progress
 from svmosaic.estimators.data import Data, Target
-from svmosaic.estimators.tiles import Options, fit_tiles, solve_outputs
+from svmosaic.estimators.tiles import Options, fit_tiles
 from svmosaic.gates import DistanceGate
 from svmosaic.losses import HINGE
 from svmosaic.model.heads import Classify
@@ -59,7 +59,7 @@ def test_a_mosaic_with_certificates():
     found = fitted()
     model = ClusteredSVC(clusterer=CENTERS, tol=1e-6, random_state=0).fit(X, Y)
     assert_array_equal(found.mosaic.coef, model.mosaic_.coef)
-    assert_array_equal(found.certificates["dual_gap_"], model.dual_gap_)
+    assert_array_equal([s.gap for s in found.solutions], model.dual_gap_)
     assert (model.dual_gap_ <= 1e-6 * len(Y)).all()
 
 
@@ -84,9 +84,7 @@ def test_rows_of_tiles_are_taken_as_they_come(monkeypatch):
     rows = Data(X, Opaque(X), TARGET, X.shape[1])
     found = fitted(rows=rows)
     assert_array_equal(found.mosaic.coef, fitted().mosaic.coef)
-    calibration = rows.calibrate(
-        "temperature", found, solve_outputs, OPTIONS, Progress(LinearSVC()), check_random_state(0)
-    )
+    calibration = rows.calibrate("temperature", found, None, OPTIONS, Progress(LinearSVC()), check_random_state(0))
     assert calibration.beta > 0
     counts = rows.region_counts(found.mosaic, TARGET.head, None)
     assert counts["classes"].sum() == len(Y)

@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from svmosaic import KMeansSVC
-from svmosaic.couplings import ClusteredTasks, Coupling
-from svmosaic.couplings.clustered import gram, grouped, penalty, relaxed_spectrum
+from svmosaic.couplings import ClusteredTasks, Coupling, gram, grouped, penalty, relaxed_spectrum
 from svmosaic.datasets import make_xor
 from svmosaic.solvers import Problem, Rows, solve
 
@@ -109,10 +108,10 @@ def test_coupled_solver_agrees_with_a_general_one(groups, solver):
         bounds=[(0, c) for c in cost], method="L-BFGS-B",
         options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 100_000, "maxfun": 1_000_000},
     )  # fmt: skip
-    assert_allclose(solution.certificate.primal, -best.fun, rtol=1e-6)
+    assert_allclose(solution.primal, -best.fun, rtol=1e-6)
     tiles = coupling.tiles(solution.weights)
     losses = cost * np.maximum(0, 1 - np.einsum("rf,rf->r", rows, tiles[tile]))
-    assert_allclose(penalty(coupling, tiles) + losses.sum(), solution.certificate.primal, rtol=1e-8)
+    assert_allclose(penalty(coupling, tiles) + losses.sum(), solution.primal, rtol=1e-8)
 
 
 def test_no_groups_are_independent_tiles():

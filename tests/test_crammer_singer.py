@@ -85,7 +85,7 @@ def test_agrees_with_scikit_learn_on_the_expanded_matrix(seed):
     problem, X, y = make_problem(seed=seed)
     C = 0.5
     problem = problem.with_target(problem.sign, np.full(len(y), C))
-    ours = solve_crammer_singer(problem, y, 4, tol=1e-9, max_iter=50_000, seed=0).certificate
+    ours = solve_crammer_singer(problem, y, 4, tol=1e-9, max_iter=50_000, seed=0)
     wide = expand(problem, X)
     theirs = sklearn.svm.LinearSVC(
         multi_class="crammer_singer", C=C, fit_intercept=False, tol=1e-9, max_iter=200_000, random_state=0

@@ -211,7 +211,7 @@ def test_a_stream_goes_on_from_fit_and_from_polished_tiles():
 def test_early_stopping_keeps_the_best(monkeypatch):
     X, y = data(n_rows=600)
     settings = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 60, "learning_rate": 0.1}
-    monkeypatch.setattr("svmosaic.learner.defaults.LARGEST_REFIT", 0)
+    monkeypatch.setattr("svmosaic.estimators.learned_gate.LARGEST_REFIT", 0)
     model = small(**settings).fit(X, y)
     scores = model.validation_scores_
     best = int(np.argmax(scores))

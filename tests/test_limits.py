@@ -136,8 +136,8 @@ def test_weights_that_overshot_are_shortened(loss):
     (solution,) = solve([problem], solver="dual", tol=1e-12, max_iter=1)
     raw = certify(problem, solution.alpha)
     assert raw.primal > problem.primal_at_zero, "nothing to be mended"
-    assert solution.certificate.primal < 0.999 * problem.primal_at_zero
-    assert solution.certificate.dual == raw.dual
+    assert solution.primal < 0.999 * problem.primal_at_zero
+    assert solution.dual == raw.dual
     assert not solution.converged
     lengths = solution.weights[np.abs(raw.weights) > 0] / raw.weights[np.abs(raw.weights) > 0]
     assert_allclose(lengths, lengths[0])
@@ -146,8 +146,8 @@ def test_weights_that_overshot_are_shortened(loss):
         weights = share * solution.weights
         value = primal(problem, weights, margins(problem, weights))
         if share == 1.0:
-            assert_allclose(value, solution.certificate.primal, rtol=1e-9)
-        assert value >= solution.certificate.primal * (1 - 1e-9)
+            assert_allclose(value, solution.primal, rtol=1e-9)
+        assert value >= solution.primal * (1 - 1e-9)
 
 
 def test_newton_stops_in_time_too():

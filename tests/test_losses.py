@@ -158,8 +158,8 @@ def assert_certified(problem, X, solution, tol):
     bound = reference.dual(Z, *arguments, solution.alpha, problem.loss.power, problem.threshold)
     assert solution.converged
     assert reference.infeasibility(solution.alpha, problem.cost, problem.loss.power) == 0.0
-    assert_allclose(solution.certificate.primal, value, rtol=1e-9)
-    assert_allclose(solution.certificate.dual, bound, rtol=1e-9)
+    assert_allclose(solution.primal, value, rtol=1e-9)
+    assert_allclose(solution.dual, bound, rtol=1e-9)
     assert value - bound <= (tol + 1e-12) * problem.primal_at_zero
 
 
@@ -190,7 +190,7 @@ def test_agrees_with_liblinear(name, solver):
     assert_allclose(ours.weights[0], peer.coef_, atol=1e-4)
     theirs = 0.5 * peer.coef_ @ peer.coef_
     theirs += cost @ plain_regression_loss(name, y - Z @ peer.coef_, **PARAMETERS)
-    assert_allclose(ours.certificate.primal, theirs, rtol=1e-6)
+    assert_allclose(ours.primal, theirs, rtol=1e-6)
 
 
 @pytest.mark.parametrize("solver", ["dual", "newton"])
@@ -214,7 +214,7 @@ def test_agrees_with_a_quadratic_program(name, solver):
     )
     found = program.solve()
     ours = solve([problem], solver=solver, **EXACT)[0]
-    assert_allclose(ours.certificate.primal, found.obj_val, rtol=1e-6)
+    assert_allclose(ours.primal, found.obj_val, rtol=1e-6)
     assert_allclose(ours.weights.ravel(), found.x[:d], atol=1e-3)
 
 
@@ -246,8 +246,8 @@ def test_no_weights_where_no_row_pays(name, solver):
 @pytest.mark.parametrize("name", REGRESSION_LOSSES)
 def test_stochastic_descent_nears_the_optimum(name):
     problem, _, _ = regression(name, n=400, C=0.05)
-    exact = solve([problem], **EXACT)[0].certificate
-    found = solve([problem], solver="sgd", tol=1e-6, max_iter=500)[0].certificate
+    exact = solve([problem], **EXACT)[0]
+    found = solve([problem], solver="sgd", tol=1e-6, max_iter=500)[0]
     assert exact.dual * (1 - 1e-9) <= found.primal <= 1.02 * exact.primal
 
 
@@ -274,7 +274,7 @@ def test_thresholds_of_one_change_nothing(solver):
 def test_weights_that_overshot_are_shortened(name):
     problem, _, _ = regression(name, C=1e9)
     solution = solve([problem], solver="dual", tol=1e-12, max_iter=1)[0]
-    assert solution.certificate.primal <= problem.primal_at_zero
+    assert solution.primal <= problem.primal_at_zero
     assert np.isfinite(solution.gap)
 
 
@@ -283,5 +283,7 @@ def test_losses_are_frozen_and_named_after_themselves():
     assert set(CLASSIFICATION_LOSSES) | set(REGRESSION_LOSSES) == set(LOSSES)
     with pytest.raises(AttributeError):
         HINGE.power = 2
-    assert Problem(Rows(np.ones((1, 1))), None, None, None, None, None, "squared_hinge").loss is SQUARED_HINGE
+    one, tile = np.ones(1), np.zeros((1, 1), np.int32)
+    problem = Problem(Rows(np.ones((1, 1))), tile, None, Coupling.independent(1), one, one, "squared_hinge")
+    assert problem.loss is SQUARED_HINGE
     assert isinstance(HINGE, Loss)

@@ -13,7 +13,7 @@ from svmosaic.losses import LOSSES
 from svmosaic.rows import Rows
 from svmosaic.solvers import Problem, certificates, hessians, newton, problems_of, solve
 from svmosaic.solvers.certificates import certify
-from svmosaic.solvers.hessians import arrow_solve, crossed_solver, tile_hessians
+from svmosaic.solvers.hessians import arrow_solve, crossed_solver, one_in, tile_hessians
 from svmosaic.solvers.share import Share
 
 
@@ -176,7 +176,7 @@ def test_start_from_a_part_of_the_rows(loss, n_tiles):
     sampled = newton.solve_newton(problem, tol=1e-6, max_iter=100)
     from_zero = newton.solve_newton(problem, tol=1e-6, max_iter=100, alpha=np.zeros(len(X)))
     for solution in (sampled, from_zero):
-        assert certify(problem, solution.alpha).dual == pytest.approx(solution.certificate.dual, rel=1e-9)
+        assert certify(problem, solution.alpha).dual == pytest.approx(solution.dual, rel=1e-9)
         assert abs(solution.gap) <= 1e-6 * problem.primal_at_zero  # below zero by rounding alone
     assert sampled.n_iter <= from_zero.n_iter
 
@@ -192,16 +192,17 @@ def test_a_rare_class_starts_from_the_duals_of_a_part_of_the_rows():
     start = newton._start(problem, None, tol=1e-4, max_iter=100, n_threads=1, control=newton.alone())
     assert len(start.moves) > 1
     # The moves lead the same way again, for all rows as for the sample.
+    part = problem.part(one_in(newton.SAMPLED_SHARE, problem.n_rows), newton.SAMPLED_SHARE)
     sampled, again = newton._solve_in_memory(
-        newton._sampled(problem), None, tol=newton.SAMPLE_TOL, max_iter=100, n_threads=1, control=newton.alone()
+        part, None, tol=newton.SAMPLE_TOL, max_iter=100, n_threads=1, control=newton.alone()
     )
-    here = newton._sampled(problem).index
+    here = part.index
     assert_allclose(newton.SAMPLED_SHARE * start.center[here], sampled.alpha, atol=1e-9)
     assert [move.step for move in again] == [move.step for move in start.moves]
     solution = newton.solve_newton(problem, tol=1e-4, max_iter=100)
     assert solution.converged
     assert solution.n_iter <= 6
-    assert certify(problem, solution.alpha).dual == pytest.approx(solution.certificate.dual, rel=1e-9)
+    assert certify(problem, solution.alpha).dual == pytest.approx(solution.dual, rel=1e-9)
 
 
 def test_a_row_that_overflows_is_found_among_many():

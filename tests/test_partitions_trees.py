@@ -147,7 +147,7 @@ def test_the_newton_method_of_rows_in_memory_takes_blocks_that_see_a_part():
     )  # fmt: skip
     solution = solve_newton(problem, tol=1e-8, max_iter=100)
     assert solution.converged
-    assert_allclose(solution.certificate.primal, model.objective_[0], rtol=1e-5)
+    assert_allclose(solution.primal, model.objective_[0], rtol=1e-5)
 
 
 def test_over_dask():

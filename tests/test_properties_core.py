@@ -43,20 +43,20 @@ def problems(draw, one_tile=None):
 def check_solution(problem, solution):
     """Finite; feasible; the gap that is stated is the gap that a dual point has, and converged means what it says."""
     assert np.isfinite(solution.weights).all()
-    assert np.isfinite([solution.certificate.primal, solution.certificate.dual, solution.gap]).all()
+    assert np.isfinite([solution.primal, solution.dual, solution.gap]).all()
     excess = reference.infeasibility(solution.alpha, problem.cost, problem.loss.power)
     assert excess <= 1e-9 * (1 + problem.cost.max(initial=0.0))
     # Weak duality, whatever the solver says, up to rounding: that of margins on features of size 1e12 shows.
     # Both values may be far off P(0), which the target is a share of, where a problem did not converge.
-    size = abs(solution.certificate.primal) + abs(solution.certificate.dual)
+    size = abs(solution.primal) + abs(solution.dual)
     slack = 1e-6 * size + 0.01 * solution.target
     assert solution.gap >= -slack
     value = primal(problem, solution.weights, margins(problem, solution.weights))
-    assert_allclose(value, solution.certificate.primal, rtol=0, atol=slack)
+    assert_allclose(value, solution.primal, rtol=0, atol=slack)
     again = certify(problem, solution.alpha)
-    assert_allclose(again.dual, solution.certificate.dual, rtol=0, atol=slack)
+    assert_allclose(again.dual, solution.dual, rtol=0, atol=slack)
     # Better than doing nothing.
-    assert solution.certificate.primal <= problem.primal_at_zero * (1 + 1e-9) + 1e-300 or not solution.converged
+    assert solution.primal <= problem.primal_at_zero * (1 + 1e-9) + 1e-300 or not solution.converged
     assert solution.converged == (solution.gap <= solution.target)
 
 
@@ -80,7 +80,7 @@ def test_newton_solutions_are_what_they_say(problem, seed):
 def test_stochastic_descent_is_finite_and_no_worse_than_nothing(problem, seed):
     (solution,) = solve([problem], solver="sgd", tol=1e-4, max_iter=5, seed=seed)
     assert np.isfinite(solution.weights).all()
-    assert np.isfinite(solution.certificate.primal)
+    assert np.isfinite(solution.primal)
 
 
 @pytest.mark.parametrize("solver", ["dual", "auto", "sgd"])

@@ -22,7 +22,7 @@ from svmosaic import (
     MosaicRegressor,
     TreeSVC,
 )
-from svmosaic.estimators._region_words import MOST_DESCRIBED
+from svmosaic.estimators.tiles import MOST_DESCRIBED
 from svmosaic.scale import fit
 from svmosaic.scale.part import Raw
 

@@ -116,7 +116,7 @@ def test_cost_is_one_over_lambda_n():
         return lam / 2 * v @ v + np.maximum(0, 1 - y * (wide @ v)).mean()
 
     v = exact.weights.ravel()
-    assert_allclose(paper(v) * C * n, exact.certificate.primal, rtol=1e-9)
+    assert_allclose(paper(v) * C * n, exact.primal, rtol=1e-9)
     rng = np.random.default_rng(0)
     assert all(paper(v + 1e-2 * rng.standard_normal(len(v))) > paper(v) for _ in range(20))
     # and the step of the core on a fresh row is y x / (lambda t0)
@@ -131,12 +131,12 @@ def test_cost_is_one_over_lambda_n():
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
 def test_reaches_the_optimum_of_the_dual_solver(C, loss):
     problem, _ = make_problem(C, loss)
-    exact = solve([problem], solver="dual", tol=1e-8, max_iter=20_000)[0].certificate.primal
+    exact = solve([problem], solver="dual", tol=1e-8, max_iter=20_000)[0].primal
     found = solve([problem], solver="sgd", tol=1e-6, max_iter=300)[0]
-    assert exact * (1 - 1e-7) <= found.certificate.primal <= 1.01 * exact
+    assert exact * (1 - 1e-7) <= found.primal <= 1.01 * exact
     assert np.isnan(found.gap)
     value = penalty(found.weights, False) + problem.cost @ problem.loss.value(margins(problem, found.weights))
-    assert_allclose(found.certificate.primal, value, rtol=1e-12)
+    assert_allclose(found.primal, value, rtol=1e-12)
 
 
 def test_first_step_is_of_a_sensible_size():

@@ -38,8 +38,8 @@ def assert_certified(problem, X, solution, tol=1e-10):
     assert reference.infeasibility(solution.alpha, cost, power) == 0.0
     value = reference.primal(Z, problem.sign, cost, solution.weights, power, threshold)
     bound = reference.dual(Z, problem.sign, cost, solution.alpha, power, threshold)
-    assert_allclose(solution.certificate.primal, value, rtol=1e-10)
-    assert_allclose(solution.certificate.dual, bound, rtol=1e-10)
+    assert_allclose(solution.primal, value, rtol=1e-10)
+    assert_allclose(solution.dual, bound, rtol=1e-10)
     assert value - bound <= (tol + 1e-12) * total
     # 1/2 |v - v*|^2 <= P(v) - P* by strong convexity, for both v and V(alpha).
     implied = reference.weights(Z, problem.sign, solution.alpha)
@@ -85,7 +85,7 @@ def test_rows_of_cost_zero_do_not_exist(loss, solver):
     with_them, without = solve_one(problem, solver=solver), solve_one(fewer, solver=solver)
     assert_array_equal(with_them.alpha[~paid], 0.0)
     assert_allclose(with_them.weights, without.weights, atol=1e-4)
-    assert_allclose(with_them.certificate.primal, without.certificate.primal, rtol=1e-8)
+    assert_allclose(with_them.primal, without.primal, rtol=1e-8)
 
 
 @pytest.mark.parametrize("solver", ["auto", *CHOSEN])
@@ -138,7 +138,7 @@ def test_cost_k_is_k_copies(loss, solver):
     copied = solve_one(
         Problem(Rows(X[again]), tile[again], None, coupling, y[again], np.ones(len(again)), loss), solver=solver
     )
-    assert_allclose(weighted.certificate.primal, copied.certificate.primal, rtol=1e-8)
+    assert_allclose(weighted.primal, copied.primal, rtol=1e-8)
     assert_allclose(weighted.weights, copied.weights, atol=1e-4)
 
 
@@ -151,7 +151,7 @@ def test_row_order_is_irrelevant(solver):
     )
     one, other = solve_one(problem, solver=solver), solve_one(shuffled, solver=solver)
     assert_allclose(one.weights, other.weights, atol=1e-4)
-    assert_allclose(one.certificate.primal, other.certificate.primal, rtol=1e-8)
+    assert_allclose(one.primal, other.primal, rtol=1e-8)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -209,7 +209,7 @@ def test_auto_converges_on_badly_scaled_data(loss, n_tiles, dtype):
     # Relative to the optimum itself, which the dual bounds: stricter than relative to the objective at zero.
     assert solution.gap <= 1e-6 * problem.primal_at_zero
     certificate = certify(problem, solution.alpha)
-    assert solution.certificate.dual == pytest.approx(certificate.dual, rel=1e-9)
+    assert solution.dual == pytest.approx(certificate.dual, rel=1e-9)
     Z = reference.expand_problem(problem, X.astype(dtype))
     value = reference.primal(Z, y, cost, solution.weights, problem.loss.power)
     assert value - certificate.dual <= 1.001e-6 * problem.primal_at_zero
@@ -397,7 +397,7 @@ def test_codes_by_conjugate_gradients(monkeypatch, loss, storage):
     monkeypatch.setattr(newton, "LARGEST_DENSE", 0)
     products = solve([problem], solver="newton", tol=1e-8, max_iter=2000)[0]
     assert_certified(problem, X, products, tol=1e-8)
-    assert_allclose(products.certificate.primal, dense.certificate.primal, rtol=1e-7)
+    assert_allclose(products.primal, dense.primal, rtol=1e-7)
     again = solve([problem], solver="newton", tol=1e-8, max_iter=2000, n_jobs=3)[0]
     assert_array_equal(again.weights, products.weights)
 

@@ -10,16 +10,21 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._missing import is_scalar_nan
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from svmosaic import _core
-from svmosaic._labels import of_plain_type, require_labels
 from svmosaic.packing import without_duplicates
 
 DTYPES = [np.float64, np.float32]
 MANY_VALUES = 1_000_000  # that are looked through for infinite ones on all threads
 FAR_SAMPLE = 10_000  # rows whose distance from the origin stands for that of all
+MOST_COUNTED = 10_000  # classes that are found by counting all integers between the least and the largest
+UNKNOWN = ("NAType", "NaTType")  # types of what pandas has in place of a value
 LEAVE_OUT = "Leave the rows without a known y out."
+# A bin is one byte, and packing adds the two ends of the straight term to the knots.
+MOST_KNOTS = 255
 NO_WEIGHT = "sample_weight (times class_weight) is zero for every row: there is nothing to fit"
 
 
@@ -61,6 +66,89 @@ def check_choice(name, value, choices, optional=False):
         return
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {plain(value)!r}")
+
+
+def classes_and_labels(y):
+    """The classes, sorted, and the position of each row's class; ValueError if y is no target of a classification.
+
+    Small integers, of which many are equal, are what scikit-learn takes for classes too: these are counted, not sorted.
+    """
+    if y.ndim == 1 and y.dtype.kind in "iu" and len(y):
+        low, high = int(y.min()), int(y.max())
+        if high - low < min(len(y) // 2, MOST_COUNTED) and high < 2**63:
+            place = y.astype(np.intp) - low
+            is_class = np.bincount(place) > 0
+            return (np.flatnonzero(is_class) + low).astype(y.dtype), (np.cumsum(is_class) - 1)[place]
+    check_labels(y)
+    classes = np.unique(y)
+    return classes, np.searchsorted(classes, y)  # a quarter of the memory of unique's inverse
+
+
+def require_labels(y):
+    """Raise ValueError if labels are missing, whatever stands for that: scikit-learn's message would depend on it."""
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O":
+        missing = np.array(
+            [
+                type(label) is not str and (label is None or is_scalar_nan(label) or type(label).__name__ in UNKNOWN)
+                for label in labels.ravel()
+            ],
+            dtype=bool,
+        )
+    elif labels.dtype.kind in "fM":
+        missing = np.isnan(labels.ravel())
+    else:
+        return
+    if labels.ndim and missing.any():
+        raise ValueError(
+            f"y contains NaN or None in place of a label for {missing.sum()} of {len(labels)} rows, first at position "
+            f"{missing.argmax()}: leave these rows out"
+        )
+
+
+def check_labels(y):
+    """Raise ValueError if y is no target of a classification.
+
+    scikit-learn takes objects for labels only if they are text, and says of others no more than that it is unknown.
+    """
+    if y.dtype.kind == "O":
+        types = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in y.ravel()})
+        if types != ["str"]:
+            remedy = f"y.astype({types[0]})" if types in (["bool"], ["int"]) else "y.astype(str)"
+            found = " and ".join(types)
+            raise ValueError(
+                f"Unknown label type: y is an array of objects of type {found}; for classes, pass {remedy}"
+            )
+    check_classification_targets(y)
+
+
+def check_pieces(name, pieces, optional=True):
+    """Raise ValueError unless `pieces` is None, a number of knots, or a sequence of knots per column."""
+    if pieces is None or (isinstance(pieces, Integral) and not isinstance(pieces, bool)):
+        if pieces is not None and not 2 <= pieces <= MOST_KNOTS:
+            raise ValueError(f"{name} must be None, between 2 and {MOST_KNOTS}, or knots per column, got {pieces!r}")
+        return
+    if isinstance(pieces, str) or not hasattr(pieces, "__len__"):
+        raise ValueError(f"{name} must be None, an integer, or a sequence of knots per column, got {pieces!r}")
+    for f, knots in enumerate(pieces):
+        if knots is None:
+            continue
+        what = f"the knots of column {f} in {name} must"
+        try:
+            u = np.asarray(knots, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{what} be numbers, got {knots!r}") from error
+        if u.ndim != 1:
+            raise ValueError(f"{what} be a flat sequence, got one of shape {u.shape}")
+        if len(u) == 1 or len(u) > MOST_KNOTS:
+            raise ValueError(
+                f"column {f} in {name} has {len(u)} knots: a curve needs between 2 and {MOST_KNOTS}; none (an empty "
+                "sequence or None) leaves the column straight"
+            )
+        if not np.isfinite(u).all():
+            raise ValueError(f"{what} be finite, got {knots!r}")
+        if (np.diff(u) <= 0).any():
+            raise ValueError(f"{what} increase, got {knots!r}")
 
 
 def numbers_of(name, y):
@@ -122,7 +210,9 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
         )
     if y and is_classifier(estimator):
         require_labels(*y)
-        y = tuple(map(of_plain_type, y))
+        # Labels of a nullable type of pandas: scikit-learn would make floats of truth values.
+        plain_type = getattr(getattr(y[0], "dtype", None), "numpy_dtype", None)
+        y = y if plain_type is None else (np.asarray(y[0], dtype=plain_type),)
     # Of arrays that need no conversion, squares with a finite sum are of finite values, and those of a large array are
     # looked through on all threads: then scikit-learn need not look for others.
     plain_rows = type(X) is np.ndarray and X.dtype in DTYPES and X.flags.c_contiguous

@@ -62,7 +62,7 @@ class Loss:
         """Whether each sample is one row of threshold one and whole cost."""
         return self.sides is _beyond_one
 
-    def rows(self, y, cost, **parameters) -> Targets:
+    def rows(self, y, cost, output=0, **parameters) -> Targets:
         """The problem rows of samples; rows of one sample follow each other.
 
         Parameters
@@ -71,14 +71,22 @@ class Loss:
             Signs (classification) or numbers (regression).
         cost : ndarray of shape (n_samples,)
             C times the sample weights.
+        output : int
         **parameters
-            Values of the parameters of this loss, such as `epsilon`; others are ignored.
+            Values of the parameters of this loss, such as `epsilon`: numbers, or lists with one for each output. Others
+            are ignored.
         """
-        sides = self.sides(y, **{name: parameters[name] for name in self.parameters})
+        given = {}
+        for name in self.parameters:
+            value = parameters[name]
+            given[name] = value[output] if isinstance(value, list) else value
+        sides = self.sides(y, **given)
         if len(sides) == 1:
             ((sign, threshold, share),) = sides
             sign = np.ascontiguousarray(np.broadcast_to(sign, len(y)), dtype=np.int8)
-            return Targets(sign, cost if np.isscalar(share) and share == 1 else share * cost, _full(threshold, len(y)))
+            if threshold is not None:
+                threshold = np.ascontiguousarray(np.broadcast_to(threshold, len(y)), dtype=np.float64)
+            return Targets(sign, cost if np.isscalar(share) and share == 1 else share * cost, threshold)
         shape = len(y), len(sides)
         signs, thresholds, costs = np.empty(shape, np.int8), np.empty(shape), np.empty(shape)
         for k, (sign, threshold, share) in enumerate(sides):
@@ -89,7 +97,8 @@ class Loss:
 
     def value(self, margin, threshold=None):
         """max(0, t - m)^p; a threshold of None stands for one."""
-        slack = slack_of(margin, threshold)
+        slack = (1.0 if threshold is None else threshold) - margin
+        np.maximum(slack, 0.0, out=slack)
         return np.square(slack, out=slack) if self.power == 2 else slack
 
     def paid(self, y, scores, **parameters):
@@ -127,11 +136,6 @@ class Loss:
             return float(cost.sum() if threshold is None else np.dot(cost, np.maximum(threshold, 0.0) ** self.power))
 
 
-def parameters_of(parameters, output) -> dict:
-    """The parameters of one output: numbers as they are, and of a list the one for this output."""
-    return {name: value[output] if isinstance(value, list) else value for name, value in parameters.items()}
-
-
 def unit_of(sums) -> float:
     """The typical threshold, the unit of margins, from the sums of `threshold_sums`; 1 if no threshold is positive."""
     total, count = sums
@@ -147,10 +151,6 @@ def slack_of(margin, threshold=None):
 def log_loss(margin):
     """log(1 + exp(-m)), which is no member of the family: the search judges two classes by it."""
     return np.logaddexp(0.0, -margin)
-
-
-def _full(values, n):
-    return None if values is None else np.ascontiguousarray(np.broadcast_to(values, n), dtype=np.float64)
 
 
 def _beyond_one(y):

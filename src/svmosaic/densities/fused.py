@@ -12,8 +12,7 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from svmosaic._labels import check_labels
-from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
+from svmosaic._validation import NO_WEIGHT, check_labels, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.conversion import ConvertedMixture, OneVsRestMachine, mixture_to_svm, svm_to_mixture
 from svmosaic.densities.gaussian_mixture import GaussianMixtureClassifier, unlabeled_rows
 from svmosaic.densities.kernel_predictor import kernel_predictor, scaled_densities

@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic._labels import check_labels
-from svmosaic._validation import NO_WEIGHT, check_real, check_weight, require_two_classes, validate
+from svmosaic._validation import NO_WEIGHT, check_labels, check_real, check_weight, require_two_classes, validate
 from svmosaic.densities.growth import Covariance, Pooling, gather, maximize, one_each, split
 from svmosaic.densities.kernel_predictor import kernel_predictor
 from svmosaic.estimators._parameters import Count, NotNegative, Positive, check_parameters, estimator, positional

@@ -22,8 +22,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic import _core
-from svmosaic.couplings import Coupling
-from svmosaic.couplings.clustered import penalty
+from svmosaic.couplings import Coupling, penalty
 from svmosaic.gates import Responsibilities
 from svmosaic.losses import HINGE
 from svmosaic.model.mosaic import Mosaic
@@ -115,7 +114,7 @@ class EM:
     ):
         target = rows.target
         self.X, self.weight = rows.gate_rows, target.weight
-        self.signs = np.stack([target.wanted(c) for c in range(target.n_outputs)], axis=1)
+        self.signs = np.stack([target.head.wanted(target.truth, c) for c in range(target.n_outputs)], axis=1)
         self.bias = intercept_constant(rows.tile_rows, self.weight) if fit_intercept else 0.0
         self.gate_rows, self.rows = Rows(self.X, 1.0), Rows(rows.tile_rows, self.bias)
         self.tasks, self.label_weight, self.gate_options = tasks, label_weight, gate_options

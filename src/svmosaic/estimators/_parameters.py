@@ -10,15 +10,14 @@ from typing import Annotated, Any, Literal, Union, dataclass_transform, get_args
 
 import numpy as np
 
-from svmosaic._validation import check_choice, check_real, plain
-from svmosaic.maps import check_pieces
+from svmosaic._validation import check_choice, check_pieces, check_real, plain
 
 # Types of parameters that say what is allowed; with "| None", "| bool" or "| Literal[...]", that too.
 Count = Annotated[int, partial(check_real, at_least=1, integer=True)]
 Positive = Annotated[float, partial(check_real, above=0)]
 NotNegative = Annotated[float, partial(check_real, at_least=0)]
 Fraction = Annotated[float, partial(check_real, above=0, at_most=0.9)]
-Knots = Annotated[Any, lambda name, value, optional: check_pieces(value)]
+Knots = Annotated[Any, check_pieces]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))

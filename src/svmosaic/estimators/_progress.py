@@ -126,7 +126,7 @@ class Progress:
                 tiles = s.weights.swapaxes(0, 1) if s.weights.ndim == 3 else coupling.tiles(s.weights)
                 live = sum(bool(tile.any()) for tile in tiles)
                 print(
-                    f"[{self.name}] output {c + 1}/{len(solutions)}: objective {s.certificate.primal:.6g}, gap "
+                    f"[{self.name}] output {c + 1}/{len(solutions)}: objective {s.primal:.6g}, gap "
                     f"{s.gap:.3g} (required: {s.target:.3g}), {live} of {len(tiles)} tiles live, {s.n_iter} iterations "
                     f"({s.solver})"
                 )

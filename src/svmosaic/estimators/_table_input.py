@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from svmosaic._labels import require_labels
+from svmosaic._validation import require_labels
 from svmosaic.estimators._parameters import parameters
 
 

@@ -17,10 +17,9 @@ from svmosaic.couplings import Coupling
 from svmosaic.estimators._importances import ImportanceMixin
 from svmosaic.estimators._parameters import Count, NotNegative, Positive, check_parameters, parameters
 from svmosaic.estimators._progress import Progress, all_or_nothing
-from svmosaic.estimators._region_words import RegionWordsMixin
 from svmosaic.estimators.data import Data, validate_batch, validate_training, validate_values
-from svmosaic.estimators.tiles import Options, describe, fit_tiles, solve_outputs
-from svmosaic.explain.contributions import Table, count_regions, explain, regions_table
+from svmosaic.estimators.tiles import Options, describe, fit_tiles
+from svmosaic.explain.contributions import Table, count_regions, explain, names_of, regions_table
 from svmosaic.explain.curves import curves_of
 from svmosaic.losses import CLASSIFICATION_LOSSES, LOSSES, REGRESSION_LOSSES
 from svmosaic.maps import Pieces
@@ -149,7 +148,7 @@ class ProbabilityMixin:
             check_choice("calibration", self.calibration, self._calibrations)
 
 
-class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
+class MosaicMixin(ImportanceMixin, ExportMixin):
     """Answers of a model with `mosaic_`, the attributes of a head and `region_counts_`.
 
     Attributes
@@ -257,6 +256,34 @@ class MosaicMixin(RegionWordsMixin, ImportanceMixin, ExportMixin):
         table = regions_table(self.mosaic_, counts, head_of(self), self._row_names, groups=self._groups)
         return Table({**table.columns, **words_of_tiles(self, given, self.mosaic_.n_tiles)})
 
+    def _keep_region_sample(self, sample):
+        """Take over the rows by which `describe` lets regions be described in words when `regions_` is first read."""
+        for name in ("region_words_", "_region_sample"):
+            vars(self).pop(name, None)
+        if sample is not None:
+            self._region_sample = sample
+
+    def _region_words(self):
+        """Columns of `regions_`: rule, covers and pure; none of models with very many tiles."""
+        if self.mosaic_.n_tiles == 1:
+            return {"rule": np.array(["all rows"]), "covers": np.ones(1), "pure": np.ones(1)}
+        if "region_words_" not in vars(self) and "_region_sample" in vars(self):
+            from svmosaic.explain.regions import words_of_homes  # here: it takes a while to import
+
+            column, values, homes = self._region_sample
+            names = names_of(self.mosaic_, self._row_names)
+            self.region_words_ = packed(words_of_homes(values, [names[f] for f in column], homes, self.mosaic_.n_tiles))
+        words = vars(self).get("region_words_", {})
+        return words and {**words, "rule": np.char.decode(words["rule"], "utf-8")}
+
+    def __getstate__(self):
+        """The words in place of the rows that they are found by: model files and pickles stay small."""
+        state = dict(super().__getstate__())
+        if state.pop("_region_sample", None) is not None:
+            self._region_words()
+            state["region_words_"] = self.region_words_
+        return state
+
     def _rows(self, X):
         """Rows to predict, as the mosaic takes them."""
         return validate_rows(self, X)
@@ -337,6 +364,11 @@ class BaseMosaicRegressor(MosaicMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def packed(words) -> dict:
+    """Words as they are kept: a byte per letter."""
+    return words and {**words, "rule": np.char.encode(words["rule"], "utf-8")}
 
 
 class FitMixin(CallbackSupportMixin):
@@ -450,7 +482,10 @@ class ComposedModel(FitMixin):
 
     def _remember(self, head, fit, n_rows):
         """Keep the outcome of a fit to so many rows."""
-        vars(self).update(self._attributes(head)(fit.mosaic, fit.coupling, fit.weights), **fit.certificates)
+        vars(self).update(self._attributes(head)(fit.mosaic, fit.coupling, fit.weights))
+        self.objective_ = np.array([s.primal for s in fit.solutions])
+        self.dual_gap_ = np.array([s.gap for s in fit.solutions])
+        self.n_iter_ = max(s.n_iter for s in fit.solutions)
 
     def _attributes(self, head):
         """A function from a mosaic, its coupling and its block weights to fitted attributes; it holds no estimator."""
@@ -472,9 +507,9 @@ class ComposedModel(FitMixin):
         return Options(self.C, LOSSES[self.loss], bias, self.solver, self.tol, self.max_iter, self.n_jobs)
 
     @property
-    def _solving(self) -> Callable:
-        """The function that solves for the tiles."""
-        return solve_outputs
+    def _solving(self) -> Callable | None:
+        """A function that solves for the tiles in place of `Data.solve`."""
+        return None
 
     def _n_tasks(self, target) -> int:
         """Problems to be solved, for callbacks."""

@@ -216,7 +216,7 @@ class BoostedLinearSVC(CallbackSupportMixin, ProbabilityMixin, SaveMixin, Classi
         name, n_classes, loss = type(self).__name__, len(target.classes), LOSSES[self.loss]
         bias = bias_of(self.fit_intercept, self.intercept_scaling)
         X, X_held, label = X[train], X[held], target.label[train]
-        signs = [target.wanted(c)[train] for c in range(target.n_outputs)]
+        signs = [target.head.wanted(target.truth, c)[train] for c in range(target.n_outputs)]
         weight = target.weight[train]
         total, weight = weight.sum(), weight / weight.sum()
         problem = start = None

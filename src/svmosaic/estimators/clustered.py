@@ -8,7 +8,6 @@ import numpy as np
 from svmosaic.couplings import ClusteredTasks, Coupling
 from svmosaic.estimators._parameters import Count, Knots, Positive, estimator, parameters, positional
 from svmosaic.estimators.base import ComposedClassifier, ComposedRegressor
-from svmosaic.estimators.tiles import solve_outputs
 from svmosaic.gates import DistanceGate
 from svmosaic.model.heads import head_of
 from svmosaic.rows import split_bias
@@ -91,14 +90,14 @@ class KMeansCells(CellsMixin):
 
     @property
     def _solving(self):
-        return solve_outputs if self.coupling is None else partial(_solve_in_groups, self.coupling)
+        return None if self.coupling is None else partial(_solve_in_groups, self.coupling)
 
 
 def _solve_in_groups(tasks, data, coupling, options, progress, rng, start=None):
-    """Weights and groups of tiles in turn, in the place of `solve_outputs`."""
+    """Weights and groups of tiles in turn, in the place of `Data.solve`."""
     following = tasks.start(coupling.n_tiles)
     for _ in range(GROUP_ROUNDS):
-        solved = solve_outputs(data, following, options, progress, rng, start)
+        solved = data.solve(following, options, progress, rng, start)
         weights = np.concatenate([following.tiles(w) for w in solved[1]], axis=1)
         following = tasks.fit(weights, following)
     return solved

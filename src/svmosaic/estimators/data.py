@@ -11,11 +11,18 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import compute_class_weight
 
-from svmosaic._labels import check_labels, classes_and_labels
-from svmosaic._validation import LEAVE_OUT, NO_WEIGHT, check_weight, numbers_of, require_two_classes, validate
+from svmosaic._validation import (
+    LEAVE_OUT,
+    NO_WEIGHT,
+    check_labels,
+    check_weight,
+    classes_and_labels,
+    numbers_of,
+    require_two_classes,
+    validate,
+)
 from svmosaic.explain.contributions import count_homes, homes_of
 from svmosaic.gates import place_centers
-from svmosaic.losses import parameters_of
 from svmosaic.model.calibration import cross_fit
 from svmosaic.model.heads import Classify, Head, Regress
 from svmosaic.rows import Rows, in_blocks, row_blocks
@@ -58,12 +65,6 @@ class Target:
     @property
     def n_outputs(self) -> int:
         return self.head.n_outputs
-
-    def wanted(self, output):
-        """Signs or numbers that the scores of an output should have, as a loss takes them."""
-        return self.head.wanted(self.truth, output)
-
-    signs = wanted
 
     @property
     def learned(self):
@@ -245,15 +246,6 @@ class Data:
     def n_rows(self) -> int:
         return self.gate_rows.shape[0]
 
-    @property
-    def n_seen(self) -> int:
-        """The number of features that the tiles see."""
-        return self.tile_rows.shape[1]
-
-    @property
-    def is_sparse(self) -> bool:
-        return sparse.issparse(self.gate_rows)
-
     def take(self, rows):
         """Rows at these indices, as the gate sees them, and their target."""
         return self.gate_rows[rows], self.target.take(rows)
@@ -283,14 +275,14 @@ class Data:
         """One problem per output."""
         target, cost = self.target, options.C * self.target.weight
         targets = [
-            options.loss.rows(target.wanted(c), cost, **parameters_of(options.loss_parameters, c))
+            options.loss.rows(target.head.wanted(target.truth, c), cost, c, **options.loss_parameters)
             for c in range(target.n_outputs)
         ]
         rows = Rows(self.tile_rows, options.bias)
         return problems_of(rows, self.codes, coupling, options.loss, targets, options.sight)
 
-    def solve(self, coupling, options, progress, rng, start=None) -> list:
-        """Solve for the tiles of every output with the codes held fixed, from duals where given."""
+    def solve(self, coupling, options, progress, rng, start=None):
+        """Coupling, block weights and solution of every output, on its own, from duals if given; codes held fixed."""
         problems = self.problems(coupling, options)
         first, n_outputs = problems[0], len(problems)
         control = progress.control(n_outputs, coupling, first.shape, first.separable, n_outputs)
@@ -299,7 +291,7 @@ class Data:
             seed=rng.randint(2**31 - 1), n_jobs=options.n_jobs, start=start, sgd=options.sgd, control=control,
         )  # fmt: skip
         progress.report(solutions, coupling, options.max_iter, control)
-        return solutions
+        return coupling, [s.weights for s in solutions], solutions
 
     def calibrate(self, method, fit, solve_tiles, options, progress, rng):
         """Calibration fitted to scores of rows held out in turn, by tiles solved without them; the gate is kept."""
@@ -311,7 +303,7 @@ class Data:
             # and nearly optimal.
             start = [np.where(weight > 0, s.alpha.T, 0.0).T for s in fit.solutions]
             fewer = replace(self, target=replace(self.target, weight=weight))
-            fold = fit.resolved(solve_tiles(fewer, fit.coupling, options, quiet, rng, start), options)
+            fold = fit.resolved((solve_tiles or Data.solve)(fewer, fit.coupling, options, quiet, rng, start), options)
             return fold.mosaic.score_codes(self.tile_rows, *self.codes, options.n_jobs)
 
         return cross_fit(method, self.target, scores_without, rng)

@@ -9,7 +9,6 @@ from svmosaic.couplings import Coupling
 from svmosaic.estimators._anchors import ConstantTilesMixin, PlacedAnchorsMixin
 from svmosaic.estimators._parameters import Count, Positive, estimator, parameters, positional
 from svmosaic.estimators.base import ClassLoss, ComposedClassifier, ComposedRegressor, ValueLoss
-from svmosaic.estimators.tiles import solve_outputs
 from svmosaic.gates import DistanceGate, SeveralGates, SingleCell
 from svmosaic.model.heads import head_of
 from svmosaic.rows import total_variance
@@ -186,7 +185,7 @@ class _KernelSum(Coupling):
 
 
 def _solve_kernels(data, coupling, options, progress, rng, start=None):
-    """In the place of `solve_outputs`: a linear SVM whose rows have the kernel of the anchors as their product."""
+    """In the place of `Data.solve`: a linear SVM whose rows have the kernel of the anchors as their product."""
     # root root^T = K^-1, but for directions of the kernel K of the anchors that are no more than rounding.
     kernels = data.gate.gates[0]
     value, vector = np.linalg.eigh(kernels.code(kernels.centers)[1])
@@ -195,4 +194,4 @@ def _solve_kernels(data, coupling, options, progress, rng, start=None):
     codes = np.zeros((data.n_rows, 1), dtype=np.int32), None
     coupling = _KernelSum(1.0, np.zeros((1, 0)), root, options.bias, data.tile_rows.shape[1])
     data = replace(data, tile_rows=data.codes[1][:, :-1] @ root, codes=codes)
-    return solve_outputs(data, coupling, options, progress, rng, start)
+    return data.solve(coupling, options, progress, rng, start)

@@ -31,17 +31,24 @@ from svmosaic.estimators.base import BaseMosaicClassifier, BaseMosaicRegressor, 
 from svmosaic.estimators.data import ROWS_PER_CENTER, Data
 from svmosaic.estimators.tiles import describe
 from svmosaic.gates import place_centers, principal_components
-from svmosaic.learner import defaults
 from svmosaic.learner.devices import MANY_ROWS, Device, device_scores, engine_of, find_device
 from svmosaic.learner.gate_learner import GateLearner
 from svmosaic.learner.loop import Plan, diverged, learn, mean_loss, mosaic_of, tiles_of
-from svmosaic.losses import LOSSES, REGRESSION_LOSSES, SQUARED_HINGE, parameters_of
+from svmosaic.losses import LOSSES, REGRESSION_LOSSES, SQUARED_HINGE
 from svmosaic.maps import Pieces
 from svmosaic.model.calibration import Temperature, fit_calibration
 from svmosaic.model.heads import Classify
 from svmosaic.rows import ChosenRows, copied, in_blocks
 from svmosaic.solvers import Rows, problems_of, solve, warn_if_unconverged
 
+# Settings that depend on the number of rows, chosen by cross-validation on the training parts of the data sets
+# (benchmarks/study_defaults.py). Batches are a 400th of the rows, within bounds: small ones learn more in an epoch,
+# large ones cost less per row.
+STEPS, SMALLEST_BATCH, LARGEST_BATCH = 400, 32, 1024
+# Fewer rows than this in the held-out part are no basis to stop early.
+SMALLEST_HELD_OUT = 50
+# Up to so many rows, a last run on all of them costs little and gains what the held-out part knows.
+LARGEST_REFIT = 50_000
 # Weight of the losses where tiles are polished, and epochs of the solver.
 POLISH_C, POLISH_EPOCHS = 10.0, 1000
 # If the rows lie more than this many times their spread away from the origin, descent was seen to fail: dense rows are
@@ -195,8 +202,8 @@ class _LearnedGate(FitMixin):
     def _hold_out_plan(self, n_rows) -> tuple[int, bool, bool]:
         """Size of the held-out part, whether to stop early by it, and whether to learn once more from all rows."""
         n_held = max(1, round(self.validation_fraction * n_rows))
-        stops = defaults.stops_early(n_held) if self.early_stopping == "auto" else bool(self.early_stopping)
-        return n_held, stops, stops and not self._keeps_held_out and defaults.refits(n_rows)
+        stops = n_held >= SMALLEST_HELD_OUT if self.early_stopping == "auto" else bool(self.early_stopping)
+        return n_held, stops, stops and not self._keeps_held_out and n_rows <= LARGEST_REFIT
 
     @property
     def _keeps_held_out(self) -> bool:
@@ -274,7 +281,8 @@ class _LearnedGate(FitMixin):
 
     def _batch_size(self, n_rows, n_replicas=1):
         """Rows per step, of each learner if several take steps at the same time."""
-        by_default = max(defaults.SMALLEST_BATCH, defaults.default_batch_size(n_rows) // n_replicas)
+        by_default = int(np.clip(n_rows // STEPS, SMALLEST_BATCH, LARGEST_BATCH))
+        by_default = max(SMALLEST_BATCH, by_default // n_replicas)
         return min(n_rows, by_default if self.batch_size is None else self.batch_size)
 
     def _head(self, target, held=None):
@@ -356,7 +364,7 @@ class _LearnedGate(FitMixin):
         """Solve for the tiles with the gate frozen, and keep them if the held-out part agrees."""
         gate, (loss, given) = self.mosaic_.gate, self._solved_loss()
         cost = POLISH_C * target.weight
-        targets = [loss.rows(target.wanted(c), cost, **parameters_of(given, c)) for c in range(target.n_outputs)]
+        targets = [loss.rows(target.head.wanted(target.truth, c), cost, c, **given) for c in range(target.n_outputs)]
         coupling = Coupling.independent(gate.n_tiles)
         problems = problems_of(Rows(learner.tile_rows(X)), gate.code(X, self.n_jobs), coupling, loss, targets)
         solutions = solve(
@@ -546,7 +554,7 @@ class LearnedGateSVR(ValuesMixin, _LearnedGate, BaseMosaicRegressor):
         total = 0.0
         loss, given = self._solved_loss()
         for c in range(target.n_outputs):
-            rows = loss.rows(target.wanted(c), np.asarray(target.weight), **parameters_of(given, c))
+            rows = loss.rows(target.head.wanted(target.truth, c), np.asarray(target.weight), c, **given)
             total += np.dot(rows.cost, loss.value(rows.sign * scores[rows.index, c], rows.threshold))
         return -float(total / target.weight.sum())
 
@@ -558,7 +566,8 @@ class LearnedGateSVR(ValuesMixin, _LearnedGate, BaseMosaicRegressor):
 
     def _loss_parameter(self, n_outputs):
         name = "epsilon" if self.loss == "squared_error" else LOSSES[self.loss].parameters[0]
-        return [parameters_of(self._loss_parameters(), c)[name] for c in range(n_outputs)]
+        value = self._loss_parameters()[name]
+        return value if isinstance(value, list) else [value] * n_outputs
 
 
 def single_precision(X):

@@ -10,7 +10,6 @@ from svmosaic.couplings import Coupling
 from svmosaic.estimators._anchors import AnchorsMixin, ConstantTilesMixin
 from svmosaic.estimators._parameters import Count, estimator
 from svmosaic.estimators.base import ComposedClassifier
-from svmosaic.estimators.tiles import solve_outputs
 
 
 @estimator
@@ -88,8 +87,8 @@ class _InterceptsOnly(Coupling):
 
 
 def _solve_intercepts(data, coupling, options, progress, rng, start=None):
-    """In the place of `solve_outputs`: rows without features, but for the bias, which a row's codes share out."""
+    """In the place of `Data.solve`: rows without features, but for the bias, which a row's codes share out."""
     n_features = data.tile_rows.shape[1]
     empty = sparse.csr_array((data.n_rows, 0), dtype=data.tile_rows.dtype)
     coupling = _InterceptsOnly(coupling.own, coupling.shared, n_features)
-    return solve_outputs(replace(data, tile_rows=empty), coupling, options, progress, rng, start)
+    return replace(data, tile_rows=empty).solve(coupling, options, progress, rng, start)

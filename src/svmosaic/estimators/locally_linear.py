@@ -16,7 +16,7 @@ from svmosaic.estimators._parameters import Count, Knots, estimator, parameters
 from svmosaic.estimators._progress import all_or_nothing
 from svmosaic.estimators.base import ClassLoss, ComposedClassifier, ComposedRegressor, ValueLoss
 from svmosaic.estimators.data import Data
-from svmosaic.estimators.tiles import mosaic_of, solve_outputs
+from svmosaic.estimators.tiles import mosaic_of
 from svmosaic.losses import HINGE
 from svmosaic.maps import TransformerMap
 from svmosaic.model.heads import contrast, head_of
@@ -115,7 +115,7 @@ class _LocallyLinear(AnchorsMixin):
                 f"penalize_intercept=False needs solver='sgd', got {self.solver!r}; "
                 "for the dual solver make intercept_scaling large instead"
             )
-        return solve_outputs
+        return None
 
     def _remember(self, head, fit, n_rows):
         super()._remember(head, fit, n_rows)
@@ -140,7 +140,7 @@ class _LocallyLinear(AnchorsMixin):
         if self._stream is None:  # a descent for each output, from zero or from what `fit` left
             n_sides = problems[0].n_rows // data.n_rows  # rows of the problem per sample
             n_rows = n_sides * (self.stream_length or self.n_samples_seen_ or data.n_rows)
-            start = np.zeros((target.n_outputs, gate.n_tiles, data.n_seen + 1), dtype=data.tile_rows.dtype)
+            start = np.zeros((target.n_outputs, gate.n_tiles, data.tile_rows.shape[1] + 1), dtype=data.tile_rows.dtype)
             if not first:
                 start[:, :, :-1] = self.mosaic_.coef.transpose(1, 0, 2)
                 if options.bias:
@@ -309,7 +309,7 @@ class LocallyLinearSVR(_LocallyLinear, ComposedRegressor):
 
 
 def _solve_jointly(data, coupling, options, progress, rng, start=None):
-    """The Crammer-Singer problem of rows in memory, in the place of `solve_outputs`; it takes no start.
+    """The Crammer-Singer problem of rows in memory, in the place of `Data.solve`; it takes no start.
 
     For two classes the output is the difference of the two.
     """

@@ -11,8 +11,7 @@ from scipy import sparse
 
 from svmosaic._threads import one_thread
 from svmosaic._validation import warn_if_far
-from svmosaic.couplings import ClusteredTasks
-from svmosaic.couplings.clustered import Groups
+from svmosaic.couplings import ClusteredTasks, Groups
 from svmosaic.estimators._parameters import Count, Positive, estimator, positional
 from svmosaic.estimators.data import Data
 from svmosaic.estimators.mixture import BaseMixtureClassifier, kmeans_cells

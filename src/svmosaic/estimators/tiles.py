@@ -6,10 +6,16 @@ from typing import Any
 import numpy as np
 
 from svmosaic.couplings import Coupling
-from svmosaic.estimators._region_words import sample_regions
+from svmosaic.explain.contributions import homes_of
 from svmosaic.losses import Loss
+from svmosaic.maps.protocol import dense
 from svmosaic.model.mosaic import Mosaic
+from svmosaic.rows import evenly
 from svmosaic.solvers import SgdOptions, Sight, Solution
+
+# Tiles of which `regions_` has the words (more are merged by `describe_regions`), rows by which they are found, and
+# columns that conditions are looked for in: those whose contributions vary most.
+MOST_DESCRIBED, DESCRIBED_ROWS, MOST_COLUMNS = 256, 2000, 60
 
 
 @dataclass(frozen=True)
@@ -68,15 +74,6 @@ class Fit:
         coupling, weights, _ = solved
         return Fit(mosaic_of(self.mosaic.gate, self.mosaic.feature_map, coupling, weights, options), *solved)
 
-    @property
-    def certificates(self) -> dict:
-        """Fitted attributes of an estimator."""
-        return {
-            "objective_": np.array([s.certificate.primal for s in self.solutions]),
-            "dual_gap_": np.array([s.gap for s in self.solutions]),
-            "n_iter_": max(s.n_iter for s in self.solutions),
-        }
-
 
 def mosaic_of(gate, feature_map, coupling, weights, options) -> Mosaic:
     """The mosaic with the tiles that a coupling makes of the block weights of each output."""
@@ -87,13 +84,7 @@ def mosaic_of(gate, feature_map, coupling, weights, options) -> Mosaic:
     return Mosaic(gate, np.stack(coefs, axis=1), intercept, feature_map=feature_map, sloped=sloped[0])
 
 
-def solve_outputs(data, coupling, options, progress, rng, start=None):
-    """Every output on its own, the usual way to solve for tiles: (coupling, weights of each output, solutions)."""
-    solutions = data.solve(coupling, options, progress, rng, start)
-    return coupling, [s.weights for s in solutions], solutions
-
-
-def fit_tiles(data, gate, coupling, options, progress, rng, *, solve_tiles=solve_outputs, show=None, start=None) -> Fit:
+def fit_tiles(data, gate, coupling, options, progress, rng, *, solve_tiles=None, show=None, start=None) -> Fit:
     """Code the rows, solve for the tiles, and put the mosaic together.
 
     Parameters
@@ -104,8 +95,8 @@ def fit_tiles(data, gate, coupling, options, progress, rng, *, solve_tiles=solve
     options : Options
     progress : Progress
     rng : RandomState
-    solve_tiles : callable
-        `solve_outputs`, or another function that is called as it is.
+    solve_tiles : callable, optional
+        Solves for the tiles in place of `Data.solve`: a function that is called as it is.
     show : callable, optional
         From a mosaic, a coupling and the block weights of each output to the fitted attributes that callbacks see.
     start : list of ndarray, optional
@@ -116,11 +107,20 @@ def fit_tiles(data, gate, coupling, options, progress, rng, *, solve_tiles=solve
         progress.snapshot = lambda coupling, weights: show(
             mosaic_of(gate, data.feature_map, coupling, weights, options), coupling, weights
         )
-    coupling, weights, solutions = solve_tiles(data, coupling, options, progress, rng, start)
+    coupling, weights, solutions = (solve_tiles or type(data).solve)(data, coupling, options, progress, rng, start)
     return Fit(mosaic_of(gate, data.feature_map, coupling, weights, options), coupling, weights, solutions)
 
 
 def describe(data, mosaic, head, n_jobs=None) -> tuple[dict, Any]:
-    """Counts of the training rows for `regions_`, and the rows from which regions can be described in words."""
+    """Counts of the training rows for `regions_`, and some rows from which its regions can be described in words.
+
+    These are indices of columns, their values of shape (n_rows, n_columns), and the tile of each row, for each gate;
+    None if there are one or many regions.
+    """
     counts = data.region_counts(mosaic, head, n_jobs)
-    return counts, sample_regions(mosaic, counts, data.n_rows, lambda here: data.coded(mosaic.gate, here))
+    if not 1 < mosaic.n_tiles <= MOST_DESCRIBED:
+        return counts, None
+    codes, rows = data.coded(mosaic.gate, evenly(data.n_rows, DESCRIBED_ROWS))
+    importance = counts["spread"].sum(axis=0)
+    column = np.sort(np.argsort(-importance, kind="stable")[:MOST_COLUMNS])
+    return counts, (column, dense(getattr(rows, "inputs", rows)[:, column]), homes_of(mosaic.gate, codes))

@@ -12,6 +12,7 @@ from svmosaic.explain.contributions import Table
 from svmosaic.gates import SeveralGates, SingleCell, TreeGate
 from svmosaic.gates.tree_growth import Growth, grow_trees
 from svmosaic.gates.trees import describe_rule
+from svmosaic.maps.protocol import column_names
 from svmosaic.model.heads import Regress, flattened, head_of
 from svmosaic.solvers import Sight
 
@@ -132,7 +133,12 @@ class TreesMixin:
         gate = self.mosaic_.gate
         if not isinstance(gate, SeveralGates):
             return []
-        words = self._wording(preparation)
+        if preparation is None:
+            names = column_names(getattr(self, "feature_names_in_", None), self.n_features_in_)
+            return [describe_rule(rule, names) for rule in gate.gates[1].rules()]
+        from svmosaic.explain.words import wording  # here: it takes a while to import
+
+        words = wording(self, preparation)
         return [words(rule) for rule in gate.gates[1].rules()]
 
     def _keep_region_sample(self, sample):
@@ -141,14 +147,6 @@ class TreesMixin:
     def _region_words(self):
         rules = np.array(["all rows", *self._rules_of_leaves(None)])
         return {"rule": rules, "covers": np.ones(len(rules)), "pure": np.ones(len(rules))}
-
-    def _wording(self, preparation):
-        """A function from the conditions of a rule to words."""
-        if preparation is None:
-            return lambda conditions: describe_rule(conditions, self._column_names())
-        from svmosaic.explain.words import wording  # here: it takes a while to import
-
-        return wording(self, preparation)
 
     def export_text(self, preparation=None) -> str:
         """Return the rules as lines of text, those with the most rows first.
@@ -169,10 +167,6 @@ class TreesMixin:
             adds = ", ".join(f"{name} {value:+.3g}" for name, value in line.items() if "adds" in name)
             lines.append(f"if {line['rule']}: {line['rows']} rows, {head_of(self).describe_region(line)}; {adds}")
         return "\n".join(lines)
-
-    def _column_names(self):
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{f}" for f in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
     def _gate(self, data, rng):
         trees = self._given_trees(data.n_features)

@@ -280,7 +280,8 @@ def count_homes(mosaic, head: Head, homes, target, found, rows=None) -> dict:
         counts = head.region_counts(home, mosaic.n_tiles, target, found)
         if rows is not None:
             counts["spread"] = _spread(mosaic, home, rows)
-        sums = {name: sums.get(name, 0) + values for name, values in counts.items()}
+        for name, values in counts.items():
+            sums[name] = sums[name] + values if name in sums else values
     return sums
 
 

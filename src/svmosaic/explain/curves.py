@@ -6,7 +6,7 @@ import numpy as np
 
 from svmosaic.explain.contributions import Table, names_of
 from svmosaic.gates import SeveralGates
-from svmosaic.gates.several import n_choices
+from svmosaic.gates.composed import n_choices
 from svmosaic.rows import evenly
 
 # Points of a curve over time; of one that is a mean of scores, and the rows that it is the mean of.

@@ -14,7 +14,7 @@ from svmosaic.explain.contributions import Table, deviations, explain, names_of
 from svmosaic.export.description import take_apart
 from svmosaic.export.preparation import BLANKS, Preparation, PreparationError, columns_as_features
 from svmosaic.gates import SeveralGates
-from svmosaic.gates.several import n_choices
+from svmosaic.gates.composed import n_choices
 from svmosaic.maps.protocol import dense
 from svmosaic.model import registry
 from svmosaic.model.heads import Regress, head_of, home_tiles

@@ -6,8 +6,8 @@ have a place is a `PlacedGate`. `Mosaic`, `Predictor` and the exporters look for
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -123,15 +123,22 @@ class PackedGate(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
-class OuterGate(PackedGate):
-    """A gate whose tiles are those of `inner`, which sees the rows changed in some way."""
+@dataclass(frozen=True)
+class SingleCell:
+    """The gate of a linear model: all rows belong to tile 0.
 
-    inner: CoreGate
+    See Also
+    --------
+    Gate : The interface of a gate.
+    """
 
-    @property
-    def n_tiles(self) -> int:
-        return self.inner.n_tiles
+    n_tiles: ClassVar[int] = 1
+    width: ClassVar[int] = 1
 
-    @property
-    def width(self) -> int:
-        return self.inner.width
+    def core_arguments(self):
+        """None: a single tile needs no gate in the core."""
+        return None
+
+    def code(self, X, n_jobs=None):
+        """Tiles (n_samples, 1) and weights (None: all ones) of each row."""
+        return np.zeros((X.shape[0], 1), dtype=np.int32), None

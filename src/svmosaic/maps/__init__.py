@@ -10,7 +10,7 @@ from svmosaic._lazy import lazy
 # ruff: noqa: F401
 if TYPE_CHECKING:
     from svmosaic.maps.composed import Composed, over_measured_rows, same_map, scaled_first
-    from svmosaic.maps.pieces import EncodedRows, Pieces, check_pieces
+    from svmosaic.maps.pieces import EncodedRows, Pieces
     from svmosaic.maps.protocol import IDENTITY, FeatureMap
     from svmosaic.maps.ranks import Ranks
     from svmosaic.maps.scaling import Scaling
@@ -20,7 +20,7 @@ __all__, __getattr__, __dir__ = lazy(
     globals(),
     {
         "composed": ["Composed", "over_measured_rows", "same_map", "scaled_first"],
-        "pieces": ["EncodedRows", "Pieces", "check_pieces"],
+        "pieces": ["EncodedRows", "Pieces"],
         "protocol": ["FeatureMap", "IDENTITY"],
         "ranks": ["Ranks"],
         "scaling": ["Scaling"],

@@ -21,12 +21,11 @@ from joblib import effective_n_jobs
 from scipy import sparse
 
 from svmosaic import _core
+from svmosaic._validation import check_pieces
 from svmosaic.maps.protocol import column_names, dense
 
 # Knots are quantiles of at most this many rows: their error, less than half a percent, does not matter.
 SAMPLE = 20_000
-# A bin is one byte, and packing adds the two ends of the straight term to the knots.
-MOST_KNOTS = 255
 # Straight terms of columns with a curve are clipped at so many standard deviations.
 REACH = 3.0
 
@@ -86,7 +85,7 @@ class Pieces:
         -------
         Pieces
         """
-        check_pieces(pieces)
+        check_pieces("pieces", pieces)
         given = None
         if not isinstance(pieces, numbers.Integral):
             if len(pieces) != X.shape[1]:
@@ -419,32 +418,3 @@ class Folded:
             pieces.center, pieces.scale, -unclipped, unclipped, pieces.column, start.astype(np.int32), knot,
             np.ones(len(knot)),
         )  # fmt: skip
-
-
-def check_pieces(pieces):
-    """Raise ValueError unless `pieces` is None, a number of knots, or a sequence of knots per column."""
-    if pieces is None or (isinstance(pieces, numbers.Integral) and not isinstance(pieces, bool)):
-        if pieces is not None and not 2 <= pieces <= MOST_KNOTS:
-            raise ValueError(f"pieces must be None, between 2 and {MOST_KNOTS}, or knots per column, got {pieces!r}")
-        return
-    if isinstance(pieces, str) or not hasattr(pieces, "__len__"):
-        raise ValueError(f"pieces must be None, an integer, or a sequence of knots per column, got {pieces!r}")
-    for f, knots in enumerate(pieces):
-        if knots is None:
-            continue
-        what = f"the knots of column {f} in pieces must"
-        try:
-            u = np.asarray(knots, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{what} be numbers, got {knots!r}") from error
-        if u.ndim != 1:
-            raise ValueError(f"{what} be a flat sequence, got one of shape {u.shape}")
-        if len(u) == 1 or len(u) > MOST_KNOTS:
-            raise ValueError(
-                f"column {f} in pieces has {len(u)} knots: a curve needs between 2 and {MOST_KNOTS}; none (an empty "
-                "sequence or None) leaves the column straight"
-            )
-        if not np.isfinite(u).all():
-            raise ValueError(f"{what} be finite, got {knots!r}")
-        if (np.diff(u) <= 0).any():
-            raise ValueError(f"{what} increase, got {knots!r}")

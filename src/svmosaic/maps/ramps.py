@@ -49,15 +49,3 @@ class Ramps:
             np.concatenate(columns), np.concatenate(centers), np.concatenate(factors), low, high,
             np.concatenate(weights, axis=-1),
         )  # fmt: skip
-
-    @classmethod
-    def of_tiles(cls, mosaic) -> "Ramps":
-        """Of the tiles of a mosaic with pieces."""
-        packed, ((center, scale, _, _, column, start, knot, _), _) = mosaic.features.pack(mosaic.coef)
-        return cls.of(packed, center, scale, column, start, knot)
-
-    @classmethod
-    def of_flat(cls, flat) -> "Ramps":
-        """Of the straight tiles of a mosaic with pieces, `FlatTiles`: one feature per column."""
-        center, scale, reach = flat.terms
-        return cls(np.arange(len(center)), center, scale, -reach, reach, flat.coef)

@@ -16,9 +16,9 @@ True
 
 import numpy as np
 
+from svmosaic._validation import MOST_KNOTS
 from svmosaic.gates import ScaledGate, SeveralGates, SingleCell
 from svmosaic.maps import Pieces, Scaling, same_map
-from svmosaic.maps.pieces import MOST_KNOTS
 from svmosaic.model.mosaic import Mosaic
 
 # Standard deviations up to which straight tiles continue in a blend with curves.

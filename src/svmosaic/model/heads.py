@@ -97,7 +97,7 @@ class Classify:
 
     @property
     def n_outputs(self) -> int:
-        return count_outputs(len(self.classes))
+        return 1 if len(self.classes) == 2 else len(self.classes)
 
     @property
     def positive(self) -> list[int]:

@@ -205,15 +205,12 @@ class Mosaic:
 
     def _scorer(self, dtype):
         """The scorer in the core for rows of this type, packed once."""
-        if dtype not in self._packed:
+        packed = vars(self).setdefault("_packed", {})
+        if dtype not in packed:
             gate = self.gate.core(dtype) if self._fused else None
             width = getattr(self.gate, "width", self.n_tiles)
-            self._packed[dtype] = pack_scorer(gate, *self.packed_tiles(), dtype, width)
-        return self._packed[dtype]
-
-    @cached_property
-    def _packed(self) -> dict:
-        return {}
+            packed[dtype] = pack_scorer(gate, *self.packed_tiles(), dtype, width)
+        return packed[dtype]
 
     def packed_tiles(self):
         """The arguments of the core's scorer: (coef, intercept, link, sloped, flat), and the curves or None.
@@ -222,7 +219,8 @@ class Mosaic:
         """
         bent, flat = self.split_flat()
         coef, curves = self.features.pack(bent.coef)
-        coef, intercept = (np.ascontiguousarray(part, dtype=np.float64) for part in (coef, self.intercept))
+        coef = np.ascontiguousarray(coef, dtype=np.float64)
+        intercept = np.ascontiguousarray(self.intercept, dtype=np.float64)
         if flat is not None:
             flat = (np.ascontiguousarray(flat.coef, dtype=np.float64), flat.tiles, flat.terms)
         return (coef, intercept, self.link, bent.sloped, flat), curves

@@ -37,15 +37,15 @@ class Registered:
 _KERNELS = "it is a sum of kernels without an estimator around it; save() and predictor() take it"
 _TYPES = {
     "gate": (
-        "svmosaic.gates.cells.SingleCell",
-        "svmosaic.gates.curved.CurvedGate",
+        "svmosaic.gates.protocol.SingleCell",
+        "svmosaic.gates.composed.CurvedGate",
         "svmosaic.gates.distance.DistanceGate",
         "svmosaic.gates.gaussian.GaussianGate",
         "svmosaic.gates.softmax_tree.HierarchicalGate",
-        "svmosaic.gates.projected.ProjectedGate",
+        "svmosaic.gates.composed.ProjectedGate",
         "svmosaic.gates.softmax_tree.RBFGate",
-        "svmosaic.gates.scaled.ScaledGate",
-        "svmosaic.gates.several.SeveralGates",
+        "svmosaic.gates.composed.ScaledGate",
+        "svmosaic.gates.composed.SeveralGates",
         "svmosaic.gates.trees.TreeGate",
     ),
     "map": (

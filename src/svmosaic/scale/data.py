@@ -12,7 +12,6 @@ from scipy import sparse
 from svmosaic.estimators.data import ROWS_PER_CENTER, Target
 from svmosaic.gates import place_centers
 from svmosaic.gates.placement import class_shares
-from svmosaic.losses import parameters_of
 from svmosaic.model.calibration import N_FOLDS, fit_calibration, require_rows
 from svmosaic.model.heads import Head
 from svmosaic.scale.part import Job, answer, cells_used, held_out_scores, move, regions, rows_at, with_codes, with_map
@@ -39,10 +38,6 @@ class Survey:
     class_counts: np.ndarray | None = None
     class_factor: np.ndarray | None = None
 
-    @property
-    def n_outputs(self) -> int:
-        return self.head.n_outputs
-
     def target_of(self, truth, weight) -> Target:
         """The target of some of the rows."""
         sample_weight = weight if self.class_factor is None else weight / self.class_factor[truth]
@@ -56,11 +51,6 @@ class PartitionedData:
         self.partitions, self.target = partitions, survey
         self.n_rows, self.n_features = survey.n_rows, survey.n_features
         self.feature_map, self.one_tile = None, False
-
-    @property
-    def n_seen(self) -> int:
-        """The number of features that the tiles see."""
-        return self.n_features if self.feature_map is None else self.feature_map.n_features
 
     def map(self, feature_map):
         if feature_map is not None:
@@ -115,7 +105,8 @@ class PartitionedData:
         self.one_tile = gate.width == 1
 
     def solve(self, coupling, options, progress, rng, start=None):
-        return self._solve(self._jobs(coupling, options), options, progress)
+        solutions = self._solve(self._jobs(coupling, options), options, progress)
+        return coupling, [s.weights for s in solutions], solutions
 
     def calibrate(self, method, fit, solve_tiles, options, progress, rng):
         """Calibration fitted to scores of rows held out in turn; the folds are solved in the same rounds."""
@@ -143,8 +134,8 @@ class PartitionedData:
     def _jobs(self, coupling, options):
         sight = None if self.one_tile else options.sight  # a single tile sees all
         return [
-            Job(c, c, coupling, options.loss, parameters=parameters_of(options.loss_parameters, c), sight=sight)
-            for c in range(self.target.n_outputs)
+            Job(c, c, coupling, options.loss, parameters=options.loss_parameters, sight=sight)
+            for c in range(self.target.head.n_outputs)
         ]
 
     def _solve(self, jobs, options, progress):
@@ -152,7 +143,8 @@ class PartitionedData:
 
         They ask in step, so that one pass over the rows answers all. Every round is checked to have seen all rows.
         """
-        coupling, partitions, n_features = jobs[0].coupling, self.partitions, self.n_seen
+        coupling, partitions = jobs[0].coupling, self.partitions
+        n_features = self.n_features if self.feature_map is None else self.feature_map.n_features  # that tiles see
         control = progress.control(len(jobs), coupling, (coupling.n_blocks, n_features + 1), False, len(jobs))
         runs = []
         for k, job in enumerate(jobs):
@@ -181,7 +173,9 @@ class PartitionedData:
                     asked[k] = runs[k].send(found)
                 except StopIteration as stop:
                     certificate, n_iter, target = stop.value
-                    solutions[k] = Solution(certificate, None, n_iter, target, "newton")
+                    solutions[k] = Solution(
+                        **vars(certificate), alpha=None, n_iter=n_iter, target=target, solver="newton"
+                    )
                     del asked[k]
         progress.report(solutions, coupling, options.max_iter, control)
         return solutions

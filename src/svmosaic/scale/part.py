@@ -106,7 +106,7 @@ class Part:
         """The share of this partition in the problem of a job."""
         key = job.coupling.own, job.coupling.shared.tobytes(), job.sight
         cost = self.cost if job.fold is None else np.where(self.folds == job.fold, 0.0, self.cost)
-        target = job.loss.rows(self.head.wanted(self.truth, job.output), cost, **job.parameters)
+        target = job.loss.rows(self.head.wanted(self.truth, job.output), cost, job.output, **job.parameters)
         if key not in self.built:
             if "rows" not in self.built:
                 X = self.X if self.feature_map is None else self.feature_map.rows(self.X)[1]

@@ -10,7 +10,8 @@ from svmosaic._threads import one_thread
 from svmosaic._validation import check_real
 from svmosaic.estimators._parameters import Count, Positive, check_parameters, parameters, positional
 from svmosaic.estimators._progress import Progress
-from svmosaic.estimators._region_words import DESCRIBED_ROWS, MOST_DESCRIBED, packed
+from svmosaic.estimators.base import packed
+from svmosaic.estimators.tiles import DESCRIBED_ROWS, MOST_DESCRIBED
 from svmosaic.explain.regions import words_of_tiles
 from svmosaic.explain.subject import take
 from svmosaic.rows import evenly

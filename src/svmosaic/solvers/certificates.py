@@ -11,7 +11,7 @@ bounds the optimum from below, so :math:`P(V) - D(\alpha)` bounds the suboptimal
 functions take margins and V(alpha) as arrays and know nothing of how they were computed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,21 +29,21 @@ def half_square(weights) -> float:
 
 def primal(problem, weights, margin) -> float:
     """P(V), from V and the margins it gives."""
-    losses = sum(
-        np.dot(problem.cost[r], problem.loss.value(margin[r], at(problem.threshold, r))) for r in _slices(len(margin))
-    )
+    losses = 0.0
+    for begin in range(0, len(margin), _AT_A_TIME):
+        r = slice(begin, begin + _AT_A_TIME)
+        losses += np.dot(problem.cost[r], problem.loss.value(margin[r], at(problem.threshold, r)))
     return half_square(weights) + float(losses)
 
 
 def dual(problem, weights, alpha) -> float:
     """D(alpha), from alpha and V(alpha)."""
     earned = alpha.sum() if problem.threshold is None else np.dot(problem.threshold, alpha)
-    paid = sum(problem.loss.dual_cost(alpha[r], problem.cost[r]) for r in _slices(len(alpha)))
+    paid = 0.0
+    for begin in range(0, len(alpha), _AT_A_TIME):
+        r = slice(begin, begin + _AT_A_TIME)
+        paid += problem.loss.dual_cost(alpha[r], problem.cost[r])
     return float(earned) - float(paid) - half_square(weights)
-
-
-def _slices(n_rows) -> list[slice]:
-    return [slice(r, r + _AT_A_TIME) for r in range(0, n_rows, _AT_A_TIME)]
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,11 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Solution:
-    """A certified answer to a `Problem`.
+class Solution(Certificate):
+    """A certified answer to a `Problem`: the block weights, with their primal value, dual value and gap.
 
     Attributes
     ----------
-    certificate : Certificate
-        Block weights with their primal value, dual value and gap.
     alpha : ndarray of shape (n_rows,)
         The dual point of the certificate; start the next solve from it.
     n_iter : int
@@ -81,20 +79,11 @@ class Solution:
         For a solver without a dual point: whether it met its own stop rule.
     """
 
-    certificate: Certificate
     alpha: np.ndarray
     n_iter: int
     target: float
     solver: str
     settled: bool | None = None
-
-    @property
-    def weights(self):
-        return self.certificate.weights
-
-    @property
-    def gap(self) -> float:
-        return self.certificate.gap
 
     @property
     def converged(self) -> bool:
@@ -122,7 +111,7 @@ def certify(problem, alpha, n_threads: int = 1) -> Certificate:
     return Certificate(weights, primal(problem, weights, margin), dual(problem, weights, alpha))
 
 
-def shortened(problem, certificate, penalised=None, n_threads: int = 1) -> Certificate:
+def shortened(problem, certificate, penalised=None, n_threads: int = 1):
     r"""The certificate with V replaced by the best :math:`tV`, :math:`0 \le t \le 1`, where V is worse than no weights.
 
     A solve that was stopped early can end so: at a huge C the duals overshoot before they settle. The direction is
@@ -151,8 +140,8 @@ def shortened(problem, certificate, penalised=None, n_threads: int = 1) -> Certi
     return shorten(certificate, value, slope, problem.primal_at_zero)
 
 
-def shorten(certificate, value, slope, at_zero) -> Certificate:
-    """The certificate with its weights times the t that minimizes the convex `value`, whose derivative is `slope`."""
+def shorten(certificate, value, slope, at_zero):
+    """The certificate or solution, its weights times the t that minimizes a convex `value` of derivative `slope`."""
     low, high = -300.0, 0.0  # powers of ten: weights may be too long by any factor
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -161,4 +150,4 @@ def shorten(certificate, value, slope, at_zero) -> Certificate:
     best = value(t)
     if not best <= at_zero:
         t, best = 0.0, at_zero
-    return Certificate(t * certificate.weights, best, certificate.dual)
+    return replace(certificate, weights=t * certificate.weights, primal=best)

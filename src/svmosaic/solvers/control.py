@@ -1,8 +1,11 @@
 """How the caller controls a running solver (stop, time limit) and receives reports of its progress."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 from svmosaic import _core
 
@@ -38,14 +41,16 @@ class Control:
         if self.deadline is not None:
             left = max(0.0, self.deadline - perf_counter())
             share = perf_counter() + left * min(1.0, n_workers / (n_waiting + 1))
-        return TaskControl(self, place, share)
+        return TaskControl(self, place, share, self.every_epoch, self.watch)
 
     def run_all(self, run, n_tasks, n_workers) -> list:
         """Results of `run(t)` for every task, run in parallel; workers without a task help others with their rows."""
-        if n_workers == 1:
-            return [run(t) for t in range(n_tasks)]
-        pool, left = _core.Pool(), iter(range(n_tasks))
         results: list = [None] * n_tasks
+        if n_workers == 1:
+            for t in range(n_tasks):
+                results[t] = run(t)
+            return results
+        pool, left = _core.Pool(), iter(range(n_tasks))
         failures: list[BaseException] = []
 
         def work():
@@ -69,22 +74,16 @@ class Control:
         return results
 
 
+@dataclass
 class TaskControl:
-    """The control of one problem."""
+    """The control of one problem, with the time until which it may run and the callbacks of `Control`."""
 
-    def __init__(self, control, place, deadline):
-        self.control = control
-        self.place = place
-        self.deadline = deadline
-        self.every_epoch = control.every_epoch
-        self.watch = control.watch
-        self.stopped = False
-
-    def unwatched(self) -> "TaskControl":
-        """The same for a part of the problem, whose iterations are nobody's business."""
-        part = TaskControl(self.control, self.place, self.deadline)
-        part.watch = None
-        return part
+    control: Control
+    place: Any
+    deadline: float | None
+    every_epoch: bool = False
+    watch: Callable | None = None
+    stopped: bool = False
 
     def seconds(self, most) -> float:
         """How long the core may run before it should ask again."""

@@ -109,4 +109,4 @@ def solve_crammer_singer(problem, label, n_classes, *, tol, max_iter, seed, n_th
             return t * float(np.vdot(weights, weights)) + float(np.dot(problem.cost, pull[:, 0]))
 
         certificate = shorten(certificate, value, slope, problem.primal_at_zero)
-    return Solution(certificate, alpha, n_iter, target, "crammer_singer")
+    return Solution(**vars(certificate), alpha=alpha, n_iter=n_iter, target=target, solver="crammer_singer")

@@ -1,5 +1,7 @@
 """Driver of dual coordinate descent: allocates, runs epochs in the core, certifies, stops."""
 
+from functools import partial
+
 import numpy as np
 
 from svmosaic import _core
@@ -46,10 +48,10 @@ def solve_dual_descent(problem, *, tol, max_iter, seed, alpha=None, n_threads=1,
         )  # fmt: skip
 
     certificate, n_iter, target = descend(
-        problem, weights, epochs, lambda: certify(problem, alpha, n_threads), tol=tol, max_iter=max_iter,
-        control=control or alone(), again=lambda: state.unshrink(len(visited)), more=more,
+        problem, weights, epochs, partial(certify, problem, alpha, n_threads), tol=tol, max_iter=max_iter,
+        control=control or alone(), again=partial(state.unshrink, len(visited)), more=more,
     )  # fmt: skip
-    return Solution(certificate, alpha, n_iter, target, "dual")
+    return Solution(**vars(certificate), alpha=alpha, n_iter=n_iter, target=target, solver="dual")
 
 
 def descend(problem, weights, epochs, certify, *, tol, max_iter, control, again=None, more=None):

@@ -24,7 +24,7 @@ another instead of many at once (if p = 2, the end of the step is evaluated firs
 is the answer for a sample of the rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -45,7 +45,7 @@ from svmosaic.solvers.hessians import (
     sighted_solve,
     tile_inverses,
 )
-from svmosaic.solvers.problem import Problem, Sight
+from svmosaic.solvers.problem import Sight
 from svmosaic.solvers.share import Evaluate, Matrices, Move, Product, Share, Slopes, Unit, threshold_sums
 
 # First proximal step in units of the costs and of the typical threshold: at V = 0 the response of a row of that
@@ -176,7 +176,8 @@ def _solve_in_memory(problem, alpha, *, tol, max_iter, n_threads, control):
             question = steps.send(question.of(share))
         except StopIteration as stop:
             best, n_iter, target = stop.value
-            return Solution(best, kept[0], n_iter, target, "newton"), kept[1]
+            alpha, moves = kept
+            return Solution(**vars(best), alpha=alpha, n_iter=n_iter, target=target, solver="newton"), moves
 
 
 @dataclass(frozen=True)
@@ -205,8 +206,10 @@ def _start(problem, alpha, **options) -> Start:
         margin = None if warm else np.zeros(problem.n_rows)
         return Start(weights, margin, None if smooth else alpha, FIRST_STEPS[warm], 0.0, [])
     coarse = max(SAMPLE_SLACK[problem.loss.power] * options["tol"], SAMPLE_TOL)
-    options |= {"tol": coarse, "control": options["control"].unwatched()}
-    sampled, moves = _solve_in_memory(_sampled(problem), None, **options)
+    options |= {"tol": coarse, "control": replace(options["control"], watch=None)}  # nobody hears of its iterations
+    # One row out of SAMPLED_SHARE consecutive ones, each with that many times its cost.
+    part = problem.part(one_in(SAMPLED_SHARE, problem.n_rows), SAMPLED_SHARE)
+    sampled, moves = _solve_in_memory(part, None, **options)
     step = SAMPLE_STEP_ALONE if problem.coupling.n_tiles == 1 else SAMPLE_STEP_COUPLED
     if smooth or not moves:
         return Start(sampled.weights, None, None, step, 0.0, [])
@@ -222,11 +225,6 @@ def _start(problem, alpha, **options) -> Start:
     _core.respond(*fixed, response, curvature, n_threads, step / unit)
     few = np.count_nonzero(curvature) < ACTIVE_PER_WEIGHT * problem.n_weights
     return Start(sampled.weights, margin, center, step, FIRST_REACH * unit if few else 0.0, moves)
-
-
-def _sampled(problem) -> Problem:
-    """The problem of one row out of SAMPLED_SHARE consecutive ones, each with that many times its cost."""
-    return problem.part(one_in(SAMPLED_SHARE, problem.n_rows), SAMPLED_SHARE)
 
 
 def newton_steps(setting, weights, step, reach=0.0, *, tol, max_iter, control, keep):

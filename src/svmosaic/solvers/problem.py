@@ -57,6 +57,12 @@ class Problem:
     index : ndarray of int32, the data row of each problem row, or None for the identity
     threshold : ndarray of float64, one per row, of either sign; None for all ones
     sight : Sight, or None if all blocks see whole rows
+    n_rows : int
+    shape : (n_blocks, n_features + 1), of the block weights
+    one_tile_a_row : bool
+        Whether the Hessian is an arrow: each row touches its own tile, and what that tile shares.
+    separable : bool
+        Whether the tiles are independent problems.
     """
 
     rows: Rows
@@ -69,11 +75,22 @@ class Problem:
     index: np.ndarray | None = None
     threshold: np.ndarray | None = None
     sight: Sight | None = None
-    _shared: dict = field(default_factory=lambda: {"lock": threading.Lock()}, repr=False)
+    n_rows: int = field(init=False, repr=False)
+    shape: tuple[int, int] = field(init=False, repr=False)
+    one_tile_a_row: bool = field(init=False, repr=False)
+    separable: bool = field(init=False, repr=False)
+    _shared: dict = field(default_factory=dict, repr=False)
 
     def __post_init__(self):
-        if isinstance(self.loss, str):
-            object.__setattr__(self, "loss", LOSSES[self.loss])
+        coupling, alone = self.coupling, self.tile.shape[1] == 1 and self.weight is None
+        vars(self).update(
+            loss=LOSSES[self.loss] if isinstance(self.loss, str) else self.loss,
+            n_rows=len(self.sign),
+            shape=(coupling.n_blocks, self.rows.n_features + 1),
+            one_tile_a_row=alone,
+            separable=alone and coupling.n_shared == 0 and coupling.n_tiles > 1,
+        )
+        self._shared.setdefault("lock", threading.RLock())
 
     def with_target(self, sign, cost, threshold=None) -> "Problem":
         """The same rows and codes with other signs, costs and thresholds; what is built of them is shared."""
@@ -88,45 +105,43 @@ class Problem:
 
     @property
     def design(self):
-        """The block design in the core."""
-        return self.once("design", Problem._design)
-
-    def _design(self):
-        block, coef = self.coupling.blocks(self.tile, self.weight)
-        sight = () if self.sight is None else (self.sight.n_full, self.sight.rest)
-        return _core.Design(self.rows.core, block, coef, self.index, self.coupling.n_blocks, *sight)
+        """The block design in the core, built once for all targets of these rows and codes."""
+        with self._shared["lock"]:
+            if "design" not in self._shared:
+                block, coef = self.coupling.blocks(self.tile, self.weight)
+                sight = () if self.sight is None else (self.sight.n_full, self.sight.rest)
+                self._shared["design"] = _core.Design(
+                    self.rows.core, block, coef, self.index, self.coupling.n_blocks, *sight
+                )
+            return self._shared["design"]
 
     @property
     def curvature(self):
-        """|x_r|^2 |coef_r|^2 of each problem row; ValueError if one overflows."""
-        return self.once("curvature", Problem._curvature)
-
-    def _curvature(self):
-        block, coef = self.coupling.blocks(self.tile, self.weight)
-        norms = at(self.rows.squared_norms, self.index)
-        if self.sight is not None:
-            share = np.ones(block.shape) if coef is None else coef**2
-            full = block < self.sight.n_full
-            seen = at(self.rows.squared_norms_of(self.sight.rest), self.index)
-            curvature = norms * np.where(full, share, 0.0).sum(axis=1) + seen * np.where(full, 0.0, share).sum(axis=1)
-        else:
-            curvature = norms if coef is None else norms * np.einsum("ra,ra->r", coef, coef)
-        if not np.isfinite(curvature.max(initial=0.0)):
-            raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
-        return curvature
+        """|x_r|^2 |coef_r|^2 of each problem row, computed once; ValueError if one overflows."""
+        with self._shared["lock"]:
+            if "curvature" in self._shared:
+                return self._shared["curvature"]
+            block, coef = self.coupling.blocks(self.tile, self.weight)
+            norms = at(self.rows.squared_norms, self.index)
+            if self.sight is not None:
+                share = np.ones(block.shape) if coef is None else coef**2
+                full = block < self.sight.n_full
+                seen = at(self.rows.squared_norms_of(self.sight.rest), self.index)
+                norms = norms * np.where(full, share, 0.0).sum(axis=1) + seen * np.where(full, 0.0, share).sum(axis=1)
+            elif coef is not None:
+                norms = norms * np.einsum("ra,ra->r", coef, coef)
+            if not np.isfinite(norms.max(initial=0.0)):
+                raise ValueError("X is too large: the squared norm of a row overflows float64; scale the features")
+            self._shared["curvature"] = norms
+            return norms
 
     def once(self, name, build):
-        """The value of `build(problem)`, computed once for all targets of these rows and codes; no nested calls."""
+        """The value of `build(problem)`, computed once for all targets of these rows and codes."""
         # Classes share what is built here and may ask for it on several threads at once: one builds, the others wait.
         with self._shared["lock"]:
             if name not in self._shared:
                 self._shared[name] = build(self)
             return self._shared[name]
-
-    @property
-    def separable(self) -> bool:
-        """Whether the tiles are independent problems."""
-        return self.one_tile_a_row and self.coupling.n_shared == 0 and self.coupling.n_tiles > 1
 
     def split(self) -> "list[tuple[np.ndarray, Problem]]":
         """The problems of independent tiles: for each, its rows among ours, and itself."""
@@ -145,15 +160,6 @@ class Problem:
         ]
 
     @property
-    def n_rows(self) -> int:
-        return len(self.sign)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the block weights."""
-        return self.coupling.n_blocks, self.rows.n_features + 1
-
-    @property
     def n_weights(self) -> int:
         n_blocks, size = self.shape
         return n_blocks * size
@@ -162,11 +168,6 @@ class Problem:
     def primal_at_zero(self) -> float:
         """The objective at V = 0, the yardstick of `tol`."""
         return self.loss.at_zero(self.cost, self.threshold)
-
-    @property
-    def one_tile_a_row(self) -> bool:
-        """Whether the Hessian is an arrow: each row touches its own tile, and what that tile shares."""
-        return self.tile.shape[1] == 1 and self.weight is None
 
 
 def problems_of(rows, codes, coupling, loss, targets: list[Targets], sight=None) -> list[Problem]:
@@ -185,7 +186,7 @@ def problems_of(rows, codes, coupling, loss, targets: list[Targets], sight=None)
     if first.index is not None:
         tile, weight = tile[first.index], at(weight, first.index)
     problem = Problem(rows, tile, weight, coupling, first.sign, first.cost, loss, first.index, first.threshold, sight)
-    return [problem.with_target(target.sign, target.cost, target.threshold) for target in targets]
+    return [problem, *(problem.with_target(other.sign, other.cost, other.threshold) for other in targets[1:])]
 
 
 def at(values, here):

@@ -199,4 +199,5 @@ def solve_sgd(problem, *, tol, max_iter, seed, alpha=None, n_threads=1, control=
         settled = len(values) > PATIENCE + 1 and min(values[:-PATIENCE]) - min(values) < target
     penalised = best[..., :-1] if options.free_bias else best
     certificate = shortened(problem, Certificate(best, min(values[1:]), np.nan), penalised, n_threads)
-    return Solution(certificate, np.zeros(problem.n_rows), len(values) - 1, target, "sgd", settled)
+    alpha, n_iter = np.zeros(problem.n_rows), len(values) - 1
+    return Solution(**vars(certificate), alpha=alpha, n_iter=n_iter, target=target, solver="sgd", settled=settled)

@@ -2,7 +2,6 @@
 
 import warnings
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import cache
 from typing import Literal
 
@@ -11,7 +10,7 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from svmosaic.solvers.certificates import Certificate, Solution, shortened
+from svmosaic.solvers.certificates import Solution, shortened
 from svmosaic.solvers.control import Control
 from svmosaic.solvers.dual_descent import solve_dual_descent
 from svmosaic.solvers.hessians import n_pairs_of
@@ -87,8 +86,10 @@ def solve(
             tasks.append((k, here, part, alpha if here is None or alpha is None else alpha[here]))
             places.append((k, cell if problem.separable else None))
     # A problem can feed one thread by itself, and others with its rows.
-    values = [part.n_rows * part.tile.shape[1] * (8 + part.rows.stored_per_row) for _, _, part, _ in tasks]
-    n_workers = min(effective_n_jobs(n_jobs), sum(1 + int(n / _VALUES_PER_THREAD) for n in values))
+    n_fed = 0
+    for _, _, part, _ in tasks:
+        n_fed += 1 + int(part.n_rows * part.tile.shape[1] * (8 + part.rows.stored_per_row) / _VALUES_PER_THREAD)
+    n_workers = min(effective_n_jobs(n_jobs), n_fed)
     seeds = np.random.SeedSequence(seed).spawn(len(tasks))
 
     def run(t):
@@ -98,7 +99,7 @@ def solve(
             control=control.for_task(places[t], len(tasks) - t - 1, n_workers), sgd=sgd,
         )  # fmt: skip
         if not solution.converged and solution.settled is None:
-            solution = replace(solution, certificate=shortened(part, solution.certificate, n_threads=n_workers))
+            solution = shortened(part, solution, n_threads=n_workers)
         if control.finished is not None:
             control.finished(places[t], solution)
         return solution
@@ -108,25 +109,26 @@ def solve(
     several = [library for library in _blas().lib_controllers if library.num_threads != 1]
     with _blas().limit(limits=1) if several else nullcontext():
         solved = control.run_all(run, len(tasks), n_workers)
-    solutions = []
-    for k, problem in enumerate(problems):
-        parts = [(here, s) for (owner, here, _, _), s in zip(tasks, solved, strict=True) if owner == k]
+    solutions, first = [], 0
+    for problem in problems:
         if not problem.separable:
-            solutions.append(parts[0][1])
+            solutions.append(solved[first])
+            first += 1
             continue
         # One solution out of those of independent tiles: values and gaps add up.
-        found, alpha = [s for _, s in parts], np.empty(problem.n_rows)
-        for here, s in parts:
+        last = first + problem.coupling.n_tiles
+        found, alpha = solved[first:last], np.empty(problem.n_rows)
+        for (_, here, _, _), s in zip(tasks[first:last], found, strict=True):
             alpha[here] = s.alpha
-        certificate = Certificate(
-            np.concatenate([s.weights for s in found]),
-            sum(s.certificate.primal for s in found),
-            sum(s.certificate.dual for s in found),
-        )
+        first = last
         settled = None if all(s.settled is None for s in found) else all(s.converged for s in found)
         solver_names = "+".join(sorted({s.solver for s in found}))
-        n_iter, target = max(s.n_iter for s in found), sum(s.target for s in found)
-        solutions.append(Solution(certificate, alpha, n_iter, target, solver_names, settled))
+        solutions.append(
+            Solution(
+                np.concatenate([s.weights for s in found]), sum(s.primal for s in found), sum(s.dual for s in found),
+                alpha, max(s.n_iter for s in found), sum(s.target for s in found), solver_names, settled,
+            )
+        )  # fmt: skip
     return solutions
 
 
