@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from svmosaic.cli import main
-from svmosaic.cli._tasks import decide_task
+from svmosaic.table.preparation import decide_task
 from svmosaic.table.trained_model import open_model
 
 

@@ -27,7 +27,14 @@ def require_labels(y):
     """Raise ValueError if labels are missing, whatever stands for that: scikit-learn's message would depend on it."""
     labels = np.asarray(y)
     if labels.dtype.kind == "O":
-        missing = np.array([type(label) is not str and _is_missing(label) for label in labels.ravel()], dtype=bool)
+        missing = np.array(
+            [
+                type(label) is not str
+                and (label is None or is_scalar_nan(label) or type(label).__name__ in ("NAType", "NaTType"))
+                for label in labels.ravel()
+            ],
+            dtype=bool,
+        )
     elif labels.dtype.kind in "fM":
         missing = np.isnan(labels.ravel())
     else:
@@ -59,7 +66,3 @@ def of_plain_type(y):
     """Labels of a nullable type of pandas as NumPy's type: scikit-learn would make floats of truth values."""
     plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     return y if plain is None else np.asarray(y, dtype=plain)
-
-
-def _is_missing(label):
-    return label is None or is_scalar_nan(label) or type(label).__name__ in ("NAType", "NaTType")

@@ -14,25 +14,13 @@ _DESCRIPTOR = re.compile(r"/dev/(std(?:out|err))|(?:/proc/self/fd|/dev/fd)/(\d+)
 
 
 def write_bytes(path, content):
-    """Write a whole file; see `written`.
-
-    Parameters
-    ----------
-    path : str or path
-    content : bytes
-    """
+    """Write a whole file; see `written`."""
     with written(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_text(path, content):
-    """Write a whole file as UTF-8 with newlines as they are; see `written`.
-
-    Parameters
-    ----------
-    path : str or path
-    content : str
-    """
+    """Write a whole file as UTF-8 with newlines as they are; see `written`."""
     write_bytes(path, content.encode("utf-8"))
 
 

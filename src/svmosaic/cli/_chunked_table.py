@@ -14,13 +14,13 @@ from sklearn.preprocessing import StandardScaler
 
 from svmosaic import outofcore
 from svmosaic.cli._io import memory_limit, read_options, size_text
-from svmosaic.cli._tables import SEARCHES, TrainingTable, kept_columns, take
-from svmosaic.cli._tasks import decide_task, read_labels
+from svmosaic.cli._tables import SEARCHES, TrainingTable, kept_columns
+from svmosaic.explain.subject import take
 from svmosaic.maps import Scaling, over_measured_rows
 from svmosaic.scale.fit import SUPPORTED
 from svmosaic.scale.part import Raw
 from svmosaic.table.formats import Table, TableError, read_chunks, size_in_memory
-from svmosaic.table.preparation import TEXT, clean_labels, kinds_of, to_input
+from svmosaic.table.preparation import TEXT, decide_task, kinds_of, read_labels, to_input
 from svmosaic.table.survey import survey
 
 # Shares of the memory: a chunk as it is read, with the copies made of it; and the values among which medians are found.
@@ -102,7 +102,7 @@ class TableInChunks(TrainingTable):
             counts, values = labels.to_numpy()[~gone], values[~gone]
             self.task, self.why_task = decide_task(values, options.task)
             if self.task == "classification":
-                classes, place = np.unique(clean_labels(values)[0], return_inverse=True)
+                classes, place = np.unique(read_labels(values, self.task)[0], return_inverse=True)
                 return self.set_labels(classes, np.bincount(place, counts).astype(np.int64), missing)
             n_values = int(counts.sum())
         elif first_row > n_values:

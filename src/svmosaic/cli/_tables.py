@@ -10,12 +10,12 @@ from sklearn.pipeline import Pipeline
 
 from svmosaic import MosaicClassifier, MosaicRegressor
 from svmosaic.cli._io import listening, memory_limit, read_options, size_text
-from svmosaic.cli._tasks import decide_task, read_labels
 from svmosaic.estimators._hold_out import hold_out
 from svmosaic.explain.quality import answers_of, quality_of
+from svmosaic.explain.subject import take
 from svmosaic.table.formats import Dialect, Table, TableError, format_of, name_of, read_chunks, read_table
 from svmosaic.table.numbers_as_text import NumbersAsText
-from svmosaic.table.preparation import TEXT, build_preparation, kinds_of, to_input
+from svmosaic.table.preparation import TEXT, build_preparation, decide_task, kinds_of, read_labels, to_input
 
 SEARCHES = (MosaicClassifier, MosaicRegressor)
 
@@ -109,9 +109,6 @@ class TrainingTable:
             scores = {"accuracy": found["accuracy"], "linear_svm": baseline["accuracy"]}
         return {"rows": len(y), **scores, "quality": {"model": found, "baseline": baseline}}
 
-    def check_model(self, kind):
-        """Refuse an estimator that cannot be fitted to such a table."""
-
     def held_out(self):
         """(rows, labels) held out, some at a time."""
         raise NotImplementedError
@@ -136,14 +133,7 @@ class TrainingTable:
             yield X, y
 
     def notes(self, n_texts, preparation):
-        """What a person would want to look at, once a preparation is fitted.
-
-        Parameters
-        ----------
-        n_texts : dict of str to int
-            How many different texts each text column holds.
-        preparation : the first step of the pipeline that was fitted
-        """
+        """What a person would want to look at, once a preparation is fitted; n_texts counts those of each column."""
         most = self.options.max_categories
         dropped = getattr(preparation, "dropped_", {})  # sparse rows, which have no text, are only scaled
         categories = {column.name for column in getattr(preparation, "columns_", ()) if column.kind == TEXT}
@@ -270,10 +260,3 @@ def missing_text(missing, lead) -> str:
         return ""
     counts = (f"{f'{text!r}' if text else 'empty'}: {count}" for text, count in missing.items())
     return f"{lead}{', '.join(counts)} (--na says which texts are missing)"
-
-
-def take(X, rows):
-    """Some rows of a frame, an array or a sparse matrix, by a mask or by their indices."""
-    if isinstance(rows, np.ndarray) and rows.dtype == bool and rows.all():
-        return X
-    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]

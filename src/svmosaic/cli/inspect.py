@@ -198,8 +198,8 @@ def _find_row(model, options):
 
 def _report(model, options):
     """Quality of the rows of --test, or what `train` found on the rows that it held out."""
-    from svmosaic.cli._tables import take
     from svmosaic.explain import write_report
+    from svmosaic.explain.subject import take
 
     held = None
     if options.test is None:

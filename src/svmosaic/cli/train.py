@@ -16,8 +16,6 @@ from svmosaic.cli._io import (
     memory_size,
     say,
 )
-from svmosaic.cli._tasks import add_task_argument
-from svmosaic.search.plan import FAMILIES
 from svmosaic.table.formats import is_npy
 
 # For classes, and for values.
@@ -71,7 +69,11 @@ def add_arguments(parser):
     )
     add_table_options(parser)
     add_output_options(parser)
-    add_task_argument(parser)
+    parser.add_argument(
+        "--task", choices=("auto", "classification", "regression"), default="auto",
+        help="auto (default): classification for text and for at most 20 distinct integers, regression for other "
+        "numbers",
+    )  # fmt: skip
     parser.add_argument(
         "--model", choices=MODELS, default="auto", help="auto (default) tries several and keeps the best"
     )
@@ -81,7 +83,7 @@ def add_arguments(parser):
     )  # fmt: skip
     parser.add_argument(
         "--families", type=_families, metavar="NAME,...",
-        help=f"model families for --model auto to choose among: {', '.join(FAMILIES)} (default: all)",
+        help="model families for --model auto to choose among, such as linear,local (default: all)",
     )  # fmt: skip
     parser.add_argument(
         "--metric",
@@ -117,6 +119,8 @@ def _share(text):
 
 
 def _families(text):
+    from svmosaic.search.plan import FAMILIES
+
     names = tuple(text.split(","))
     unknown = [name for name in names if name not in FAMILIES]
     if unknown:
@@ -148,7 +152,8 @@ def run(options):
 
             table = TableInMemory(options, bar)
         kind, parameters = _estimator(options, table.task, seconds)
-        table.check_model(kind)
+        if is_large(options):
+            table.check_model(kind)
         linear = svmosaic.LinearSVR if table.task == "regression" else svmosaic.LinearSVC
         scores = None
         if is_judged:

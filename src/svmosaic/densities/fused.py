@@ -219,7 +219,18 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
+        if self.weight != "auto":
+            if isinstance(self.weight, str):
+                raise ValueError(f"weight must be a number in [0, 1] or 'auto', got {self.weight!r}")
+            check_real("weight", self.weight, at_least=0, at_most=1)
+        check_parameters(self)
+        self._check_calibration()
+        for n in self.densities:
+            check_real("each of densities", n, at_least=1, integer=True)
+        if len(self.densities) == 0:
+            raise ValueError("densities must name at least one number of densities")
+        if self.mixture is not None and not isinstance(self.mixture, GaussianMixtureClassifier):
+            raise TypeError(f"mixture must be None or a GaussianMixtureClassifier, got {type(self.mixture).__name__}")
         X, y = validate(self, X, y, accept_sparse=False)
         check_labels(y)
         sample_weight = check_weight(sample_weight, X)
@@ -303,20 +314,6 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
             "intercept": svm.intercept_,
             "densities": self._blend.mixture._export_form(),
         }
-
-    def _check_parameters(self):
-        if self.weight != "auto":
-            if isinstance(self.weight, str):
-                raise ValueError(f"weight must be a number in [0, 1] or 'auto', got {self.weight!r}")
-            check_real("weight", self.weight, at_least=0, at_most=1)
-        check_parameters(self)
-        self._check_calibration()
-        for n in self.densities:
-            check_real("each of densities", n, at_least=1, integer=True)
-        if len(self.densities) == 0:
-            raise ValueError("densities must name at least one number of densities")
-        if self.mixture is not None and not isinstance(self.mixture, GaussianMixtureClassifier):
-            raise TypeError(f"mixture must be None or a GaussianMixtureClassifier, got {type(self.mixture).__name__}")
 
     def _folds(self, y, seed):
         if not isinstance(self.cv, (int, np.integer)):

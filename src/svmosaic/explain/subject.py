@@ -236,14 +236,7 @@ class Subject:
         return bool(added.std(axis=0).sum() >= rest.std(axis=0).sum())
 
     def scores_with(self, X, j, features):
-        """Scores of rows X, as the estimator takes them, with other features of column j, in the units of the answer.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-        j : int
-        features : ndarray of shape (n_rows or 1, n_features of the column)
-        """
+        """Scores of rows with other features of column j (one line, or one per row), in the units of the answer."""
         own = self.columns[j].features
         changed = X.toarray() if sparse.issparse(X) else X.copy()
         changed[:, own] = features
@@ -293,11 +286,6 @@ class Subject:
         """Importance of each column within each group of rows, of shape (n_groups, n_columns).
 
         By contributions, or, if there are hardly any, by shuffling the columns of some rows.
-
-        Parameters
-        ----------
-        group : ndarray of int, shape (n_rows,)
-        n_groups : int
         """
         if self.has_contributions:
             n_outputs = self.head.n_outputs
@@ -366,7 +354,9 @@ def importances(model, X) -> Table:
 
 
 def take(X, rows):
-    """Rows of a table, an array or a sparse matrix."""
+    """Rows of a table, an array or a sparse matrix, by their indices or by a mask; X itself if it leaves none out."""
+    if rows.dtype == bool and rows.all():
+        return X
     if hasattr(X, "column_names"):  # PyArrow's, whose brackets take slices and names alone
         return X.take(rows)
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

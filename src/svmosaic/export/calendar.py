@@ -5,16 +5,10 @@ PARTS = ("month", "day", "weekday", "hour")
 
 
 def part_of_date(part, days, floor):
-    """A part of dates given as days since 1970-01-01, the time of day as a fraction.
+    """Days since 1970-01-01 themselves ("days"), or a part of the date.
 
-    Parameters
-    ----------
-    part : {"days", "month", "day", "weekday", "hour"}
-        Month and day count from 1, the weekday from 0 (Monday); the hour is a number with a fraction.
-    days : number, ndarray, or anything with the four operations
-        Exporters pass objects that write these operations down.
-    floor : callable
-        The largest whole number below, for that type.
+    Month and day count from 1, the weekday from 0 (Monday); the hour has a fraction. Exporters pass days that write
+    the four operations down, and `floor` is that of their type.
     """
     if part == "days":
         return days

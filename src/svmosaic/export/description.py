@@ -65,17 +65,10 @@ class Target:
 
 
 class Whole(NamedTuple):
-    """A model taken apart.
+    """A model taken apart: the estimator, and the `Preparation` from the columns of a table to the rows that it takes.
 
-    Attributes
-    ----------
-    estimator : fitted estimator of this library
-    preparation : Preparation
-        From the columns of a table to the rows that the estimator takes.
-    named : bool
-        Whether the columns have names of their own, so that rows may be given by name.
-    alone : bool
-        Whether there is nothing in front of the estimator but what it holds itself.
+    The columns may have names of their own, so that rows may be given by name; an estimator is alone if nothing is in
+    front of it but what it holds itself.
     """
 
     estimator: Any
@@ -242,14 +235,7 @@ def _interval(intervals, target):
 
 
 def take_apart(model, target) -> Whole:
-    """The estimator of a model and the preparation in front of it.
-
-    Parameters
-    ----------
-    model : fitted estimator of this library, pipeline that ends in one, or TrainedModel
-    target : object with `language` and `error`
-        For a preparation that cannot be read.
-    """
+    """The estimator of a model and the preparation in front of it; of the target, only language and error are asked."""
     missing_texts, kinds, names = None, None, None
     if hasattr(model, "pipeline"):  # a TrainedModel
         names, kinds, missing_texts = model.feature_names, list(model.kinds), model.missing_texts

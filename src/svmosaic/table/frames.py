@@ -106,14 +106,7 @@ def is_complete_numbers(X) -> bool:
 
 
 def read_frame(X, names=None) -> list[Values]:
-    """Columns of a frame, or of a two-dimensional array of objects, whose columns are called x0, x1, ...
-
-    Parameters
-    ----------
-    X : frame or ndarray
-    names : list of str, optional
-        Only these columns, in this order. Columns that are not there are an error that names them.
-    """
+    """Columns of a frame, or of an array of objects (x0, x1, ...): all, or those named, in this order."""
     if not is_frame(X):
         X = np.asarray(X, dtype=object)
         if X.ndim != 2:

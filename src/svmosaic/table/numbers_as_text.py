@@ -36,15 +36,7 @@ class NumbersAsText:
         self.columns: dict[str, _Seen] = {}
 
     def add(self, X, kinds, first_row=0):
-        """Look at some rows; what is no frame has no text.
-
-        Parameters
-        ----------
-        X : DataFrame, ndarray or sparse matrix
-        kinds : list of str, as found in these rows
-        first_row : int
-            Rows before these.
-        """
+        """Look at some rows, before which the table has `first_row`; what is no frame has no text."""
         if not isinstance(X, pd.DataFrame):
             return
         for name, kind in zip(X.columns, kinds, strict=True):

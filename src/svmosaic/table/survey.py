@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from sklearn.preprocessing import StandardScaler
 
-from svmosaic.table.columns import GONE, MISSING, VALUE, Column
+from svmosaic.export.preparation import GONE, VALUE
+from svmosaic.table.columns import MISSING, Column
 from svmosaic.table.formats import TableError
 from svmosaic.table.frames import NUMBER, TEXT, days_of, looks_like_dates, texts_of
 from svmosaic.table.table_preparation import TablePreparation, column_of_categories, column_of_dates, is_identifier
@@ -47,24 +48,10 @@ class Survey:
 
 
 def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, memory, categorical=()):
-    """Learn the preparation, in three passes or four.
+    """The preparation of a table, in three passes or four over its chunks.
 
-    Parameters
-    ----------
-    chunks : callable that returns an iterator over (rows as `to_input` gives them, labels), the same in every call
-    names, kinds : list of str
-        Of the columns.
-    scale, max_categories, categorical
-        As for `TablePreparation`. A column of many texts has its most frequent ones as categories.
-    sample_rows : int
-        Size of the sample, of all rows alike.
-    seed : int
-    memory : int
-        Bytes for the values among which the medians are found.
-
-    Returns
-    -------
-    Survey
+    `chunks()` iterates over (rows as `to_input` gives them, labels), the same in every call. A column of many texts has
+    its most frequent ones as categories. The medians are found among values of at most `memory` bytes.
     """
     rng, numeric = np.random.default_rng(seed), [place for place, kind in enumerate(kinds) if kind == NUMBER]
     counted = [place for place, name in enumerate(names) if kinds[place] == TEXT or name in categorical]
@@ -85,7 +72,7 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
             name, column = names[place], X.iloc[:, place]
             if kinds[place] == NUMBER:
                 column = pd.Series(texts_of(column.tolist()), dtype=object).fillna("")
-            counts = count_texts(column)
+            counts = column.replace("", MISSING).value_counts()
             if name in texts:
                 counts = texts[name].add(counts, fill_value=0).astype(np.int64)
             if len(counts) > MOST_TEXTS:
@@ -126,11 +113,6 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
         preparation.center_, preparation.factor_ = preparation.scaling_of(scaler.mean_, scaler.scale_)
     n_texts = {name: len(texts[name]) for name, kind in zip(names, kinds, strict=True) if kind == TEXT}
     return Survey(preparation, n_rows, sample, labels, label_counts, n_texts)
-
-
-def count_texts(column):
-    """How often each text of a column occurs, as a Series."""
-    return column.replace("", MISSING).value_counts()
 
 
 def _text_column(name, counts, most, is_categorical) -> Column:

@@ -149,10 +149,6 @@ class TrainedModel:
             remedy = "--calibration temperature" if "calibration" in self.estimator.get_params() else "--model auto"
             raise ModelFileError(f"this {type(self.estimator).__name__} has no probabilities: train with {remedy}")
 
-    def prepared(self, X, name="the table"):
-        """Return the rows that the estimator sees, after the preparation."""
-        return self.pipeline[:-1].transform(self.rows(X, name))
-
     def explain(self, X, name="the table"):
         """Explain a few rows in the columns of the table, as an `Explanation`."""
         return self.explain_rows(self.rows(X, name))
@@ -161,19 +157,14 @@ class TrainedModel:
         """Explain rows in the form that `rows` returns."""
         prepared = self.pipeline[:-1].transform(rows)
         account = explain(self.estimator.mosaic_, prepared, head_of(self.estimator), self.prepared_names)
-        if self.table_preparation is None:
-            return account
-        names, source = self._groups
-        return account.grouped(names, source, self.table_preparation.shown(rows))
-
-    @property
-    def _groups(self):
-        return None if self.table_preparation is None else self.table_preparation.groups
+        table = self.table_preparation
+        return account if table is None else account.grouped(*table.groups, table.shown(rows))
 
     def regions(self):
         """One line per tile: a `Table` of columns, on the training rows, or, if these are not stored, on the sample."""
-        mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
-        return regions_table(mosaic, self._region_counts(), head, self.prepared_names, groups=self._groups)
+        groups = None if self.table_preparation is None else self.table_preparation.groups
+        head = head_of(self.estimator)
+        return regions_table(self.estimator.mosaic_, self._region_counts(), head, self.prepared_names, groups=groups)
 
     def _region_counts(self):
         """Counts of the training rows, or, if these are not stored, of the sample."""
@@ -181,7 +172,7 @@ class TrainedModel:
         counts = getattr(self.estimator, "region_counts_", None)
         if counts is None:
             X, y = self.sample_rows()
-            rows = self.prepared(X)
+            rows = self.pipeline[:-1].transform(self.rows(X))
             label, found = (head.truth(values) for values in (y, self.estimator.predict(rows)))
             counts = count_regions(mosaic, head, mosaic.gate.code(rows, None), label, found)
         return counts

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from svmosaic.export.description import Target
+from svmosaic.export.preparation import GONE, VALUE
 from svmosaic.gates.trees import rounded_down
 
 RUNTIME = Path(__file__).with_name("runtime.c")
@@ -24,7 +25,7 @@ class CExportError(ValueError):
 CODINGS = {
     "nearest": "NEAREST", "softmax": "SOFTMAX", "inverse": "INVERSE", "kernel": "KERNEL", "llc": "LLC", "lle": "LLE",
 }  # fmt: skip
-PARTS = (None, "missing", "month", "day", "weekday", "hour")  # as in part_of_date of runtime.c; days are the number
+PARTS = (VALUE, GONE, "month", "day", "weekday", "hour")  # as in part_of_date of runtime.c; days are the number
 
 C = Target(
     "C",
@@ -63,7 +64,12 @@ class Tables:
         self.prepared = prepared = described["preparation"]
         n_classes = 0 if described["classes"] is None else len(described["classes"])
         n_features, n_outputs = len(prepared.source), len(described["outputs"])
-        self.sizes = {"COLUMNS": prepared.n_columns, "FEATURES": n_features, "OUTPUTS": n_outputs, "CLASSES": n_classes}
+        self.sizes = {
+            "COLUMNS": len(prepared.names),
+            "FEATURES": n_features,
+            "OUTPUTS": n_outputs,
+            "CLASSES": n_classes,
+        }
         self.sizes |= {"WIDEST": n_features, "FEATURES_OF(gate)": "FEATURES"}
         self.prepare()
         if described["mosaic"] is None:
@@ -294,16 +300,14 @@ class Tables:
         if not prepared.takes_columns_as_they_are or prepared.steps:
             self.need(PREPARATION=True)
             self.array("column_of", prepared.source, "int")
-        kinds = [prepared.kinds[column] for column in prepared.source]
-        parts = [prepared.part_of(f) for f in range(len(kinds))]
         numbers = [
-            PARTS.index(None if kind == "text" or part == "days" else part)
-            for kind, part in zip(kinds, parts, strict=True)
+            PARTS.index(form) if form in PARTS and prepared.kinds[column] != "text" else 0
+            for column, (form, _) in zip(prepared.source, prepared.features, strict=True)
         ]
         if any(numbers):
             self.need(PARTS=True, DATES=max(numbers) > 1)
             self.array("part_of", numbers, "int")
-        if prepared.text_columns:
+        if "text" in prepared.kinds:
             self.texts(prepared)
         if prepared.steps:
             self.need(STEPS=True)
@@ -352,12 +356,7 @@ class Tables:
 
 
 def runtime(has) -> list[str]:
-    """The sections of `runtime.c` (sizes, types, tables, functions) without the parts that are not needed.
-
-    Parameters
-    ----------
-    has : set of str
-    """
+    """The sections of `runtime.c` (sizes, types, tables, functions) without the parts that a model does not have."""
     lines, kept = [], [True]  # whether the lines inside each condition are kept, from the outermost to the innermost
     for line in RUNTIME.read_text().splitlines(keepends=True):
         word, *_ = [*line.split(), ""]

@@ -90,7 +90,7 @@ def _assembled(graph, described, explain):
     element = helper.np_dtype_to_tensor_dtype(graph.dtype)
     shapes = {name: [None, n_outputs] for name in ("variable", "scores", "intercept")}
     shapes |= {"label": [None], "low": [None, 1], "high": [None, 1]}
-    shapes["contributions"] = [None, n_outputs, preparation.n_columns]
+    shapes["contributions"] = [None, n_outputs, len(preparation.names)]
     types = {}
     if described["classes"] is not None:
         shapes["probabilities"] = [None, len(described["classes"])]

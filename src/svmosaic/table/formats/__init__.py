@@ -64,18 +64,7 @@ STREAMS = ("csv", "tsv", "libsvm")  # what can be read from a pipe, and compress
 
 
 def read_table(path, **options) -> Table:
-    """All rows of a file.
-
-    Parameters
-    ----------
-    path : str or path
-    **options
-        As for `read_chunks`.
-
-    Returns
-    -------
-    Table
-    """
+    """All rows of a file, with the options of `read_chunks`."""
     return next(read_chunks(path, None, **options))
 
 
@@ -194,13 +183,7 @@ def format_of(path, format=None) -> str:
 
 
 def size_in_memory(path, format) -> int | None:
-    """Bytes of the table once read, about; None for what is only ever read whole (or cannot be read at all).
-
-    Parameters
-    ----------
-    path : path of a file or, for Parquet, a folder
-    format : str
-    """
+    """Bytes of the table once read, about; None for what is only ever read whole (or cannot be read at all)."""
     path = Path(path)
     try:
         if format in ("csv", "tsv"):

@@ -13,18 +13,10 @@ NO_HEADER = "if the first line is data, pass --no-header"
 
 
 def csv_tables(path, name, rows, header, delimiter, dialect, text, kept, label, progress):
-    """Tables of at most `rows` records, all in one if that is None.
+    """Tables of at most `rows` records, all in one if that is None; arguments as for `read_chunks`.
 
-    Lines are counted and their values too, which is how a malformed one is found; pandas parses them.
-
-    Parameters
-    ----------
-    name : str
-        What to call the file in an error.
-    delimiter : str, optional
-        If not given, the first of comma, semicolon and tab in the first line; the comma is last if it is in numbers.
-    text, kept, label, progress
-        As for `read_chunks`.
+    Lines are counted and their values too, which is how a malformed one is found; pandas parses them. The delimiter, if
+    not given, is the first of comma, semicolon and tab in the first line; the comma is last if it is in numbers.
     """
     with opened(path, progress) as (raw, report):
         file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")

@@ -50,17 +50,7 @@ class Dialect:
     def labels(self, column, as_text=False):
         """A label column that was read as text, as numbers if it holds nothing else, and its missing texts.
 
-        Parameters
-        ----------
-        column : Series of text, with empty text as NaN
-        as_text : bool
-            Whether it is known to be text.
-
-        Returns
-        -------
-        values : Series
-        missing : dict of str to int
-            How many rows hold each of the texts that are taken as missing.
+        These are a dict of the rows that hold each of the texts that are taken as missing.
         """
         import pandas as pd  # here, since it takes a while to import
 
