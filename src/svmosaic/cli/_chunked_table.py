@@ -150,7 +150,14 @@ class TableInChunks(TrainingTable):
                 calibration = estimator.get_params().get("calibration")
                 if rows is None:
                     is_search = isinstance(estimator, SEARCHES)
-                    self.survey = self._surveyed(part, scale=not is_search)
+                    with self.bar.step("learning the preparation") as update:
+                        self.survey = survey(
+                            lambda: self.chunks(part, update), self.names, self.kinds, scale=not is_search,
+                            max_categories=self.options.max_categories, categorical=self.options.categorical,
+                            seed=self.options.seed,
+                            sample_rows=int(np.clip(self.memory / (128 * len(self.names)), *SAMPLE_ROWS)),
+                            memory=int(self.memory * MEDIAN_SHARE),
+                        )  # fmt: skip
                     if is_search and self.chosen is None:
                         self.chosen, self.scaling = self._searched(estimator, seconds)
                     estimator = self.chosen if is_search else estimator
@@ -169,16 +176,6 @@ class TableInChunks(TrainingTable):
                 return Pipeline([("prepare", self.survey.preparation), (last, fitted)])
 
             yield fit
-
-    def _surveyed(self, part, scale):
-        with self.bar.step("learning the preparation") as update:
-            return survey(
-                lambda: self.chunks(part, update), self.names, self.kinds, scale=scale,
-                max_categories=self.options.max_categories, categorical=self.options.categorical,
-                seed=self.options.seed,
-                sample_rows=int(np.clip(self.memory / (128 * len(self.names)), *SAMPLE_ROWS)),
-                memory=int(self.memory * MEDIAN_SHARE),
-            )  # fmt: skip
 
     def _searched(self, estimator, seconds):
         """The best on a sample, of the families that can be fitted to rows on disk, and how to scale rows for it."""

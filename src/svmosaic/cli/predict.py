@@ -122,7 +122,8 @@ def chunks_of(model, path, options, rows=50_000, update=None, label=None):
         extra = {"n_features": len(model.feature_names), "zero_based": str(model.feature_names[0]) == "0"}
     kept = [label] if label is not None and model.text_labels else model.text_labels
     how = read_options(options, model.dialect)
-    return read_chunks(path, rows, text=model.text_columns, kept=kept, progress=update, **extra, **how)
+    text = [str(name) for name, kind in zip(model.feature_names, model.kinds, strict=True) if kind == "text"]
+    return read_chunks(path, rows, text=text, kept=kept, progress=update, **extra, **how)
 
 
 def predictions(model, table, options, name, first_row=0):

@@ -73,24 +73,13 @@ class Blend:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What `max_densities` saves and costs, for the SVM part alone.
+    """What `max_densities` saves and costs, for the SVM part alone; accuracies are cross-validated."""
 
-    Attributes
-    ----------
-    n_support : int
-        Support vectors of the full SVM.
-    n_densities : int
-        Densities left.
-    accuracy_full, accuracy_reduced : float
-        Cross-validated accuracies of the full and of the reduced SVM.
-    agreement : float
-        Share of the rows on which the two agree, cross-validated.
-    """
-
-    n_support: int
-    n_densities: int
+    n_support: int  # support vectors of the full SVM
+    n_densities: int  # left
     accuracy_full: float
     accuracy_reduced: float
+    # Share of the rows on which the two agree.
     agreement: float
 
 

@@ -22,29 +22,14 @@ DESCRIBED_ROWS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Regions of a model, as some rows show them.
+    """Regions of a model, as some rows show them."""
 
-    Attributes
-    ----------
-    tiles : list of ndarray of int
-        The tiles of each region: one, unless regions that predict alike were merged. Only tiles with rows are here.
-    region_of_row : ndarray of int, shape (n_rows,)
-    rules : list of Rule
-    exact : bool
-        The rules are those of the model's only tree, rather than found from the rows.
-    n_tiles : int
-        Tiles with rows, before regions were merged.
-    n_gates : int
-        Gates or trees with several tiles that the model has. If there are more than one, these regions are those of the
-        gate that counts most.
-    """
-
-    tiles: list
+    tiles: list  # of each region: one, unless regions that predict alike were merged; only tiles with rows are here
     region_of_row: np.ndarray
     rules: list
-    exact: bool
-    n_tiles: int
-    n_gates: int
+    exact: bool  # the rules are those of the model's only tree, rather than found from the rows
+    n_tiles: int  # with rows, before regions were merged
+    n_gates: int  # gates or trees with several tiles; of several, these regions are those of the one that counts most
 
     def __len__(self):
         return len(self.tiles)

@@ -33,17 +33,7 @@ READER: Any = SimpleNamespace(language="columns", error=PreparationError)
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column of the table.
-
-    Attributes
-    ----------
-    name : str
-    is_text : bool
-    features : ndarray of int
-        The features that the estimator gets from it.
-    is_date : bool
-        Its values are days since 1970-01-01.
-    """
+    """A column of the table, and the features that the estimator gets from it; dates are days since 1970-01-01."""
 
     name: str
     is_text: bool

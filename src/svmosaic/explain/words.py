@@ -21,14 +21,7 @@ DEPTH, LEAST_ROWS, FEWEST_OTHERS, OTHERS = 6, 5, 300, 4
 
 @dataclass(frozen=True)
 class OneOf:
-    """The column holds one of some texts, or none of them.
-
-    Attributes
-    ----------
-    feature : int
-    texts : tuple of str
-    negated : bool
-    """
+    """The column holds one of some texts, or (negated) none of them."""
 
     feature: int
     texts: tuple
@@ -54,14 +47,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class PartOf:
-    """An interval of what is made of a column, such as the month of a date.
-
-    Attributes
-    ----------
-    what : str
-        Stands before the name of the column.
-    interval : Condition
-    """
+    """An interval of what is made of a column, such as "month of" a date; `what` stands before its name."""
 
     what: str
     interval: Condition
@@ -77,21 +63,11 @@ class PartOf:
 
 @dataclass(frozen=True)
 class Rule:
-    """Conditions that describe a group of rows.
-
-    Attributes
-    ----------
-    conditions : tuple of Condition, OneOf, Missing or PartOf
-        All of them hold.
-    covers : float
-        Share of the group's rows that fulfill the rule.
-    pure : float
-        Share of the rows that fulfill the rule that are the group's.
-    """
+    """Conditions that describe a group of rows: all of them hold."""
 
     conditions: tuple
-    covers: float
-    pure: float
+    covers: float  # share of the group's rows that fulfill the rule
+    pure: float  # share of the rows that fulfill the rule that are the group's
 
     def text(self, names, dates=None, between=", ") -> str:
         """The conditions in words; dates says which columns hold dates, as days."""

@@ -33,26 +33,12 @@ GATE_FIELDS: dict[str, tuple] = {
 class Target:
     """A language that models are written in, and what can be written in it; `describe` refuses all else by name.
 
-    Attributes
-    ----------
-    language : str
-        As it is called in messages.
-    error : type of ValueError
-        Raised for a model that cannot be written.
-    gates, calibrations, forms : collections of str
-        Kinds: names of the core's gates or of the class of a gate outside the core, and of the classes of calibrations;
-        "Gaussians" and "Fusion" are models without tiles.
-    links, heads : collections of str
-    curves, intervals : bool
-        Whether piecewise-linear tiles and intervals can be written.
-    refused : dict
-        From the class of a model that could be written, but for a reason of this language, to the reason.
-    map_advice : str
-        What to do about a feature map that cannot be written.
+    Gates are named after the core's, or after the class of a gate outside the core; calibrations after their classes;
+    forms are "Gaussians" and "Fusion", models without tiles.
     """
 
-    language: str
-    error: type[ValueError]
+    language: str  # as it is called in messages
+    error: type[ValueError]  # raised for a model that cannot be written
     gates: Collection[str]
     calibrations: Collection[str] = ()
     forms: Collection[str] = ()
@@ -60,8 +46,9 @@ class Target:
     heads: Collection[str] = ("Classify",)
     curves: bool = False
     intervals: bool = False
+    # By the class of a model that could be written but for a reason of this language: the reason.
     refused: Mapping[str, str] = field(default_factory=dict)
-    map_advice: str = "apply it to the rows, and export a model fitted to them"
+    map_advice: str = "apply it to the rows, and export a model fitted to them"  # of feature maps that cannot be
 
 
 class Whole(NamedTuple):

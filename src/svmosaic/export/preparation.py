@@ -256,11 +256,17 @@ def _imputer(step, start) -> Preparation:
     return _then(start, Affine.of(len(statistics), fill=statistics))
 
 
-def _scaler(center, factor):
-    def read(step, start) -> Preparation:
-        return _then(start, Affine.of(len(start.source), center=center(step), factor=factor(step)))
-
-    return read
+def _scaler(step, start) -> Preparation:
+    if getattr(step, "clip", False):
+        raise PreparationError("MinMaxScaler(clip=True) cannot be exported")
+    name, factor = type(step).__name__, 1.0 if step.scale_ is None else 1.0 / step.scale_
+    if name == "MinMaxScaler":
+        center, factor = -step.min_ / step.scale_, step.scale_
+    elif name == "StandardScaler":  # which may know a mean that it does not subtract
+        center = step.mean_ if step.with_mean else 0.0
+    else:
+        center = getattr(step, "center_", None)
+    return _then(start, Affine.of(len(start.source), center=0.0 if center is None else center, factor=factor))
 
 
 def _then(start, step) -> Preparation:
@@ -303,12 +309,6 @@ def _check_encoder(step, start):
             raise PreparationError(f"the {type(step).__name__} of {name!r} has categories that are not text")
 
 
-def _min_max(step, start) -> Preparation:
-    if step.clip:
-        raise PreparationError("MinMaxScaler(clip=True) cannot be exported")
-    return _then(start, Affine.of(len(start.source), center=-step.min_ / step.scale_, factor=step.scale_))
-
-
 def _table(step, start) -> Preparation:
     if not start.takes_columns_as_they_are or start.steps:
         raise PreparationError("a TablePreparation behind other steps cannot be exported")
@@ -321,17 +321,13 @@ def _function(step, start) -> Preparation:
     return start
 
 
-def _none(value, otherwise):
-    return otherwise if value is None else value
-
-
 _READERS = {
     "ColumnTransformer": _column_transformer,
     "SimpleImputer": _imputer,
-    "StandardScaler": _scaler(lambda s: _none(s.mean_, 0.0), lambda s: 1.0 / _none(s.scale_, 1.0)),
-    "MaxAbsScaler": _scaler(lambda s: 0.0, lambda s: 1.0 / s.scale_),
-    "RobustScaler": _scaler(lambda s: _none(s.center_, 0.0), lambda s: 1.0 / _none(s.scale_, 1.0)),
-    "MinMaxScaler": _min_max,
+    "StandardScaler": _scaler,
+    "MaxAbsScaler": _scaler,
+    "RobustScaler": _scaler,
+    "MinMaxScaler": _scaler,
     "OneHotEncoder": _one_hot,
     "OrdinalEncoder": _ordinal,
     "TablePreparation": _table,

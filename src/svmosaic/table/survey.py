@@ -26,25 +26,14 @@ DEVIATIONS = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What is known after the passes.
-
-    Attributes
-    ----------
-    preparation : TablePreparation
-    n_rows : int
-    sample : ndarray or DataFrame, rows as `to_input` gives them, in the order of the table
-    labels : ndarray, of the sample
-    label_counts : Counter
-        Rows of each label, if labels are classes.
-    n_texts : dict of str to int, how many different texts each text column holds (at most about MOST_TEXTS)
-    """
+    """What is known after the passes."""
 
     preparation: Any
     n_rows: int
-    sample: Any
-    labels: np.ndarray
-    label_counts: Counter
-    n_texts: dict
+    sample: Any  # rows as `to_input` gives them, in the order of the table
+    labels: np.ndarray  # of the sample
+    label_counts: Counter  # rows of each label, if labels are classes
+    n_texts: dict  # how many different texts each text column holds, at most about MOST_TEXTS
 
 
 def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, memory, categorical=()):

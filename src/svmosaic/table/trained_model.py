@@ -71,11 +71,6 @@ class TrainedModel:
         return self.pipeline.steps[-1][1]
 
     @property
-    def text_columns(self) -> list[str]:
-        """Columns of features to be read as text."""
-        return [str(n) for n, kind in zip(self.feature_names, self.kinds, strict=True) if kind == TEXT]
-
-    @property
     def text_labels(self) -> list[str]:
         """The label column, if classes are text."""
         is_text = self.classes is not None and self.classes.dtype.kind == "U"
@@ -149,6 +144,10 @@ class TrainedModel:
             remedy = "--calibration temperature" if "calibration" in self.estimator.get_params() else "--model auto"
             raise ModelFileError(f"this {type(self.estimator).__name__} has no probabilities: train with {remedy}")
 
+    def prepared(self, X, name="the table"):
+        """Return the rows that the estimator sees, after the preparation."""
+        return self.pipeline[:-1].transform(self.rows(X, name))
+
     def explain(self, X, name="the table"):
         """Explain a few rows in the columns of the table, as an `Explanation`."""
         return self.explain_rows(self.rows(X, name))
@@ -172,7 +171,7 @@ class TrainedModel:
         counts = getattr(self.estimator, "region_counts_", None)
         if counts is None:
             X, y = self.sample_rows()
-            rows = self.pipeline[:-1].transform(self.rows(X))
+            rows = self.prepared(X)
             label, found = (head.truth(values) for values in (y, self.estimator.predict(rows)))
             counts = count_regions(mosaic, head, mosaic.gate.code(rows, None), label, found)
         return counts
