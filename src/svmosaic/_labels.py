@@ -60,9 +60,3 @@ def check_labels(y):
                 f"Unknown label type: y is an array of objects of type {found}; for classes, pass {remedy}"
             )
     check_classification_targets(y)
-
-
-def of_plain_type(y):
-    """Labels of a nullable type of pandas as NumPy's type: scikit-learn would make floats of truth values."""
-    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
-    return y if plain is None else np.asarray(y, dtype=plain)

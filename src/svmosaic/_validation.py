@@ -1,5 +1,6 @@
 """Checks of parameters and training data, with messages that name the argument and its value."""
 
+import operator
 import sys
 import warnings
 from numbers import Integral, Real
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from svmosaic import _core
-from svmosaic._labels import of_plain_type, require_labels
+from svmosaic._labels import require_labels
 from svmosaic.packing import without_duplicates
 
 DTYPES = [np.float64, np.float32]
@@ -33,18 +34,13 @@ def check_real(
     wanted = ["an integer" if integer else "a finite number"]
     largest = sys.float_info.max  # no integer is infinite, but it may be too large for a float
     ok = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(-largest <= value <= largest)
-    if above is not None:
-        wanted.append(f"above {above}")
-        ok = ok and value > above
-    if at_least is not None:
-        wanted.append(f"at least {at_least}")
-        ok = ok and value >= at_least
-    if at_most is not None:
-        wanted.append(f"at most {at_most}")
-        ok = ok and value <= at_most
-    if below is not None:
-        wanted.append(f"below {below}")
-        ok = ok and value < below
+    for words, bound, holds in (
+        ("above", above, operator.gt), ("at least", at_least, operator.ge),
+        ("at most", at_most, operator.le), ("below", below, operator.lt),
+    ):  # fmt: skip
+        if bound is not None:
+            wanted.append(f"{words} {bound}")
+            ok = ok and holds(value, bound)
     if not ok:
         alternative = " or None" if optional else ""
         raise ValueError(f"{name} must be {', '.join(wanted)}{alternative}, got {plain(value)!r}")
@@ -122,7 +118,12 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
         )
     if y and is_classifier(estimator):
         require_labels(*y)
-        y = tuple(map(of_plain_type, y))
+        # Of a nullable type of pandas, NumPy's: scikit-learn would make floats of truth values.
+        plain_types = (getattr(getattr(labels, "dtype", None), "numpy_dtype", None) for labels in y)
+        y = tuple(
+            labels if kind is None else np.asarray(labels, dtype=kind)
+            for labels, kind in zip(y, plain_types, strict=True)
+        )
     # Of arrays that need no conversion, squares with a finite sum are of finite values, and those of a large array are
     # looked through on all threads: then scikit-learn need not look for others.
     plain_rows = type(X) is np.ndarray and X.dtype in DTYPES and X.flags.c_contiguous

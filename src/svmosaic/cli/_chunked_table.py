@@ -32,13 +32,7 @@ FAMILIES = ("linear", "clustered", "local")
 
 
 class TableInChunks(TrainingTable):
-    """A table whose rows are read again whenever they are needed.
-
-    Attributes
-    ----------
-    chunk_rows : int
-    survey : Survey, of the rows that a pipeline was fitted to last
-    """
+    """A table whose rows are read again whenever they are needed; its survey is of the rows fitted to last."""
 
     calibration_rows = 5  # the folds of a calibration
     many_texts = "the {most} most frequent count"

@@ -23,27 +23,12 @@ SEARCHES = (MosaicClassifier, MosaicRegressor)
 class TrainingTable:
     """What `train` knows of its table, whether its rows are in memory or read in chunks.
 
-    A subclass has `held_out()`; `rows(part)`, a context of a function that fits a
-    pipeline to "all" rows or to those to "train" on; `facts(preparation)`, more for the facts of the model; and
-    `sample()`, a `Table` from which the model keeps some rows.
-
-    Attributes
-    ----------
-    options : what the command was asked
-    names, kinds : list of str, of the features
-    label : str
-    classes : ndarray, sorted
-    counts : ndarray of int, rows of each class
-    n_rows : int, those with a label
-    missing_labels : dict of str to int, rows without a label by the text that they hold
-    missing_texts : list of str or None
-        What counts as missing in columns of text; None for formats that mark what is missing themselves.
-    task : {"classification", "regression"}
-        With regression there are no classes.
-    why_task : str
-        Why it is that one, if nobody asked for it.
-    numbers_as_text : NumbersAsText
-    bar : Bar
+    A subclass has `held_out()`; `rows(part)`, a context of a function that fits a pipeline to "all" rows or to those to
+    "train" on; `facts(preparation)`, more for the facts of the model; and `sample()`, a `Table` from which the model
+    keeps some rows. It knows the `n_rows` with a label, and the `counts` of the `classes`; a regression has none.
+    `missing_labels` are the texts of rows without a label, and how many hold each; `missing_texts` what counts as
+    missing in columns of text, or None for formats that mark it themselves; `why_task` is why the task is that one, if
+    nobody asked for it.
     """
 
     names: list
@@ -157,12 +142,8 @@ class TrainingTable:
 class TableInMemory(TrainingTable):
     """A table that was read whole.
 
-    Attributes
-    ----------
-    table : Table, without the rows that have no label
-    X, y : all rows, as a preparation takes them
-    train : pair of rows and labels, those not held out
-    n_texts : dict of str to int, how many different texts each text column holds
+    `X` and `y` are all rows as a preparation takes them, and `train` those not held out; `table` are the rows as they
+    were read, and `n_texts` counts the different texts of each text column.
     """
 
     def __init__(self, options, bar):

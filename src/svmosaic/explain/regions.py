@@ -37,7 +37,7 @@ class Regions:
     def columns(self, subject) -> dict:
         """The rules, and the three columns that matter most in each region, as columns of a table."""
         strongest = []
-        for line in self.importances(subject):
+        for line in subject.importances_in(self.region_of_row, len(self)):
             order = np.argsort(-line, kind="stable")[:3]
             strongest.append(", ".join(f"{subject.names[j]} ({line[j]:.3g})" for j in order if line[j] > 0))
         return {
@@ -46,10 +46,6 @@ class Regions:
             "pure": np.array([rule.pure for rule in self.rules]),
             "strongest features": np.array(strongest, dtype=object),
         }
-
-    def importances(self, subject):
-        """Importances of the columns within each region, of shape (n_regions, n_columns)."""
-        return subject.importances_in(self.region_of_row, len(self))
 
 
 def find_regions(subject: Subject, max_regions=None) -> Regions:

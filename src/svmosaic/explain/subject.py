@@ -42,29 +42,19 @@ class Column:
 
 
 class Subject:
-    """A model and some rows.
-
-    Parameters
-    ----------
-    model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
-    X : table, array or sparse matrix, as it enters the model
-    feature_names : list of str, optional
-        Names of the columns, if X has none.
+    """A fitted model with tiles (or a pipeline, or a trained model) and some rows, as they enter it.
 
     Attributes
     ----------
     model, before, estimator, head, mosaic : the parts of the model
         The steps before its estimator are None if there are none.
     entered, X : rows as the model and as its estimator take them
-    n_rows : int
     preparation : Preparation
         From columns to features. If the steps in front of the estimator cannot be read, or its tiles see the features
         of a transformer, these features are the columns.
     whole : bool
         The columns are those of the table.
     columns : list of Column
-    names : list of str
-        Of the columns.
     """
 
     def __init__(self, model, X, feature_names=None):
@@ -244,6 +234,10 @@ class Subject:
     def contributions_of(self, rows):
         """Contributions in some of the rows, given by their indices."""
         found = np.empty((len(rows), self.head.n_outputs, len(self.columns)))
+        # The matrix that adds up the features of each column.
+        source = self.preparation.source
+        places = np.arange(len(source)), source
+        regroup = sparse.csr_array((np.ones(len(source)), places), shape=(len(source), len(self.columns)))
         _, n_outputs, n_features = self.mosaic.coef.shape
         step = max(1, BLOCK // (getattr(self.mosaic.gate, "width", self.mosaic.n_tiles) * n_outputs * n_features))
         for start in range(0, len(rows), step):
@@ -254,16 +248,9 @@ class Subject:
             else:
                 at = (account.tile == self.home[here][:, None]).argmax(axis=1)
                 parts = account.tile_contributions[np.arange(len(at)), at]
-            grouped = parts.reshape(-1, parts.shape[-1]) @ self.regroup
+            grouped = parts.reshape(-1, parts.shape[-1]) @ regroup
             found[start : start + step] = grouped.reshape(len(here), *found.shape[1:])
         return found
-
-    @cached_property
-    def regroup(self):
-        """The matrix that adds up the features of each column, of shape (n_features, n_columns)."""
-        source = self.preparation.source
-        places = np.arange(len(source)), source
-        return sparse.csr_array((np.ones(len(source)), places), shape=(len(source), len(self.columns)))
 
     # ---- importances ----------------------------------------------------------------------------------------
 

@@ -104,6 +104,12 @@ def describe(model, target) -> dict[str, Any]:
             why = why or (entry.no_tiles if entry is not None else "") or "it is not made of tiles"
             raise target.error(f"{name} cannot be written as {target.language}: {why}")
         unexplained = f"{name} has no tiles, so its scores are not sums of contributions of the columns"
+    interval = getattr(estimator, "intervals_", None)
+    if interval is not None:
+        if not target.intervals:
+            raise target.error(f"intervals cannot be written as {target.language}: fit the model without quantiles")
+        quantiles, margin = interval.model, float(interval.margin)
+        interval = {**describe_mosaic(quantiles.mosaic_, head_of(quantiles), target), "margin": margin}
     classes = getattr(head, "classes", None)
     return {
         "name": name,
@@ -116,7 +122,7 @@ def describe(model, target) -> dict[str, Any]:
         "mosaic": mosaic,
         "form": form,
         "calibration": _calibration(getattr(head, "calibration", None), form, len(head.output_names), target),
-        "interval": _interval(getattr(estimator, "intervals_", None), target),
+        "interval": interval,
         "unexplained": unexplained,
     }
 
@@ -210,15 +216,6 @@ def _calibration(calibration, form, n_outputs, target):
     known(target, "calibration", kind, target.calibrations)
     more = {"Odds": {"bounds": list(TOP_ODDS)}, "Isotonic": {"tie_break": TIE_BREAK}}.get(kind, {})
     return {"kind": kind, **vars(calibration), **more}
-
-
-def _interval(intervals, target):
-    if intervals is None:
-        return None
-    if not target.intervals:
-        raise target.error(f"intervals cannot be written as {target.language}: fit the model without quantiles")
-    quantiles = intervals.model
-    return {**describe_mosaic(quantiles.mosaic_, head_of(quantiles), target), "margin": float(intervals.margin)}
 
 
 def take_apart(model, target) -> Whole:

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from svmosaic.export.calendar import part_of_date
-
 # What is stripped from both ends of text that came from a text file. Not all that Unicode calls white space: this much
 # means the same in Python, JavaScript and the regular expressions of ONNX.
 BLANKS = " \t"
@@ -14,6 +12,9 @@ BLANKS = " \t"
 # 1 if the text is a category, which is the detail; or a number looked up for the text, by a detail of (numbers by text,
 # that of other text, the name of the number if a column has several).
 VALUE, GONE, CATEGORY, TABLE = "value", "missing", "category", "table"
+
+# A date column gives its days (the time elapsed) and these parts of the calendar.
+PARTS = ("month", "day", "weekday", "hour")
 
 
 class PreparationError(ValueError):
@@ -151,6 +152,32 @@ def lines_of_features(features, texts, missing) -> np.ndarray:
             wanted = missing if form == GONE else detail
             lines[:, f] = [text is not None and text == wanted for text in texts]
     return lines
+
+
+def part_of_date(part, days, floor):
+    """Days since 1970-01-01 themselves ("days"), or a part of the date.
+
+    Month and day count from 1, the weekday from 0 (Monday); the hour has a fraction. Exporters pass days that write
+    the four operations down, and `floor` is that of their type.
+    """
+    if part == "days":
+        return days
+    whole = floor(days)
+    if part == "hour":
+        return (days - whole) * 24.0
+    if part == "weekday":
+        since = whole + 3.0  # 1970-01-01 was a Thursday
+        return since - floor(since / 7.0) * 7.0
+    # In years that begin in March, the day of the year alone says the month: leap days come last.
+    since = whole + 719468.0  # since 0000-03-01
+    cycle = since - floor(since / 146097.0) * 146097.0  # days in 400 years
+    leap = floor(cycle / 36524.0) - floor(cycle / 1460.0) - floor(cycle / 146096.0)
+    year = floor((cycle + leap) / 365.0)
+    day = cycle - (year * 365.0 + floor(year / 4.0) - floor(year / 100.0))
+    month = floor((day * 5.0 + 2.0) / 153.0)
+    if part == "day":
+        return day - floor((month * 153.0 + 2.0) / 5.0) + 1.0
+    return month + 3.0 - floor(month / 10.0) * 12.0
 
 
 def columns_as_features(names) -> Preparation:

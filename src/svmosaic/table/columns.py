@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmosaic.export.calendar import part_of_date
-from svmosaic.export.preparation import CATEGORY, GONE, TABLE, VALUE, known_texts, lines_of_features
+from svmosaic.export.preparation import CATEGORY, GONE, TABLE, VALUE, known_texts, lines_of_features, part_of_date
 from svmosaic.table.formats import TableError
 from svmosaic.table.frames import CONTAINERS, DATE, NUMBER, TEXT, days_of, is_missing, number_of, read_frame, text_of
 
@@ -15,22 +14,12 @@ MISSING = "(missing)"  # the category of text that is not there
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column, and how its values become features.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "text", "date"}
-    features : list of (form, detail)
-        As in `Preparation`.
-    fill : list of float
-        What each feature is if the value is missing; NaN for categories and tables, which know missing text.
-    """
+    """A column, and how its values become features."""
 
     name: str
-    kind: str
-    features: list
-    fill: list
+    kind: str  # "number", "text" or "date"
+    features: list  # (form, detail) as in `Preparation`
+    fill: list  # what each is if the value is missing; NaN for categories and tables, which know missing text
 
     @property
     def feature_names(self) -> list[str]:
@@ -71,14 +60,7 @@ class Column:
 
 
 class PreparedColumns:
-    """The one fitted form of a preparation: columns, and a scaling behind their features.
-
-    Parameters
-    ----------
-    columns : list of Column
-    center, factor : ndarray or None
-        The scaling, if there is one.
-    """
+    """The one fitted form of a preparation: columns, and a scaling behind their features if there is one."""
 
     def __init__(self, columns, center=None, factor=None):
         self.columns_, self.center_, self.factor_ = columns, center, factor

@@ -23,13 +23,7 @@ class _Seen:
 
 
 class NumbersAsText:
-    """Counts numbers in columns of text, over one table or over its chunks.
-
-    Parameters
-    ----------
-    dialect : Dialect
-        How the table was read.
-    """
+    """Counts numbers in columns of text, over one table or over its chunks, read in a dialect."""
 
     def __init__(self, dialect):
         self.dialect = dialect

@@ -11,8 +11,7 @@ from sklearn.preprocessing import LabelEncoder, TargetEncoder
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic.export.calendar import PARTS, part_of_date
-from svmosaic.export.preparation import CATEGORY, GONE, TABLE, VALUE, Affine, Preparation
+from svmosaic.export.preparation import CATEGORY, GONE, PARTS, TABLE, VALUE, Affine, Preparation, part_of_date
 from svmosaic.table.columns import MISSING, Column, PreparedColumns
 from svmosaic.table.formats import TableError
 from svmosaic.table.frames import (

@@ -273,7 +273,7 @@ def _effects(subject, regions, kept) -> list:
 
 def _regions(subject, regions, truth, found, kept) -> list:
     """Rule, rows, classes or mean, quality and importances of each region."""
-    head, importance = subject.head, regions.importances(subject)[:, kept]
+    head, importance = subject.head, subject.importances_in(regions.region_of_row, len(regions))[:, kept]
     known = found if truth is None else truth
     facts = []
     for r, rule in enumerate(regions.rules):

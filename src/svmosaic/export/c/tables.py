@@ -49,13 +49,7 @@ C = Target(
 class Tables:
     """Tables of one model, in the order in which they are written.
 
-    Attributes
-    ----------
-    text : list of str
-    has : set of str
-        The parts of `runtime.c` that the model needs, without HAS_.
-    sizes : dict
-        The numbers that are macros there.
+    `has` are the parts of `runtime.c` that the model needs, without HAS_; `sizes` are numbers that are macros there.
     """
 
     def __init__(self, described):
@@ -73,7 +67,14 @@ class Tables:
         self.sizes |= {"WIDEST": n_features, "FEATURES_OF(gate)": "FEATURES"}
         self.prepare()
         if described["mosaic"] is None:
-            self.class_densities(described["form"])
+            # Densities of classes, those of a class next to each other.
+            form = described["form"]
+            order = np.argsort(form["owner"], kind="stable")
+            ordered = {key: form[key][order] for key in ("means", "log_weight")}
+            factors = form["factors"].reshape(len(order), -1)[order]
+            self.need(CLASS_DENSITIES=True)
+            self.densities("densities", {**form, **ordered, "factors": factors})
+            self.array("start", np.searchsorted(form["owner"][order], np.arange(n_classes + 1)), "int")
         else:
             self.mosaic("mosaic", described["mosaic"])
             self.need(EXPLAIN=described["unexplained"] is None)
@@ -283,16 +284,6 @@ class Tables:
             factors=self.array(f"{name}_factors", factors, "double"),
             log_weight=self.array(f"{name}_log_weight", np.maximum(gaussians["log_weight"], -1e300), "double"),
         )  # fmt: skip
-
-    def class_densities(self, form):
-        """Densities of classes, those of a class next to each other."""
-        order = np.argsort(form["owner"], kind="stable")
-        ordered = {key: form[key][order] for key in ("means", "log_weight")}
-        factors = form["factors"].reshape(len(order), -1)[order]
-        self.need(CLASS_DENSITIES=True)
-        self.densities("densities", {**form, **ordered, "factors": factors})
-        starts = np.searchsorted(form["owner"][order], np.arange(self.sizes["CLASSES"] + 1))
-        self.array("start", starts, "int")
 
     def prepare(self):
         """Columns, texts and steps in front of the rows that the estimator takes."""

@@ -64,7 +64,7 @@ def _distance(graph, gate, rows):
 
 def _squared_distances(graph, z, closest):
     norm = graph.sum(graph.add("Mul", z, z), 1)
-    return graph.relu(graph.add("Sub", norm, graph.add("Mul", closest, graph.constant(2.0))))
+    return graph.add("Relu", graph.add("Sub", norm, graph.add("Mul", closest, graph.constant(2.0))))
 
 
 def _inverse(graph, z, closest):

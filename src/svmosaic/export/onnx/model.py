@@ -140,7 +140,7 @@ class Tiles:
                 score = graph.add("Add", score, graph.constant(mine.reshape(1, -1), graph.dtype))
             if link != "identity":
                 one = graph.constant(1.0, graph.dtype)
-                hinges = [graph.relu(graph.add(kind, one, score)) for kind in ("Sub", "Add")]
+                hinges = [graph.add("Relu", graph.add(kind, one, score)) for kind in ("Sub", "Add")]
                 votes = [graph.add("Exp", graph.add("Neg", hinge)) for hinge in hinges]
                 score = graph.add("Sub", *votes)
                 if link == "posterior":

@@ -5,8 +5,7 @@ import re
 import numpy as np
 from onnx import TensorProto, helper
 
-from svmosaic.export.calendar import part_of_date
-from svmosaic.export.preparation import BLANKS, CATEGORY, GONE, TABLE
+from svmosaic.export.preparation import BLANKS, CATEGORY, GONE, TABLE, part_of_date
 
 # RegexFullMatch came with 20. There is no operator that strips text, but this one can look past the blanks.
 TEXT_OPSET = 20

@@ -3,6 +3,7 @@
 Whatever is wrong with a file is a `TableError` of one sentence that names the file and, if possible, the line.
 """
 
+# ruff: noqa: F401
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,25 +23,6 @@ from svmosaic.table.formats._table import (
     to_csr,
     zip_member,
 )
-
-__all__ = [
-    "COMPRESSED",
-    "FORMATS",
-    "STDIN",
-    "SUFFIXES",
-    "Dialect",
-    "Table",
-    "TableError",
-    "find_column",
-    "format_of",
-    "is_npy",
-    "is_number",
-    "name_of",
-    "read_chunks",
-    "read_table",
-    "size_in_memory",
-    "to_csr",
-]
 
 SUFFIXES = {
     ".csv": "csv",

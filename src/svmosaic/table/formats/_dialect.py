@@ -13,19 +13,9 @@ MISSING_TEXTS = (
 
 @dataclass(frozen=True)
 class Dialect:
-    """The conventions of a text file.
+    """The conventions of a text file: texts that are missing besides empty text, and how numbers are written."""
 
-    Attributes
-    ----------
-    na : tuple of str, optional
-        Texts that are taken as missing, in features and in labels, besides empty text. If None, `MISSING_TEXTS` in
-        features; in labels, none, unless all other labels are numbers: NA may be a class, but not among numbers.
-    decimal : str
-        The decimal mark of numbers.
-    thousands : str, optional
-        The mark between groups of digits.
-    """
-
+    # If None: MISSING_TEXTS in features; in labels none, unless all others are numbers, since NA may be a class.
     na: tuple | None = None
     decimal: str = "."
     thousands: str | None = None
