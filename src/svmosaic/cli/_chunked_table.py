@@ -128,10 +128,6 @@ class TableInChunks(TrainingTable):
         """The rows held out."""
         return self.chunks("held out")
 
-    def test_chunks(self, rows=None):
-        """Rows of the --test file, as many at a time as of the table."""
-        return super().test_chunks(rows or self.chunk_rows)
-
     @contextmanager
     def rows(self, part):
         """A function that fits a pipeline to "all" rows or to those to "train" on, which are prepared once."""

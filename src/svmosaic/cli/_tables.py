@@ -35,6 +35,7 @@ class TrainingTable:
     kinds: list
     label: str | None
 
+    chunk_rows = 50_000  # of the --test file
     # With fewer rows of a class there are no probabilities.
     calibration_rows = 2
     # What becomes of a column with many texts.
@@ -98,13 +99,13 @@ class TrainingTable:
         """(rows, labels) held out, some at a time."""
         raise NotImplementedError
 
-    def test_chunks(self, rows=50_000):
+    def test_chunks(self):
         """Rows of the --test file, some at a time."""
         options, name = self.options, name_of(self.options.test)
         label = self.label if options.label is not None else None
         first_row = 0
         for table in read_chunks(
-            options.test, rows, label=label, text=self.as_text, n_features=len(self.names),
+            options.test, self.chunk_rows, label=label, text=self.as_text, n_features=len(self.names),
             header=not options.no_header, dialect=self.dialect,
         ):  # fmt: skip
             lacking = [column for column in self.names if column not in table.feature_names]

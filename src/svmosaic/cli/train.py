@@ -2,6 +2,7 @@
 
 import ast
 from argparse import ArgumentTypeError
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 
@@ -217,7 +218,7 @@ def _write(options, table, pipeline, parameters, scores, started):
         "model": type(estimator).__name__, "features": len(table.names),
         "label": table.label, "classes": [str(c) for c in table.classes],
         "tiles": None if mosaic is None else int(mosaic.n_tiles),
-        "data": Path(str(options.data)).name, "svmosaic": svmosaic.__version__, "dialect": table.dialect.plain(),
+        "data": Path(str(options.data)).name, "svmosaic": svmosaic.__version__, "dialect": asdict(table.dialect),
         "task": table.task, "rows": table.n_rows, "held_out": scores, "rows_without_label": sum(missing.values()),
         "missing_labels": missing, **table.facts(pipeline[0]),
         "parameters": {name: value for name, value in parameters.items() if name not in ("n_jobs", "random_state")},

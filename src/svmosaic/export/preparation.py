@@ -92,10 +92,6 @@ class Preparation:
     of_table: bool = False
 
     @property
-    def n_columns(self) -> int:
-        return len(self.names)
-
-    @property
     def takes_columns_as_they_are(self) -> bool:
         """Whether the features are the columns, one by one, before the steps."""
         return (

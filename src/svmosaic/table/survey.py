@@ -84,7 +84,15 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
     for name, kind in zip(names, kinds, strict=True):
         median, n_known, varies = next(found) if kind == NUMBER else (0.0, 0, False)
         if name in texts:
-            column = _text_column(name, texts[name], max_categories, name in categorical)
+            counts, is_category = texts[name], name in categorical
+            words = [text for text in counts.index if text != MISSING]
+            if not is_category and looks_like_dates(words):
+                days = np.array([days_of(text) for text in words])
+                column = column_of_dates(name, days, counts[words].to_numpy(), MISSING in counts)
+            elif len(counts) < 2 or (not is_category and is_identifier(len(words), int(counts[words].sum()))):
+                column = Column(name, TEXT, [], [])
+            else:
+                column = column_of_categories(name, counts.to_dict(), max_categories)
         else:
             forms = [form for form, there in ((VALUE, varies), (GONE, 0 < n_known < n_rows)) if there]
             fill = [median if form == VALUE else np.nan for form in forms]
@@ -102,17 +110,6 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
         preparation.center_, preparation.factor_ = preparation.scaling_of(scaler.mean_, scaler.scale_)
     n_texts = {name: len(texts[name]) for name, kind in zip(names, kinds, strict=True) if kind == TEXT}
     return Survey(preparation, n_rows, sample, labels, label_counts, n_texts)
-
-
-def _text_column(name, counts, most, is_categorical) -> Column:
-    distinct, known = len(counts) - (MISSING in counts), int(counts.sum() - counts.get(MISSING, 0))
-    words = [text for text in counts.index if text != MISSING]
-    if not is_categorical and looks_like_dates(words):
-        days = np.array([days_of(text) for text in words])
-        return column_of_dates(name, days, counts[words].to_numpy(), MISSING in counts)
-    if len(counts) < 2 or (not is_categorical and is_identifier(distinct, known)):
-        return Column(name, TEXT, [], [])
-    return column_of_categories(name, counts.to_dict(), most)
 
 
 def _sampled(sample, X, y, n_rows, rng):

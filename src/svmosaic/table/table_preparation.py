@@ -238,7 +238,18 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
             else:
                 levels = None
         if levels is not None:
-            return self._learn_order(name, values.read_as(TEXT), levels)
+            texts = values.read_as(TEXT)
+            rank = {level: float(k) for k, level in enumerate(levels)}
+            unknown = sorted({text for text in texts if text is not None and text not in rank})
+            if unknown:
+                raise TableError(
+                    f"ordered does not list {unknown[0]!r}, a value of the column {name!r}: add it to the list"
+                )
+            ranks = [rank[text] for text in texts if text is not None]
+            # A missing value has the median, and a feature that says so.
+            middle = float(np.median(ranks)) if ranks else 0.0
+            column = Column(name, TEXT, [(TABLE, (rank, middle, None)), (GONE, None)], [np.nan, np.nan])
+            return column, column.features_of(texts)
         if is_named:
             return self._learn_text(name, values.read_as(TEXT), y, is_named)
         if values.kind == TEXT and looks_like_dates(values.data):
@@ -255,19 +266,6 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
             median = float(np.median(known)) if len(known) else 0.0
             column = Column(name, NUMBER, [(VALUE, None), (GONE, None)], [median, np.nan])
         return column, column.features_of(data)
-
-    def _learn_order(self, name, texts, levels):
-        rank = {level: float(k) for k, level in enumerate(levels)}
-        unknown = sorted({text for text in texts if text is not None and text not in rank})
-        if unknown:
-            raise TableError(
-                f"ordered does not list {unknown[0]!r}, a value of the column {name!r}: add it to the list"
-            )
-        ranks = [rank[text] for text in texts if text is not None]
-        # A missing value has the median, and a feature that says so.
-        middle = float(np.median(ranks)) if ranks else 0.0
-        column = Column(name, TEXT, [(TABLE, (rank, middle, None)), (GONE, None)], [np.nan, np.nan])
-        return column, column.features_of(texts)
 
     def _learn_text(self, name, texts, y, is_named):
         counts = Counter(MISSING if text is None else text for text in texts)

@@ -11,7 +11,7 @@ from svmosaic.explain.contributions import Table as ColumnTable
 from svmosaic.explain.contributions import count_regions, explain, regions_table
 from svmosaic.export.files import ModelFileError, load, save
 from svmosaic.model.heads import head_of
-from svmosaic.table.formats import Dialect, Table, TableError, to_csr
+from svmosaic.table.formats import Table, TableError, to_csr
 from svmosaic.table.preparation import NUMBER, TEXT, TablePreparation, to_input
 
 SAMPLE_ROWS = 2000
@@ -75,11 +75,6 @@ class TrainedModel:
         """The label column, if classes are text."""
         is_text = self.classes is not None and self.classes.dtype.kind == "U"
         return [self.label] if self.label is not None and is_text else []
-
-    @property
-    def dialect(self) -> Dialect:
-        """How the training table was read."""
-        return Dialect.of(self.facts["dialect"])
 
     @property
     def table_preparation(self):

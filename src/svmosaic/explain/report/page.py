@@ -111,7 +111,15 @@ def region_report(
     subject = Subject(model, take(X, used), feature_names)
     head = subject.head
     is_classifier = isinstance(head, Classify)
-    truth = None if y is None else _truth(head, y, n_rows)[used]
+    truth: Any = None  # indices of the classes in y, or its values
+    if y is not None:
+        if len(y) != n_rows:
+            raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
+        unknown = np.setdiff1d(np.asarray(y), head.classes) if is_classifier else ()
+        if len(unknown):
+            raise ValueError(f"y has classes that the model does not know: {unknown!r}")
+        truth = np.asarray(y)
+        truth = (np.searchsorted(head.classes, truth) if is_classifier else truth.astype(np.float64))[used]
     known = head.classes if is_classifier else ()
     classes = [str(c) for c in (known if class_names is None or not is_classifier else class_names)]
     if len(classes) != len(known):
@@ -213,19 +221,6 @@ def shortened(values, digits=4):
         return None
     value = float(f"{float(flat):.{digits}g}")
     return int(value) if value == int(value) and abs(value) < 1e15 else value
-
-
-def _truth(head, y, n_rows):
-    """Indices of the classes in y, or its values."""
-    y = np.asarray(y)
-    if len(y) != n_rows:
-        raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
-    if not isinstance(head, Classify):
-        return y.astype(np.float64)
-    unknown = np.setdiff1d(y, head.classes)
-    if len(unknown):
-        raise ValueError(f"y has classes that the model does not know: {unknown!r}")
-    return np.searchsorted(head.classes, y)
 
 
 def _column(subject, j) -> dict:

@@ -192,7 +192,17 @@ class Tables:
             width = gate["width"]
             fields = self.distance(name, gate)
         elif kind == "SoftmaxGate":
-            width, fields = n_tiles, self.softmax(name, gate)
+            width, offset, log_prior, n_nodes = n_tiles, gate["offset"], gate["log_prior"], len(gate["parent"])
+            self.need(SOFTMAX_GATE=True, SETTLED=True, NODES=n_nodes)
+            tables = {
+                "plane": gate["plane"],
+                "node_offset": offset + log_prior if gate["inside"] else offset,
+                "origin": gate["origin"],
+                "outside": np.ones(n_nodes) if gate["inside"] else np.exp(log_prior),
+            }
+            fields = {"kind": "SOFTMAX", "n_nodes": n_nodes}
+            fields |= {part: self.array(f"{name}_{part}", values, "double") for part, values in tables.items()}
+            fields |= {part: self.array(f"{name}_{part}", gate[part], "int") for part in ("parent", "leaf")}
         elif kind == "GaussianGate":
             self.need(GAUSSIAN_GATE=True, SETTLED=True)
             width, fields = n_tiles, {"kind": "GAUSSIAN", "densities": self.densities(f"{name}_densities", gate)}
@@ -257,19 +267,6 @@ class Tables:
         if gate["factor"] is not None:
             fields["factor"] = self.array(f"{name}_factor", gate["factor"], "double")
         return fields
-
-    def softmax(self, name, gate) -> dict:
-        offset, log_prior, inside, n_nodes = gate["offset"], gate["log_prior"], gate["inside"], len(gate["parent"])
-        self.need(SOFTMAX_GATE=True, SETTLED=True, NODES=n_nodes)
-        tables = {
-            "plane": gate["plane"],
-            "node_offset": offset + log_prior if inside else offset,
-            "origin": gate["origin"],
-            "outside": np.ones(n_nodes) if inside else np.exp(log_prior),
-        }
-        fields = {part: self.array(f"{name}_{part}", values, "double") for part, values in tables.items()}
-        fields |= {part: self.array(f"{name}_{part}", gate[part], "int") for part in ("parent", "leaf")}
-        return {"kind": "SOFTMAX", "n_nodes": n_nodes, **fields}
 
     def densities(self, name, gaussians) -> str:
         means, factors, covariance = gaussians["means"], gaussians["factors"], gaussians["covariance"]

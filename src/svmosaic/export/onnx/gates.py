@@ -41,7 +41,11 @@ def _distance(graph, gate, rows):
     if coding == "nearest":
         weight = graph.ones_like(closest)
     elif coding == "inverse":
-        weight = _inverse(graph, z, closest)
+        squared, zero = _squared_distances(graph, z, closest), graph.constant(0.0)
+        nearest = graph.reduce("ReduceMin", squared, 1)
+        ratio = graph.add("Sqrt", graph.add("Div", nearest, squared))
+        on_center = graph.cast(graph.add("LessOrEqual", squared, zero), np.float64)
+        weight = graph.add("Where", graph.add("Greater", nearest, zero), ratio, on_center)
     elif coding == "softmax":
         logits = graph.add("Mul", closest, graph.constant(2.0 * scale))
         if gate["log_prior"] is not None:
@@ -65,14 +69,6 @@ def _distance(graph, gate, rows):
 def _squared_distances(graph, z, closest):
     norm = graph.sum(graph.add("Mul", z, z), 1)
     return graph.add("Relu", graph.add("Sub", norm, graph.add("Mul", closest, graph.constant(2.0))))
-
-
-def _inverse(graph, z, closest):
-    squared, zero = _squared_distances(graph, z, closest), graph.constant(0.0)
-    nearest = graph.reduce("ReduceMin", squared, 1)
-    ratio = graph.add("Sqrt", graph.add("Div", nearest, squared))
-    on_center = graph.cast(graph.add("LessOrEqual", squared, zero), np.float64)
-    return graph.add("Where", graph.add("Greater", nearest, zero), ratio, on_center)
 
 
 def _reconstruction(graph, z, closest, chosen, of_chosen, centers, width, scale, local):

@@ -1,6 +1,7 @@
 """The preparation of rows as nodes, and the inputs of the graph."""
 
 import re
+from functools import partialmethod
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -132,17 +133,8 @@ class _Tensor:
         other = other.name if isinstance(other, _Tensor) else self.graph.constant(other)
         return _Tensor(self.graph, self.graph.add(kind, self.name, other))
 
-    def __add__(self, other):
-        return self._with("Add", other)
-
-    def __sub__(self, other):
-        return self._with("Sub", other)
-
-    def __mul__(self, other):
-        return self._with("Mul", other)
-
-    def __truediv__(self, other):
-        return self._with("Div", other)
+    __add__, __sub__ = partialmethod(_with, "Add"), partialmethod(_with, "Sub")
+    __mul__, __truediv__ = partialmethod(_with, "Mul"), partialmethod(_with, "Div")
 
     def floor(self):
         return _Tensor(self.graph, self.graph.add("Floor", self.name))

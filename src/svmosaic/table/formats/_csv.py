@@ -37,6 +37,13 @@ def csv_tables(path, name, rows, header, delimiter, dialect, text, kept, label, 
                 columns, contents = [f"x{i}" for i in range(n_columns)], [content]
             parse = _parser(columns, delimiter, dialect, text, kept, label, name)
             is_first = True
+
+            def table(contents):
+                frame, missing = parse("".join(contents))
+                if header and is_first:
+                    _check_header(frame, dialect, name)
+                return table_of(frame, label, name, missing)
+
             for content, n_values, number in records:
                 if not content.strip():
                     continue
@@ -44,17 +51,11 @@ def csv_tables(path, name, rows, header, delimiter, dialect, text, kept, label, 
                     raise TableError(f"{name}, line {number}: {n_values} values, but there are {n_columns} columns")
                 contents.append(content)
                 if len(contents) == rows:
-                    frame, missing = parse("".join(contents))
-                    if header and is_first:
-                        _check_header(frame, dialect, name)
-                    yield table_of(frame, label, name, missing)
+                    yield table(contents)
                     contents, is_first = [], False
                     report()
             if contents:
-                frame, missing = parse("".join(contents))
-                if header and is_first:
-                    _check_header(frame, dialect, name)
-                yield table_of(frame, label, name, missing)
+                yield table(contents)
         finally:
             file.detach()  # or closing the wrapper would close the standard input
 

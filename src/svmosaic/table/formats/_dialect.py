@@ -1,6 +1,6 @@
 """How text stands for values: what is missing, and how numbers are written."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from svmosaic.table.formats._table import TableError
 
@@ -64,12 +64,3 @@ class Dialect:
         except ValueError:
             return text in self.missing
         return True
-
-    def plain(self) -> dict:
-        """As a model file holds it."""
-        return asdict(self) | {"na": None if self.na is None else list(self.na)}
-
-    @classmethod
-    def of(cls, plain):
-        """The dialect that a model file holds."""
-        return cls(**{**plain, "na": None if plain["na"] is None else tuple(plain["na"])})
