@@ -60,6 +60,12 @@ def answer(capsys):
     return json.loads(capsys.readouterr().out)
 
 
+def told(capsys, *arguments):
+    """What a command that succeeds prints, as JSON."""
+    assert main([*arguments, "--json"]) == 0
+    return answer(capsys)
+
+
 def refused(capsys, arguments, message):
     """The command fails with one line that says so."""
     before = capsys.readouterr()
@@ -77,8 +83,7 @@ def refused(capsys, arguments, message):
 
 def test_train_prints_scores_beside_a_linear_svm_and_fits_to_all_rows(folder, tmp_path, capsys):
     out = tmp_path / "m"
-    assert main(["train", folder / "xor.csv", "--label", "target", "-o", out, "--model", "clustered", "--json"]) == 0
-    facts = answer(capsys)
+    facts = told(capsys, "train", folder / "xor.csv", "--label", "target", "-o", out, "--model", "clustered")
     assert facts["rows"] == 300
     assert facts["held_out"]["rows"] == 60
     assert facts["held_out"]["accuracy"] > 0.9 > 0.8 > facts["held_out"]["linear_svm"]
@@ -99,12 +104,9 @@ def test_every_kind_of_model_is_trained_saved_and_used(folder, tmp_path, capsys,
     settings = {"learned": ["--set", "max_iter=3"], "mixture": ["--set", "n_experts=4"]}.get(model, [])
     assert main(["train", folder / "xor.csv", "--label", "-1", "-o", out, "--model", model, *settings, "--quiet"]) == 0
     assert capsys.readouterr().out == ""
-    assert main(["score", out, folder / "xor.csv", "--json"]) == 0
-    assert answer(capsys)["rows"] == 300
-    assert main(["inspect", out, "--row", "1", "--json"]) == 0
-    assert answer(capsys)["tiles"]
-    assert main(["inspect", out, "--json"]) == 0
-    assert sum(region["rows"] for region in answer(capsys)["regions"]) == 300
+    assert told(capsys, "score", out, folder / "xor.csv")["rows"] == 300
+    assert told(capsys, "inspect", out, "--row", "1")["tiles"]
+    assert sum(region["rows"] for region in told(capsys, "inspect", out)["regions"]) == 300
     assert main(["predict", out, folder / "xor.csv", "--explain", "-o", tmp_path / "p.csv"]) == 0
     assert pd.read_csv(tmp_path / "p.csv").shape == (300, 3)
 
@@ -112,8 +114,7 @@ def test_every_kind_of_model_is_trained_saved_and_used(folder, tmp_path, capsys,
 @pytest.mark.usefixtures("one_short_search")
 def test_auto_chooses_by_itself_within_its_budget(folder, tmp_path, capsys):
     out = tmp_path / "m"
-    assert main(["train", folder / "xor.csv", "--label", "target", "-o", out, "--budget", "2s", "--json"]) == 0
-    facts = answer(capsys)
+    facts = told(capsys, "train", folder / "xor.csv", "--label", "target", "-o", out, "--budget", "2s")
     assert facts["model"] == "MosaicClassifier"
     assert facts["parameters"]["time_budget"] == 1.0
     assert main(["predict", out, folder / "xor.csv", "--proba", "-o", tmp_path / "p.csv"]) == 0
@@ -155,11 +156,9 @@ def test_every_format_trains_and_predicts(folder, tmp_path, capsys, suffix):
         label = []
     else:
         frame.to_csv(data, index=False, sep="\t" if suffix == "tsv" else ",")
-    assert main(["train", data, *label, "-o", tmp_path / "m", "--model", "clustered", "--json"]) == 0
-    facts = answer(capsys)
+    facts = told(capsys, "train", data, *label, "-o", tmp_path / "m", "--model", "clustered")
     assert (facts["rows"], facts["features"], facts["classes"]) == (300, 3, ["0", "1"])
-    assert main(["score", tmp_path / "m", data, "--json"]) == 0
-    assert answer(capsys)["accuracy"] > 0.7
+    assert told(capsys, "score", tmp_path / "m", data)["accuracy"] > 0.7
     assert main(["predict", tmp_path / "m", data, "-o", tmp_path / "p.csv", "--chunk", "70"]) == 0
     names = ["x0", "x1", "x2"] if suffix == "npz" else ["u", "v", "w"]
     rows = sparse.csr_array(X) if suffix == "libsvm" else pd.DataFrame(X, columns=names)
@@ -189,8 +188,7 @@ def test_a_test_file_judges_instead_of_held_out_rows(folder, tmp_path, capsys):
     assert main([*arguments, "--test", tmp_path / "t.csv"]) == 0
     facts = answer(capsys)
     assert facts["held_out"]["rows"] == 100
-    assert main(["score", tmp_path / "m", tmp_path / "t.csv", "--json"]) == 0
-    assert answer(capsys)["accuracy"] == facts["held_out"]["accuracy"]
+    assert told(capsys, "score", tmp_path / "m", tmp_path / "t.csv")["accuracy"] == facts["held_out"]["accuracy"]
     assert main([*arguments, "--test-size", "0"]) == 0
     assert answer(capsys)["held_out"] is None
     mixed_table(100).drop(columns="b").to_csv(tmp_path / "t.csv", index=False)
@@ -215,28 +213,24 @@ def test_labels_of_every_type(tmp_path, capsys, labels, classes):
     frame = pd.DataFrame({"x": place + 0.1 * rng.normal(size=90), "kind": pd.Series([labels[p] for p in place])})
     frame.to_csv(tmp_path / "d.csv", index=False)
     assert (
-        main(["train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear", "--json"]) == 0
+        told(capsys, "train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear")[
+            "classes"
+        ]
+        == classes
     )
-    assert answer(capsys)["classes"] == classes
-    assert main(["score", tmp_path / "m", tmp_path / "d.csv", "--json"]) == 0
-    assert answer(capsys)["accuracy"] > 0.6
+    assert told(capsys, "score", tmp_path / "m", tmp_path / "d.csv")["accuracy"] > 0.6
     first = frame[frame["kind"] == labels[0]]
     first.to_csv(tmp_path / "one.csv", index=False)  # "1" alone looks like a number
-    assert main(["score", tmp_path / "m", tmp_path / "one.csv", "--json"]) == 0
-    assert answer(capsys)["rows_of_unknown_class"] == 0
+    assert told(capsys, "score", tmp_path / "m", tmp_path / "one.csv")["rows_of_unknown_class"] == 0
 
 
 def test_rows_without_label_are_left_out_and_counted(tmp_path, capsys):
     frame = mixed_table(200)
     frame.loc[:9, "kind"] = None
     frame.to_csv(tmp_path / "d.csv", index=False)
-    assert (
-        main(["train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear", "--json"]) == 0
-    )
-    facts = answer(capsys)
+    facts = told(capsys, "train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear")
     assert (facts["rows"], facts["rows_without_label"]) == (190, 10)
-    assert main(["score", tmp_path / "m", tmp_path / "d.csv", "--json"]) == 0
-    assert answer(capsys)["rows_without_label"] == 10
+    assert told(capsys, "score", tmp_path / "m", tmp_path / "d.csv")["rows_without_label"] == 10
 
 
 def test_text_that_only_names_rows_is_pointed_out_and_can_be_dropped(tmp_path, capsys):
@@ -245,8 +239,7 @@ def test_text_that_only_names_rows_is_pointed_out_and_can_be_dropped(tmp_path, c
     arguments = ["train", tmp_path / "d.csv", "--label", "kind", "-o", tmp_path / "m", "--model", "linear"]
     assert main(arguments) == 0
     assert "column 'id' holds 200 different texts" in capsys.readouterr().out
-    assert main([*arguments, "--drop", "id", "--json"]) == 0
-    facts = answer(capsys)
+    facts = told(capsys, *arguments, "--drop", "id")
     assert facts["notes"] == []
     assert facts["features"] == 3
     refused(capsys, [*arguments, "--drop", "di"], "no column 'di' to drop")
@@ -305,8 +298,7 @@ def test_a_class_of_one_row_costs_the_probabilities_only(tmp_path, capsys):
 def test_training_from_standard_input(folder, tmp_path, monkeypatch, capsys):
     content = (folder / "xor.csv").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    assert main(["train", "-", "--label", "target", "-o", tmp_path / "m", "--model", "linear", "--json"]) == 0
-    assert answer(capsys)["rows"] == 300
+    assert told(capsys, "train", "-", "--label", "target", "-o", tmp_path / "m", "--model", "linear")["rows"] == 300
 
 
 def test_too_many_classes_are_taken_for_a_wrong_column(tmp_path, capsys):
@@ -377,8 +369,7 @@ def test_columns_are_kept_on_request_and_quoted(folder, tmp_path, capsys):
 def test_other_outputs(folder, tmp_path, capsys, suffix):
     out = tmp_path / f"p.{suffix}"
     arguments = ["predict", folder / "xor.model", folder / "xor.csv", "-o"]
-    assert main([*arguments, out, "--chunk", "90", "--json"]) == 0
-    facts = answer(capsys)
+    facts = told(capsys, *arguments, out, "--chunk", "90")
     assert facts["rows"] == 300 == sum(facts["counts"].values())
     result = pd.read_csv(out, sep="\t") if suffix == "tsv" else pd.read_parquet(out)
     assert len(result) == 300
@@ -488,8 +479,7 @@ def test_score_counts_what_predict_says(folder, tmp_path, capsys):
     frame = pd.read_csv(folder / "mixed.csv")
     frame.loc[0, "kind"] = "never seen"
     frame.to_csv(tmp_path / "d.csv", index=False)
-    assert main(["score", folder / "mixed.model", tmp_path / "d.csv", "--json"]) == 0
-    facts = answer(capsys)
+    facts = told(capsys, "score", folder / "mixed.model", tmp_path / "d.csv")
     expected = np.mean(open_model(folder / "mixed.model").predict(frame) == frame["kind"])
     assert facts["accuracy"] == pytest.approx(expected)
     assert facts["rows_of_unknown_class"] == 1
@@ -503,8 +493,7 @@ def test_score_counts_what_predict_says(folder, tmp_path, capsys):
 @pytest.mark.usefixtures("counted_time")
 def test_a_budget_shows_the_search(folder, tmp_path, capsys):
     arguments = ["train", folder / "xor.csv", "--label", "target", "-o", tmp_path / "m", "--budget", "3s"]
-    assert main([*arguments, "--families", "linear,local", "--metric", "roc_auc", "--single", "--json"]) == 0
-    facts = answer(capsys)
+    facts = told(capsys, *arguments, "--families", "linear,local", "--metric", "roc_auc", "--single")
     assert facts["model"] == "MosaicClassifier"
     assert {line["model"] for line in facts["leaderboard"]} <= {"LinearSVC", "LocallyLinearSVC"}
     most = max(line["parts"] for line in facts["leaderboard"])
@@ -530,15 +519,13 @@ def test_inspect_shows_regions_and_rows(folder, capsys):
     assert text.count("rows: ") == 2
     assert main(["inspect", folder / "mixed.model", "--regions", "0"]) == 0
     assert "merged" not in capsys.readouterr().out
-    assert main(["inspect", folder / "mixed.model", "--json"]) == 0
-    facts = answer(capsys)
+    facts = told(capsys, "inspect", folder / "mixed.model")
     assert {"name": "town", "kind": "text"} in facts["columns"]
     assert sum(region["rows"] for region in facts["regions"]) == 300
     assert sum(region["rows"] for region in facts["regions_in_words"]) == 300
     assert set(facts["importances"]) == {"größe", "b", "town"}
     model, frame = open_model(folder / "mixed.model"), pd.read_csv(folder / "mixed.csv")
-    assert main(["inspect", folder / "mixed.model", "--row", "4", "--data", folder / "mixed.csv", "--json"]) == 0
-    facts = answer(capsys)
+    facts = told(capsys, "inspect", folder / "mixed.model", "--row", "4", "--data", folder / "mixed.csv")
     assert facts["prediction"] == model.predict(frame.iloc[[3]])[0]
     parts = sum(part["contribution"] for part in facts["features"]) + facts["other_features"] + facts["intercept"]
     assert parts == pytest.approx(facts["score"])
@@ -554,8 +541,7 @@ def test_inspect_shows_regions_and_rows(folder, capsys):
 @pytest.mark.parametrize("name", ["xor", "mixed"])
 def test_the_report_is_one_page_with_the_names_of_the_table(folder, tmp_path, capsys, name):
     out = tmp_path / "report.html"
-    assert main(["inspect", folder / f"{name}.model", "--html", out, "--json"]) == 0
-    assert answer(capsys)["html"] == str(out)
+    assert told(capsys, "inspect", folder / f"{name}.model", "--html", out)["html"] == str(out)
     page = out.read_text()
     assert f"of {name}.csv" in page
     assert {"xor": '"w"', "mixed": '"town"'}[name] in page
@@ -564,8 +550,7 @@ def test_the_report_is_one_page_with_the_names_of_the_table(folder, tmp_path, ca
     assert held["quality"]["model"]["accuracy"] == model.facts["held_out"]["accuracy"]
     assert held["quality"]["baseline"]["accuracy"] == model.facts["held_out"]["linear_svm"]
     assert "rows that were held out" in held["quality_note"]
-    assert main(["inspect", folder / f"{name}.model", "--html", out, "--test", folder / f"{name}.csv", "--json"]) == 0
-    answer(capsys)
+    told(capsys, "inspect", folder / f"{name}.model", "--html", out, "--test", folder / f"{name}.csv")
     page, frame = out.read_text(), pd.read_csv(folder / f"{name}.csv")
     tested = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
     assert tested["quality"]["model"]["accuracy"] == np.mean(model.predict(frame) == frame[model.label])
@@ -587,8 +572,7 @@ def test_onnx_takes_the_columns_as_they_are(folder, tmp_path, capsys):
 
     for name, columns in (("xor", ["u", "v", "w"]), ("mixed", ["größe", "b", "town"])):
         out = tmp_path / f"{name}.onnx"
-        assert main(["export", folder / f"{name}.model", "--format", "onnx", "-o", out, "--json"]) == 0
-        inputs = answer(capsys)["inputs"]
+        inputs = told(capsys, "export", folder / f"{name}.model", "--format", "onnx", "-o", out)["inputs"]
         frame, model = pd.read_csv(folder / f"{name}.csv"), open_model(folder / f"{name}.model")
         if name == "xor":
             feed = {"X": frame[columns].to_numpy(np.float32)}
@@ -727,24 +711,6 @@ def test_an_interrupt_ends_with_130_and_no_file(folder, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_bar_is_shown_on_a_terminal_only(folder, tmp_path):
-    pty = pytest.importorskip("pty", reason="this system has no terminals to pretend")
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "predict",
-         str(folder / "xor.model"), str(folder / "xor.csv"), "-o", str(tmp_path / "p.csv"), "--chunk", "10"],
-        stdout=subprocess.PIPE, stderr=follower, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-    )  # fmt: skip
-    os.close(follower)
-    out, _ = process.communicate(timeout=120)
-    shown = os.read(leader, 100_000).decode()
-    os.close(leader)
-    assert process.returncode == 0
-    assert b"300 predictions written" in out
-    assert "predicting" in shown
-    assert "left" in shown
-
-
 def on_a_terminal(arguments):
     """Exit code of the program, and all that it wrote to the terminal that its stderr is."""
     pty = pytest.importorskip("pty", reason="this system has no terminals to pretend")
@@ -765,6 +731,15 @@ def on_a_terminal(arguments):
         shown += some
     os.close(leader)
     return process.wait(timeout=120), shown.decode()
+
+
+def test_a_bar_is_shown_on_a_terminal_only(folder, tmp_path):
+    predict = ["predict", folder / "xor.model", folder / "xor.csv", "-o", tmp_path / "p.csv", "--chunk", "10"]
+    code, shown = on_a_terminal(predict)
+    assert code == 0
+    assert "predicting" in shown
+    assert "left" in shown
+    assert run(*predict).stderr == ""
 
 
 @pytest.mark.parametrize(

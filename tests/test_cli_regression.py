@@ -1,14 +1,16 @@
 """The command line for values: what it decides, and that every command goes with a regressor."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from test_cli import told
 
 from svmosaic.cli import main
-from svmosaic.cli._tasks import decide_task
+from svmosaic.table.preparation import decide_task
 from svmosaic.table.trained_model import open_model
 
 
@@ -45,8 +47,6 @@ def folder(tmp_path_factory):
     ],
 )
 def test_the_label_decides(y, task, words):
-    import re
-
     found, why = decide_task(list(y), "auto")
     assert found == task
     assert re.search(words, why)
@@ -132,8 +132,6 @@ def test_numbers_may_be_classes_or_values(tmp_path, capsys):
 def test_what_cannot_be_is_said(folder, tmp_path, capsys, more, words):
     assert main(["train", folder / "houses.csv", "-o", tmp_path / "m", *more]) != 0
     error = " ".join(capsys.readouterr().err.split())
-    import re
-
     assert re.search(words, error), error
     assert not (tmp_path / "m").exists()
 
@@ -145,8 +143,13 @@ def test_score_predict_and_inspect(folder, tmp_path, capsys):
     assert "MAE" in said
     assert "RMSE" in said
     assert "4 rows without a label were left out" in said
-    assert main(["score", folder / "houses.model", folder / "new.csv", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"rows", "r2", "mae", "rmse", "rows_without_label"}
+    assert set(told(capsys, "score", folder / "houses.model", folder / "new.csv")) == {
+        "rows",
+        "r2",
+        "mae",
+        "rmse",
+        "rows_without_label",
+    }
     out = tmp_path / "out.csv"
     assert main(["predict", folder / "houses.model", folder / "new.csv", "-o", out, "--explain", "--keep", "town"]) == 0
     assert "200 predictions written" in capsys.readouterr().out
@@ -160,8 +163,7 @@ def test_score_predict_and_inspect(folder, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "it predicts values" in said
     assert "mean absolute error" in said
-    assert main(["inspect", folder / "houses.model", "--row", "3", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = told(capsys, "inspect", folder / "houses.model", "--row", "3")
     parts = sum(part["contribution"] for part in facts["features"])
     assert_allclose(parts + facts["other_features"] + facts["intercept"], facts["prediction"], rtol=1e-6)
     page = tmp_path / "report.html"
@@ -184,8 +186,7 @@ def test_intervals(folder, tmp_path, capsys):
     arguments += ["--set", "quantiles=(0.05, 0.95)", "--set", "families=('linear', 'local')", "--test-size", "0"]
     assert main(arguments) == 0
     assert "MosaicRegressor" in capsys.readouterr().out
-    assert main(["score", tmp_path / "m", folder / "new.csv", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = told(capsys, "score", tmp_path / "m", folder / "new.csv")
     assert 0.8 < facts["coverage"] <= 1.0
     assert len(facts["pinball"]) == 2
     assert main(["score", tmp_path / "m", folder / "new.csv"]) == 0

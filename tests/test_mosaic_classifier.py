@@ -17,6 +17,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.metrics import f1_score, log_loss, make_scorer, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from svmosaic.search._families import build_classifier
+from svmosaic.search.candidates import Candidate, fitting
 
 import svmosaic
 from svmosaic import LinearSVC, MosaicClassifier
@@ -25,8 +27,6 @@ from svmosaic.estimators._table_input import prepare_training
 from svmosaic.estimators.data import validate_training
 from svmosaic.gates import SeveralGates
 from svmosaic.search import _searching, candidates, choice, climb, mixing, mosaic_classifier, rungs, trials
-from svmosaic.search._families import build_classifier
-from svmosaic.search.candidates import Candidate, fitting
 from svmosaic.search.judge import ClassJudge
 from svmosaic.search.leaderboard import Leaderboard
 

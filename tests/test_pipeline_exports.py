@@ -9,7 +9,14 @@ from numpy.testing import assert_allclose
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 from test_export_javascript import run_javascript
 from test_interpretation import people
 
@@ -17,6 +24,7 @@ from svmosaic import KMeansSVC
 from svmosaic.export.c import to_c
 from svmosaic.export.javascript import JavaScriptExportError, to_javascript
 from svmosaic.export.onnx import to_onnx
+from svmosaic.export.preparation import read_preparation
 
 FRAME, Y = people()
 FRAME.loc[::17, "town"] = np.nan
@@ -52,6 +60,20 @@ def test_pipelines_as_javascript_c_and_onnx(encoder, tmp_path):
     }
     probability = pipeline[-1].calibration_.probabilities(expected[:, None])[:, 1]
     assert_allclose(session.run(["probabilities"], feed)[0][:, 1], probability, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        StandardScaler(with_mean=False), StandardScaler(with_std=False), RobustScaler(with_centering=False),
+        RobustScaler(with_scaling=False), MaxAbsScaler(), MinMaxScaler((1, 3)),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_scalers_are_read_with_their_options(scaler):
+    X = np.random.default_rng(0).normal(3.0, 2.0, (50, 2))
+    (step,) = read_preparation(scaler.fit(X), ["a", "b"]).steps
+    assert_allclose((X - step.center) * step.factor, scaler.transform(X), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

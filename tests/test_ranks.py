@@ -8,6 +8,7 @@ import pytest
 from exported import check_agreement
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
+from svmosaic.search.candidates import Candidate
 from test_export_c import Compiled
 from test_export_javascript import run_javascript, table
 
@@ -26,7 +27,6 @@ from svmosaic.maps import Ranks, Scaling, over_measured_rows
 from svmosaic.maps.ranks import KNOTS
 from svmosaic.model.blending import blend
 from svmosaic.search import climb
-from svmosaic.search.candidates import Candidate
 from svmosaic.search.scalings import scalings_of
 
 MODELS = {

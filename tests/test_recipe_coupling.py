@@ -16,7 +16,7 @@ TIGHT = {"tol": 1e-9, "max_iter": 20_000, "random_state": 0}
 
 @pytest.fixture
 def recipe(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "registered", dict(registry.registered))
     return followed("Add a coupling", "recipe_coupling", tmp_path, monkeypatch)
 
 

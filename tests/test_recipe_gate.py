@@ -18,7 +18,7 @@ from svmosaic.model import registry
 
 @pytest.fixture
 def recipe(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "registered", dict(registry.registered))
     monkeypatch.setitem(GATES, "StripeGate", None)  # so that it is taken back at the end
     return followed("Add a gate", "recipe_gate", tmp_path, monkeypatch)
 
@@ -65,7 +65,7 @@ def test_what_is_not_registered_is_not_saved(recipe, monkeypatch, tmp_path):
     X, y = make_xor(random_state=0)
     model = recipe.StripedSVC(random_state=0).fit(X, y)
     model.save(tmp_path / "model")
-    monkeypatch.delitem(registry._registered, "recipe_gate.StripeGate")
+    monkeypatch.delitem(registry.registered, "recipe_gate.StripeGate")
     with pytest.raises(ValueError, match=r"could not be loaded again, of type recipe_gate\.StripeGate"):
         model.save(tmp_path / "other")
     with pytest.raises(ValueError, match=r"not trusted, so it was not opened: recipe_gate\.StripeGate"):

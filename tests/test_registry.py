@@ -45,7 +45,7 @@ def class_of(entry):
     return getattr(import_module(module), name)
 
 
-@pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", registry.registered.values(), ids=lambda entry: entry.name)
 def test_every_entry_is_a_class(entry):
     kind = class_of(entry)
     assert isinstance(kind, type)

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from svmosaic.search.candidates import Candidate
+from svmosaic.search.trials import Trial
 
 from svmosaic import LinearSVC
 from svmosaic.estimators.data import validate_training
 from svmosaic.search import choice
-from svmosaic.search.candidates import Candidate
 from svmosaic.search.judge import ClassJudge
-from svmosaic.search.trials import Trial
 
 N_ROWS, N_FEATURES = 2000, 20
 LINEAR = Candidate("linear", C=1.0)

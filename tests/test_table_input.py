@@ -24,7 +24,7 @@ from sklearn.preprocessing import TargetEncoder
 import svmosaic
 from svmosaic import MosaicClassifier
 from svmosaic.estimators._table_input import is_matrix, prepare_training
-from svmosaic.export.calendar import part_of_date
+from svmosaic.export.preparation import part_of_date
 from svmosaic.table.formats import TableError
 from svmosaic.table.table_preparation import TablePreparation
 

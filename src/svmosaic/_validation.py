@@ -1,5 +1,6 @@
 """Checks of parameters and training data, with messages that name the argument and its value."""
 
+import operator
 import sys
 import warnings
 from numbers import Integral, Real
@@ -38,18 +39,13 @@ def check_real(
     wanted = ["an integer" if integer else "a finite number"]
     largest = sys.float_info.max  # no integer is infinite, but it may be too large for a float
     ok = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(-largest <= value <= largest)
-    if above is not None:
-        wanted.append(f"above {above}")
-        ok = ok and value > above
-    if at_least is not None:
-        wanted.append(f"at least {at_least}")
-        ok = ok and value >= at_least
-    if at_most is not None:
-        wanted.append(f"at most {at_most}")
-        ok = ok and value <= at_most
-    if below is not None:
-        wanted.append(f"below {below}")
-        ok = ok and value < below
+    for words, bound, holds in (
+        ("above", above, operator.gt), ("at least", at_least, operator.ge),
+        ("at most", at_most, operator.le), ("below", below, operator.lt),
+    ):  # fmt: skip
+        if bound is not None:
+            wanted.append(f"{words} {bound}")
+            ok = ok and holds(value, bound)
     if not ok:
         alternative = " or None" if optional else ""
         raise ValueError(f"{name} must be {', '.join(wanted)}{alternative}, got {plain(value)!r}")

@@ -14,44 +14,23 @@ _DESCRIPTOR = re.compile(r"/dev/(std(?:out|err))|(?:/proc/self/fd|/dev/fd)/(\d+)
 
 
 def write_bytes(path, content):
-    """Write a whole file; see `written`.
-
-    Parameters
-    ----------
-    path : str or path
-    content : bytes
-    """
+    """Write a whole file; see `written`."""
     with written(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_text(path, content):
-    """Write a whole file as UTF-8 with newlines as they are; see `written`.
-
-    Parameters
-    ----------
-    path : str or path
-    content : str
-    """
+    """Write a whole file as UTF-8 with newlines as they are; see `written`."""
     write_bytes(path, content.encode("utf-8"))
 
 
 @contextmanager
 def written(path):
-    """A path to write to, whose content becomes that of `path` when the block ends without an exception.
+    """A path to an empty file with the same suffix, whose content becomes that of `path` when the block ends well.
 
     A regular file is replaced in one step, after its content has reached the disk; it keeps its mode and owner, and
     symbolic links are followed. A pipe, a terminal or another character device is written into. An exception, Ctrl-C
     too, leaves what was there before and no temporary file.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Yields
-    ------
-    Path
-        Of an empty file with the suffix of `path`, since some writers choose the format by it.
     """
     path = Path(path)
     check_output(path)
@@ -93,14 +72,7 @@ def written(path):
 
 
 def check_output(path, inputs=()):
-    """Refuse an output that could not be written at the end, or would replace an input.
-
-    Parameters
-    ----------
-    path : str or path
-    inputs : iterable of str, path or None
-        What is read. None and "-" (the standard input) are passed over.
-    """
+    """Refuse an output that could not be written at the end, or would replace an input (None and "-" are none)."""
     path = Path(path)
     kind = _kind(path)
     if kind is not None and stat.S_ISDIR(kind.st_mode):

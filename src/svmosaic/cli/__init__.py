@@ -6,6 +6,8 @@ import sys
 import warnings
 from importlib import import_module
 
+from svmosaic._version import __version__
+
 # Each module has `add_arguments(parser)` and `run(options)`, which returns the exit code (None for success). Only the
 # module of the command called is imported: `svmosaic --help` does not wait for scikit-learn.
 COMMANDS = {
@@ -23,7 +25,7 @@ def main(arguments=None):
     """Entry point of the `svmosaic` command; returns its exit code."""
     arguments = sys.argv[1:] if arguments is None else [str(word) for word in arguments]
     parser = argparse.ArgumentParser(prog="svmosaic", description="Mosaics of linear SVMs.", epilog=EPILOGUE)
-    parser.add_argument("--version", action="version", version=_version())
+    parser.add_argument("--version", action="version", version=f"svmosaic {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True)
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     module = None
@@ -36,34 +38,22 @@ def main(arguments=None):
     with warnings.catch_warnings():
         # Warnings, such as that of a fit that stopped early, are one line each, without the form of Python's warnings.
         warnings.simplefilter("once", UserWarning)
-        warnings.showwarning = _show_warning
-        return _guarded(module.run, options)
+        warnings.showwarning = lambda message, *_: print(f"svmosaic: warning: {_one_line(message)}", file=sys.stderr)
+        try:
+            return module.run(options) or 0
+        except KeyboardInterrupt:
+            print("svmosaic: interrupted", file=sys.stderr)
+            return 130
+        except BrokenPipeError:
+            # The reader of the output, such as `head`, has closed it: Python is not to fail again when it closes it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except (ValueError, OSError, ImportError, MemoryError) as error:  # in one line, without a traceback
+            if os.environ.get("SVMOSAIC_TRACEBACK"):
+                raise
+            print(f"svmosaic: error: {_one_line(error) or type(error).__name__}", file=sys.stderr)
+            return 1
 
 
-def _guarded(run, options):
-    """Run a command and return its exit code; errors in its data are reported in one line, without a traceback."""
-    try:
-        return run(options) or 0
-    except KeyboardInterrupt:
-        print("svmosaic: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # The reader of the output, such as `head`, has closed it. Prevent Python from failing again when it closes it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (ValueError, OSError, ImportError, MemoryError) as error:
-        if os.environ.get("SVMOSAIC_TRACEBACK"):
-            raise
-        message = " ".join(str(error).split()) or type(error).__name__
-        print(f"svmosaic: error: {message}", file=sys.stderr)
-        return 1
-
-
-def _show_warning(message, category, filename, lineno, file=None, line=None):
-    print(f"svmosaic: warning: {' '.join(str(message).split())}", file=sys.stderr)
-
-
-def _version():
-    from svmosaic import __version__
-
-    return f"svmosaic {__version__}"
+def _one_line(message):
+    return " ".join(str(message).split())

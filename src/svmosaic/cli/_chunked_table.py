@@ -14,13 +14,13 @@ from sklearn.preprocessing import StandardScaler
 
 from svmosaic import outofcore
 from svmosaic.cli._io import memory_limit, read_options, size_text
-from svmosaic.cli._tables import SEARCHES, TrainingTable, kept_columns, take
-from svmosaic.cli._tasks import decide_task, read_labels
+from svmosaic.cli._tables import SEARCHES, TrainingTable, kept_columns
+from svmosaic.explain.subject import take
 from svmosaic.maps import Scaling, over_measured_rows
 from svmosaic.scale.fit import SUPPORTED
 from svmosaic.scale.part import Raw
 from svmosaic.table.formats import Table, TableError, read_chunks, size_in_memory
-from svmosaic.table.preparation import TEXT, clean_labels, kinds_of, to_input
+from svmosaic.table.preparation import TEXT, decide_task, kinds_of, read_labels, to_input
 from svmosaic.table.survey import survey
 
 # Shares of the memory: a chunk as it is read, with the copies made of it; and the values among which medians are found.
@@ -32,13 +32,7 @@ FAMILIES = ("linear", "clustered", "local")
 
 
 class TableInChunks(TrainingTable):
-    """A table whose rows are read again whenever they are needed.
-
-    Attributes
-    ----------
-    chunk_rows : int
-    survey : Survey, of the rows that a pipeline was fitted to last
-    """
+    """A table whose rows are read again whenever they are needed; its survey is of the rows fitted to last."""
 
     calibration_rows = 5  # the folds of a calibration
     many_texts = "the {most} most frequent count"
@@ -102,7 +96,7 @@ class TableInChunks(TrainingTable):
             counts, values = labels.to_numpy()[~gone], values[~gone]
             self.task, self.why_task = decide_task(values, options.task)
             if self.task == "classification":
-                classes, place = np.unique(clean_labels(values)[0], return_inverse=True)
+                classes, place = np.unique(read_labels(values, self.task)[0], return_inverse=True)
                 return self.set_labels(classes, np.bincount(place, counts).astype(np.int64), missing)
             n_values = int(counts.sum())
         elif first_row > n_values:
@@ -134,10 +128,6 @@ class TableInChunks(TrainingTable):
         """The rows held out."""
         return self.chunks("held out")
 
-    def test_chunks(self, rows=None):
-        """Rows of the --test file, as many at a time as of the table."""
-        return super().test_chunks(rows or self.chunk_rows)
-
     @contextmanager
     def rows(self, part):
         """A function that fits a pipeline to "all" rows or to those to "train" on, which are prepared once."""
@@ -150,7 +140,14 @@ class TableInChunks(TrainingTable):
                 calibration = estimator.get_params().get("calibration")
                 if rows is None:
                     is_search = isinstance(estimator, SEARCHES)
-                    self.survey = self._surveyed(part, scale=not is_search)
+                    with self.bar.step("learning the preparation") as update:
+                        self.survey = survey(
+                            lambda: self.chunks(part, update), self.names, self.kinds, scale=not is_search,
+                            max_categories=self.options.max_categories, categorical=self.options.categorical,
+                            seed=self.options.seed,
+                            sample_rows=int(np.clip(self.memory / (128 * len(self.names)), *SAMPLE_ROWS)),
+                            memory=int(self.memory * MEDIAN_SHARE),
+                        )  # fmt: skip
                     if is_search and self.chosen is None:
                         self.chosen, self.scaling = self._searched(estimator, seconds)
                     estimator = self.chosen if is_search else estimator
@@ -169,16 +166,6 @@ class TableInChunks(TrainingTable):
                 return Pipeline([("prepare", self.survey.preparation), (last, fitted)])
 
             yield fit
-
-    def _surveyed(self, part, scale):
-        with self.bar.step("learning the preparation") as update:
-            return survey(
-                lambda: self.chunks(part, update), self.names, self.kinds, scale=scale,
-                max_categories=self.options.max_categories, categorical=self.options.categorical,
-                seed=self.options.seed,
-                sample_rows=int(np.clip(self.memory / (128 * len(self.names)), *SAMPLE_ROWS)),
-                memory=int(self.memory * MEDIAN_SHARE),
-            )  # fmt: skip
 
     def _searched(self, estimator, seconds):
         """The best on a sample, of the families that can be fitted to rows on disk, and how to scale rows for it."""

@@ -86,12 +86,7 @@ def size_text(number) -> str:
 
 def duration(text) -> float:
     """Seconds of 90, 90s, 1.5m or 2h."""
-    units = {"s": 1, "m": 60, "h": 3600}
-    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
-    try:
-        seconds = float(number) * unit
-    except ValueError:
-        seconds = -1.0
+    seconds = _in_units(text, {"s": 1, "m": 60, "h": 3600})
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a time: write 90s, 1.5m or 2h")
     return seconds
@@ -99,16 +94,20 @@ def duration(text) -> float:
 
 def memory_size(text) -> int:
     """Bytes of 500MB, 2GB, 1.5G or plain bytes."""
-    units = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
     number = text.strip().lower().removesuffix("b").removesuffix("i")
-    unit = units.get(number[-1:], 1)
-    try:
-        size = float(number[:-1] if unit > 1 else number) * unit
-    except ValueError:
-        size = -1.0
+    size = _in_units(number, {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12})
     if not 1 <= size < 2**60:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size: write 500MB or 2GB")
     return int(size)
+
+
+def _in_units(text, units) -> float:
+    """A number with the letter of a unit behind it, or none; -1 if it is not one."""
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
+    try:
+        return float(number) * unit
+    except ValueError:
+        return -1.0
 
 
 def check_file(path, inputs=()):
@@ -141,12 +140,7 @@ def plain(value):
 
 
 class Bar:
-    """Steps of work with the time that is left, on stderr, if that is a terminal.
-
-    Parameters
-    ----------
-    quiet : bool
-    """
+    """Steps of work with the time that is left, on stderr, if that is a terminal."""
 
     def __init__(self, quiet=False):
         self.shown = not quiet and sys.stderr.isatty()
@@ -211,9 +205,7 @@ class Bar:
 class Listener:
     """Shows how far a fit is, by scikit-learn's callbacks: EM iterations, epochs, or outputs that are solved.
 
-    Parameters
-    ----------
-    update : callable (done, total, more), of `Bar.step`
+    `update` is that of `Bar.step`.
     """
 
     def __init__(self, update):

@@ -10,12 +10,12 @@ from sklearn.pipeline import Pipeline
 
 from svmosaic import MosaicClassifier, MosaicRegressor
 from svmosaic.cli._io import listening, memory_limit, read_options, size_text
-from svmosaic.cli._tasks import decide_task, read_labels
 from svmosaic.estimators._hold_out import hold_out
 from svmosaic.explain.quality import answers_of, quality_of
+from svmosaic.explain.subject import take
 from svmosaic.table.formats import Dialect, Table, TableError, format_of, name_of, read_chunks, read_table
 from svmosaic.table.numbers_as_text import NumbersAsText
-from svmosaic.table.preparation import TEXT, build_preparation, kinds_of, to_input
+from svmosaic.table.preparation import TEXT, build_preparation, decide_task, kinds_of, read_labels, to_input
 
 SEARCHES = (MosaicClassifier, MosaicRegressor)
 
@@ -23,33 +23,19 @@ SEARCHES = (MosaicClassifier, MosaicRegressor)
 class TrainingTable:
     """What `train` knows of its table, whether its rows are in memory or read in chunks.
 
-    A subclass has `held_out()`; `rows(part)`, a context of a function that fits a
-    pipeline to "all" rows or to those to "train" on; `facts(preparation)`, more for the facts of the model; and
-    `sample()`, a `Table` from which the model keeps some rows.
-
-    Attributes
-    ----------
-    options : what the command was asked
-    names, kinds : list of str, of the features
-    label : str
-    classes : ndarray, sorted
-    counts : ndarray of int, rows of each class
-    n_rows : int, those with a label
-    missing_labels : dict of str to int, rows without a label by the text that they hold
-    missing_texts : list of str or None
-        What counts as missing in columns of text; None for formats that mark what is missing themselves.
-    task : {"classification", "regression"}
-        With regression there are no classes.
-    why_task : str
-        Why it is that one, if nobody asked for it.
-    numbers_as_text : NumbersAsText
-    bar : Bar
+    A subclass has `held_out()`; `rows(part)`, a context of a function that fits a pipeline to "all" rows or to those to
+    "train" on; `facts(preparation)`, more for the facts of the model; and `sample()`, a `Table` from which the model
+    keeps some rows. It knows the `n_rows` with a label, and the `counts` of the `classes`; a regression has none.
+    `missing_labels` are the texts of rows without a label, and how many hold each; `missing_texts` what counts as
+    missing in columns of text, or None for formats that mark it themselves; `why_task` is why the task is that one, if
+    nobody asked for it.
     """
 
     names: list
     kinds: list
     label: str | None
 
+    chunk_rows = 50_000  # of the --test file
     # With fewer rows of a class there are no probabilities.
     calibration_rows = 2
     # What becomes of a column with many texts.
@@ -109,20 +95,17 @@ class TrainingTable:
             scores = {"accuracy": found["accuracy"], "linear_svm": baseline["accuracy"]}
         return {"rows": len(y), **scores, "quality": {"model": found, "baseline": baseline}}
 
-    def check_model(self, kind):
-        """Refuse an estimator that cannot be fitted to such a table."""
-
     def held_out(self):
         """(rows, labels) held out, some at a time."""
         raise NotImplementedError
 
-    def test_chunks(self, rows=50_000):
+    def test_chunks(self):
         """Rows of the --test file, some at a time."""
         options, name = self.options, name_of(self.options.test)
         label = self.label if options.label is not None else None
         first_row = 0
         for table in read_chunks(
-            options.test, rows, label=label, text=self.as_text, n_features=len(self.names),
+            options.test, self.chunk_rows, label=label, text=self.as_text, n_features=len(self.names),
             header=not options.no_header, dialect=self.dialect,
         ):  # fmt: skip
             lacking = [column for column in self.names if column not in table.feature_names]
@@ -136,14 +119,7 @@ class TrainingTable:
             yield X, y
 
     def notes(self, n_texts, preparation):
-        """What a person would want to look at, once a preparation is fitted.
-
-        Parameters
-        ----------
-        n_texts : dict of str to int
-            How many different texts each text column holds.
-        preparation : the first step of the pipeline that was fitted
-        """
+        """What a person would want to look at, once a preparation is fitted; n_texts counts those of each column."""
         most = self.options.max_categories
         dropped = getattr(preparation, "dropped_", {})  # sparse rows, which have no text, are only scaled
         categories = {column.name for column in getattr(preparation, "columns_", ()) if column.kind == TEXT}
@@ -167,12 +143,8 @@ class TrainingTable:
 class TableInMemory(TrainingTable):
     """A table that was read whole.
 
-    Attributes
-    ----------
-    table : Table, without the rows that have no label
-    X, y : all rows, as a preparation takes them
-    train : pair of rows and labels, those not held out
-    n_texts : dict of str to int, how many different texts each text column holds
+    `X` and `y` are all rows as a preparation takes them, and `train` those not held out; `table` are the rows as they
+    were read, and `n_texts` counts the different texts of each text column.
     """
 
     def __init__(self, options, bar):
@@ -270,10 +242,3 @@ def missing_text(missing, lead) -> str:
         return ""
     counts = (f"{f'{text!r}' if text else 'empty'}: {count}" for text, count in missing.items())
     return f"{lead}{', '.join(counts)} (--na says which texts are missing)"
-
-
-def take(X, rows):
-    """Some rows of a frame, an array or a sparse matrix, by a mask or by their indices."""
-    if isinstance(rows, np.ndarray) and rows.dtype == bool and rows.all():
-        return X
-    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]

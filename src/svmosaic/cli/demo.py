@@ -19,68 +19,44 @@ def add_arguments(parser):
 
 def run(options):
     """Train every model on every set, and print accuracy, cost and size; then a regression, and what to try next."""
+    import sklearn.svm
     from sklearn.datasets import load_diabetes, load_digits
 
+    import svmosaic
     from svmosaic.datasets import make_xor
 
     digits = load_digits()
-    sets = (
-        ("digits, 10 classes, 64 features", digits.data, digits.target),
-        ("XOR, 2 classes, 2 features", *make_xor(2000, random_state=0)),
-    )
-    for title, X, y in sets:
-        _print_table(title, X, y, _models(), "accuracy", ".2%")
-    _print_table("diabetes, regression, 10 features", *load_diabetes(return_X_y=True), _regressors(), "R2", ".3f")
-    print(NEXT.format(budget=BUDGET))
-
-
-def _print_table(title, X, y, models, measure, form):
-    print(f"{title}: {len(y)} rows, 30 % held out")
-    print(f"  {'model':<28}{measure:>9}{'fit s':>9}{'us/row':>9}{'model kB':>10}")
-    for name, model in models.items():
-        score, fit_seconds, row_microseconds, size = _measure(model, X, y)
-        print(f"  {name:<28}{score:>9{form}}{fit_seconds:>9.3f}{row_microseconds:>9.1f}{size / 1e3:>10.1f}")
-    print()
-
-
-def _models():
-    import sklearn.svm
-
-    from svmosaic import (
-        ClusteredSVC,
-        KMeansSVC,
-        LearnedGateSVC,
-        LinearSVC,
-        LocallyLinearSVC,
-        MixtureSVC,
-        MosaicClassifier,
-    )
-
-    return {
+    classifiers = {
         "scikit-learn LinearSVC": sklearn.svm.LinearSVC(random_state=0),
         "scikit-learn SVC (RBF)": sklearn.svm.SVC(),
-        "svmosaic LinearSVC": LinearSVC(random_state=0),
-        "svmosaic KMeansSVC": KMeansSVC(random_state=0),
-        "svmosaic ClusteredSVC": ClusteredSVC(random_state=0),
-        "svmosaic MixtureSVC": MixtureSVC(8, random_state=0),
-        "svmosaic LocallyLinearSVC": LocallyLinearSVC(n_anchors=50, random_state=0),
-        "svmosaic LearnedGateSVC": LearnedGateSVC(n_tiles=16, random_state=0),
-        "svmosaic MosaicClassifier": MosaicClassifier(time_budget=BUDGET, random_state=0),
+        "svmosaic LinearSVC": svmosaic.LinearSVC(random_state=0),
+        "svmosaic KMeansSVC": svmosaic.KMeansSVC(random_state=0),
+        "svmosaic ClusteredSVC": svmosaic.ClusteredSVC(random_state=0),
+        "svmosaic MixtureSVC": svmosaic.MixtureSVC(8, random_state=0),
+        "svmosaic LocallyLinearSVC": svmosaic.LocallyLinearSVC(n_anchors=50, random_state=0),
+        "svmosaic LearnedGateSVC": svmosaic.LearnedGateSVC(n_tiles=16, random_state=0),
+        "svmosaic MosaicClassifier": svmosaic.MosaicClassifier(time_budget=BUDGET, random_state=0),
     }
-
-
-def _regressors():
-    import sklearn.svm
-
-    from svmosaic import LinearSVR, LocallyLinearSVR, MosaicRegressor, TreeSVR
-
-    return {
+    regressors = {
         "scikit-learn SVR (RBF)": sklearn.svm.SVR(C=100.0),
-        "svmosaic LinearSVR": LinearSVR(random_state=0),
-        "svmosaic LocallyLinearSVR": LocallyLinearSVR(n_anchors=20, C=0.1, random_state=0),
-        "svmosaic TreeSVR": TreeSVR(random_state=0),
-        "svmosaic MosaicRegressor": MosaicRegressor(time_budget=BUDGET, random_state=0),
+        "svmosaic LinearSVR": svmosaic.LinearSVR(random_state=0),
+        "svmosaic LocallyLinearSVR": svmosaic.LocallyLinearSVR(n_anchors=20, C=0.1, random_state=0),
+        "svmosaic TreeSVR": svmosaic.TreeSVR(random_state=0),
+        "svmosaic MosaicRegressor": svmosaic.MosaicRegressor(time_budget=BUDGET, random_state=0),
     }
+    for title, (X, y), models in (
+        ("digits, 10 classes, 64 features", (digits.data, digits.target), classifiers),
+        ("XOR, 2 classes, 2 features", make_xor(2000, random_state=0), classifiers),
+        ("diabetes, regression, 10 features", load_diabetes(return_X_y=True), regressors),
+    ):
+        measure, form = ("R2", ".3f") if models is regressors else ("accuracy", ".2%")
+        print(f"{title}: {len(y)} rows, 30 % held out")
+        print(f"  {'model':<28}{measure:>9}{'fit s':>9}{'us/row':>9}{'model kB':>10}")
+        for name, model in models.items():
+            score, fit_seconds, row_microseconds, size = _measure(model, X, y)
+            print(f"  {name:<28}{score:>9{form}}{fit_seconds:>9.3f}{row_microseconds:>9.1f}{size / 1e3:>10.1f}")
+        print()
+    print(NEXT.format(budget=BUDGET))
 
 
 def _measure(estimator, X, y):

@@ -103,25 +103,19 @@ def _overview(model, options):
     shown = list(facts["importances"].items())[: options.top or None]
     measure = "contribution of columns" if subject.has_contributions else "change of the score if a column is shuffled"
     lines += ["", f"mean absolute {measure}: {', '.join(f'{name} {value:.3g}' for name, value in shown)}"]
-    return facts, [*lines, "", *_region_lines(table, words)]
-
-
-def _region_lines(table, words):
-    """The regions, as lines; two per region."""
     n_regions = int((table["rows"] > 0).sum())
     merged = any("," in tiles for tiles in words["tiles"])
-    yield f"{n_regions} {'region' if n_regions == 1 else 'regions'} with rows" + (
-        f"; the most similar ones are merged, which leaves {len(words)} (--regions 0 lists all)" if merged else ""
-    )
+    how = f"; the most similar ones are merged, which leaves {len(words)} (--regions 0 lists all)" if merged else ""
+    lines += ["", f"{n_regions} {'region' if n_regions == 1 else 'regions'} with rows{how}"]
     measures = [name for name in ("majority", "accuracy", "mean", "mean absolute error") if name in words.columns]
     for k in range(len(words)):
         known = ", ".join(f"{name} {words[name][k]:{FORMATS.get(name, '.4g')}}" for name in measures)
-        yield f"  {words['rows'][k]:>7} rows: {words['rule'][k]} (covers {words['covers'][k]:.0%}, " + (
-            f"{words['pure'][k]:.0%} pure)"
-        )
+        found = f"(covers {words['covers'][k]:.0%}, {words['pure'][k]:.0%} pure)"
         tiles, strongest = words["tiles"][k], words["strongest features"][k]
         strongest = f"strongest features {strongest}; " if strongest else ""  # none if a tile is only a number
-        yield f"          {known}; {strongest}" + (f"tiles {tiles}" if "," in tiles else f"tile {tiles}")
+        lines.append(f"  {words['rows'][k]:>7} rows: {words['rule'][k]} {found}")
+        lines.append(f"          {known}; {strongest}{'tiles' if ',' in tiles else 'tile'} {tiles}")
+    return facts, lines
 
 
 def _row(model, options):
@@ -198,8 +192,8 @@ def _find_row(model, options):
 
 def _report(model, options):
     """Quality of the rows of --test, or what `train` found on the rows that it held out."""
-    from svmosaic.cli._tables import take
     from svmosaic.explain import write_report
+    from svmosaic.explain.subject import take
 
     held = None
     if options.test is None:

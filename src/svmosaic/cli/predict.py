@@ -10,7 +10,7 @@ import numpy as np
 from svmosaic.atomic import check_output, written
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, is_stdin, read_options, say
 from svmosaic.model.heads import in_favor
-from svmosaic.table.formats import SUFFIXES, TableError, format_of, is_npy, name_of, read_chunks
+from svmosaic.table.formats import SUFFIXES, Dialect, TableError, format_of, is_npy, name_of, read_chunks
 
 # Numbers that the explanations of a batch of rows may take at once.
 EXPLAINED_AT_ONCE = 4_000_000
@@ -121,8 +121,9 @@ def chunks_of(model, path, options, rows=50_000, update=None, label=None):
     elif model.sparse and format_of(path, options.format) == "libsvm":
         extra = {"n_features": len(model.feature_names), "zero_based": str(model.feature_names[0]) == "0"}
     kept = [label] if label is not None and model.text_labels else model.text_labels
-    how = read_options(options, model.dialect)
-    return read_chunks(path, rows, text=model.text_columns, kept=kept, progress=update, **extra, **how)
+    how = read_options(options, Dialect(**model.facts["dialect"]))
+    text = [str(name) for name, kind in zip(model.feature_names, model.kinds, strict=True) if kind == "text"]
+    return read_chunks(path, rows, text=text, kept=kept, progress=update, **extra, **how)
 
 
 def predictions(model, table, options, name, first_row=0):

@@ -3,7 +3,6 @@
 import numpy as np
 
 from svmosaic.cli._io import Bar, add_output_options, add_table_options, say
-from svmosaic.cli._tasks import read_labels
 from svmosaic.cli.predict import add_threshold, check_threshold, chunks_of, predicted_by
 from svmosaic.losses import LOSSES
 from svmosaic.table.formats import TableError, find_column, is_npy, name_of
@@ -73,6 +72,8 @@ def labels_of(model, table, name, label=None):
         if label is None or not hasattr(table.X, "columns"):
             raise TableError(f"{name} has no labels")
         y = table.X[find_column(table.X.columns, label, name)].to_numpy()
+    from svmosaic.table.preparation import read_labels  # here: it imports pandas
+
     y, there = read_labels(y, model.task)
     if model.classes is None or y.dtype.kind == model.classes.dtype.kind:
         return y, there

@@ -2,6 +2,7 @@
 
 import ast
 from argparse import ArgumentTypeError
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 
@@ -16,8 +17,6 @@ from svmosaic.cli._io import (
     memory_size,
     say,
 )
-from svmosaic.cli._tasks import add_task_argument
-from svmosaic.search.plan import FAMILIES
 from svmosaic.table.formats import is_npy
 
 # For classes, and for values.
@@ -71,7 +70,11 @@ def add_arguments(parser):
     )
     add_table_options(parser)
     add_output_options(parser)
-    add_task_argument(parser)
+    parser.add_argument(
+        "--task", choices=("auto", "classification", "regression"), default="auto",
+        help="auto (default): classification for text and for at most 20 distinct integers, regression for other "
+        "numbers",
+    )  # fmt: skip
     parser.add_argument(
         "--model", choices=MODELS, default="auto", help="auto (default) tries several and keeps the best"
     )
@@ -81,7 +84,7 @@ def add_arguments(parser):
     )  # fmt: skip
     parser.add_argument(
         "--families", type=_families, metavar="NAME,...",
-        help=f"model families for --model auto to choose among: {', '.join(FAMILIES)} (default: all)",
+        help="model families for --model auto to choose among, such as linear,local (default: all)",
     )  # fmt: skip
     parser.add_argument(
         "--metric",
@@ -117,6 +120,8 @@ def _share(text):
 
 
 def _families(text):
+    from svmosaic.search.plan import FAMILIES
+
     names = tuple(text.split(","))
     unknown = [name for name in names if name not in FAMILIES]
     if unknown:
@@ -148,7 +153,8 @@ def run(options):
 
             table = TableInMemory(options, bar)
         kind, parameters = _estimator(options, table.task, seconds)
-        table.check_model(kind)
+        if is_large(options):
+            table.check_model(kind)
         linear = svmosaic.LinearSVR if table.task == "regression" else svmosaic.LinearSVC
         scores = None
         if is_judged:
@@ -212,7 +218,7 @@ def _write(options, table, pipeline, parameters, scores, started):
         "model": type(estimator).__name__, "features": len(table.names),
         "label": table.label, "classes": [str(c) for c in table.classes],
         "tiles": None if mosaic is None else int(mosaic.n_tiles),
-        "data": Path(str(options.data)).name, "svmosaic": svmosaic.__version__, "dialect": table.dialect.plain(),
+        "data": Path(str(options.data)).name, "svmosaic": svmosaic.__version__, "dialect": asdict(table.dialect),
         "task": table.task, "rows": table.n_rows, "held_out": scores, "rows_without_label": sum(missing.values()),
         "missing_labels": missing, **table.facts(pipeline[0]),
         "parameters": {name: value for name, value in parameters.items() if name not in ("n_jobs", "random_state")},

@@ -89,12 +89,7 @@ class _KernelClassifier:
         return head_of(self).answers(in_columns(self.decision_function(X, n_jobs)))
 
     def predictor(self):
-        """Return a `Predictor`: the function compiled for single rows and small batches.
-
-        Returns
-        -------
-        Predictor
-        """
+        """Return a `Predictor`: the function compiled for single rows and small batches."""
         return kernel_predictor(self.classes_, self.centers.shape[1], self.packed())
 
     def packed(self) -> tuple:
@@ -298,7 +293,18 @@ def svm_to_mixture(svm, *, bias="class", max_densities=None, X=None, random_stat
     check_real("max_densities", max_densities, at_least=1, integer=True, optional=True)
     machine = as_svm(svm)
     if max_densities is not None and max_densities < len(machine.centers):
-        machine = _reduced(machine, max_densities, X, random_state)
+        if len(np.unique(machine.gamma)) > 1:
+            raise ValueError("max_densities needs one gamma for all support vectors")
+        rows = machine.centers if X is None else check_array(X, dtype=DTYPES).astype(np.float64, copy=False)
+        centers, gamma, whitening = machine.centers, machine.gamma[0], machine.whitening
+        if whitening is not None:
+            rows, centers = _mapped(rows, whitening), _mapped(centers, whitening)
+        centers, coef, intercept = reduce_expansion(
+            centers, machine.dual_coef_.T, machine.intercept_, gamma, max_densities, rows, random_state
+        )
+        if whitening is not None:
+            centers = centers / whitening if whitening.ndim == 1 else np.linalg.solve(whitening, centers.T).T
+        machine = ConvertedSVM(machine.classes_, centers, np.full(len(centers), gamma), whitening, coef.T, intercept)
     coef, intercept = machine.dual_coef_.T, machine.intercept_
     if len(machine.classes_) == 2:
         # Half against half: adding what is missing to the negative half gives all to the class of the sign.
@@ -425,24 +431,6 @@ def _from_machine(svm):
         np.asarray(svm.classes_), vectors.astype(np.float64), np.full(len(vectors), float(gamma)), None,
         dual.astype(np.float64), np.asarray(svm.intercept_, dtype=np.float64),
     )  # fmt: skip
-
-
-def _reduced(machine, max_densities, X, random_state):
-    if len(np.unique(machine.gamma)) > 1:
-        raise ValueError("max_densities needs one gamma for all support vectors")
-    rows = machine.centers if X is None else check_array(X, dtype=DTYPES).astype(np.float64, copy=False)
-    centers = machine.centers
-    if machine.whitening is not None:
-        rows, centers = _mapped(rows, machine.whitening), _mapped(centers, machine.whitening)
-    new, coef, intercept = reduce_expansion(
-        centers, machine.dual_coef_.T, machine.intercept_, machine.gamma[0], max_densities, rows, random_state
-    )
-    if machine.whitening is not None:
-        vector = machine.whitening.ndim == 1
-        new = new / machine.whitening if vector else np.linalg.solve(machine.whitening, new.T).T
-    return ConvertedSVM(
-        machine.classes_, new, np.full(len(new), machine.gamma[0]), machine.whitening, coef.T, intercept
-    )
 
 
 def _mapped(X, whitening):

@@ -72,24 +72,13 @@ class Blend:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What `max_densities` saves and costs, for the SVM part alone.
+    """What `max_densities` saves and costs, for the SVM part alone; accuracies are cross-validated."""
 
-    Attributes
-    ----------
-    n_support : int
-        Support vectors of the full SVM.
-    n_densities : int
-        Densities left.
-    accuracy_full, accuracy_reduced : float
-        Cross-validated accuracies of the full and of the reduced SVM.
-    agreement : float
-        Share of the rows on which the two agree, cross-validated.
-    """
-
-    n_support: int
-    n_densities: int
+    n_support: int  # support vectors of the full SVM
+    n_densities: int  # left
     accuracy_full: float
     accuracy_reduced: float
+    # Share of the rows on which the two agree.
     agreement: float
 
 
@@ -218,7 +207,18 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
+        if self.weight != "auto":
+            if isinstance(self.weight, str):
+                raise ValueError(f"weight must be a number in [0, 1] or 'auto', got {self.weight!r}")
+            check_real("weight", self.weight, at_least=0, at_most=1)
+        check_parameters(self)
+        self._check_calibration()
+        for n in self.densities:
+            check_real("each of densities", n, at_least=1, integer=True)
+        if len(self.densities) == 0:
+            raise ValueError("densities must name at least one number of densities")
+        if self.mixture is not None and not isinstance(self.mixture, GaussianMixtureClassifier):
+            raise TypeError(f"mixture must be None or a GaussianMixtureClassifier, got {type(self.mixture).__name__}")
         X, y = validate(self, X, y, accept_sparse=False)
         check_labels(y)
         sample_weight = check_weight(sample_weight, X)
@@ -302,20 +302,6 @@ class FusedSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator):
             "intercept": svm.intercept_,
             "densities": self._blend.mixture._export_form(),
         }
-
-    def _check_parameters(self):
-        if self.weight != "auto":
-            if isinstance(self.weight, str):
-                raise ValueError(f"weight must be a number in [0, 1] or 'auto', got {self.weight!r}")
-            check_real("weight", self.weight, at_least=0, at_most=1)
-        check_parameters(self)
-        self._check_calibration()
-        for n in self.densities:
-            check_real("each of densities", n, at_least=1, integer=True)
-        if len(self.densities) == 0:
-            raise ValueError("densities must name at least one number of densities")
-        if self.mixture is not None and not isinstance(self.mixture, GaussianMixtureClassifier):
-            raise TypeError(f"mixture must be None or a GaussianMixtureClassifier, got {type(self.mixture).__name__}")
 
     def _folds(self, y, seed):
         if not isinstance(self.cv, (int, np.integer)):

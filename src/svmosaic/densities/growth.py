@@ -32,28 +32,13 @@ Pooling = Literal["all", "class", "none"]
 
 @dataclass(frozen=True)
 class Densities:
-    """Weighted Gaussians of all classes.
+    """Weighted Gaussians of all classes, with spherical, diagonal or full covariances."""
 
-    Attributes
-    ----------
-    means : ndarray of shape (m, n_features)
-    owner : ndarray of int, shape (m,)
-        Position of each density's class.
-    log_weight : ndarray of shape (m,)
-        log p(k) p(i|k).
-    covariance : ndarray of shape (n_groups,), (n_groups, n_features) or (n_groups, n_features, n_features)
-        Spherical, diagonal or full.
-    group : ndarray of int, shape (m,)
-        Which covariance each density has.
-    n_classes : int
-    pooling : {"all", "class", "none"}
-    """
-
-    means: np.ndarray
-    owner: np.ndarray
-    log_weight: np.ndarray
-    covariance: np.ndarray
-    group: np.ndarray
+    means: np.ndarray  # of shape (m, n_features)
+    owner: np.ndarray  # the position of each density's class
+    log_weight: np.ndarray  # log p(k) p(i|k)
+    covariance: np.ndarray  # of shape (n_groups,), (n_groups, n_features) or (n_groups, n_features, n_features)
+    group: np.ndarray  # which covariance each density has
     n_classes: int
     pooling: str
 

@@ -90,7 +90,7 @@ class KernelScorer:
             return contrast(self._joint(X, n_threads))
         linear, _, coef, intercept = self.machine
         scores = np.empty((len(X), len(coef)))
-        self._bank.sums(_handle(_mapped(X, linear)), coef, scores, n_threads)
+        self._bank.sums(_core.Rows.dense(_mapped(X, linear), 0.0), coef, scores, n_threads)
         scores += intercept
         if self.densities is None:
             return scores
@@ -122,10 +122,10 @@ class KernelScorer:
         for bank, (linear, _, *owner) in zip(self._banks, self.densities, strict=True):
             if isinstance(linear, str):
                 terms = np.empty((len(X), len(owner[0])))
-                bank.log_joint(_handle(X), terms, n_threads)
+                bank.log_joint(_core.Rows.dense(X, 0.0), terms, n_threads)
                 return log_sums(terms, owner[0], self.n_classes)
             found = np.empty((len(X), self.n_classes))
-            bank.log_sums(_handle(_mapped(X, linear)), found, n_threads)
+            bank.log_sums(_core.Rows.dense(_mapped(X, linear), 0.0), found, n_threads)
             out = found if out is None else np.logaddexp(out, found)
         return out
 
@@ -140,7 +140,3 @@ def _mapped(X, linear):
     if linear is None:
         return X
     return X * linear if linear.ndim == 1 else np.ascontiguousarray(X @ linear.T)
-
-
-def _handle(X):
-    return _core.Rows.dense(X, 0.0)

@@ -32,17 +32,7 @@ def squared_distances(X, centers):
 
 
 def kernel_sums(X, centers, gamma, coef, n_jobs=None):
-    """out[n, c] = sum_i coef[i, c] exp(-gamma_i |x_n - centers_i|^2), float64.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-    centers : ndarray of shape (n_centers, n_features)
-    gamma : ndarray of shape (n_centers,)
-    coef : ndarray of shape (n_centers, n_outputs)
-    n_jobs : int, optional
-        Threads. The result does not depend on it.
-    """
+    """out[n, c] = sum_i coef[i, c] exp(-gamma_i |x_n - centers_i|^2), float64; the threads do not matter."""
     out = np.empty((X.shape[0], coef.shape[1]))
     bank = _core.KernelBank(*kernel_bank(centers, gamma))
     bank.sums(Rows(X, 0.0).core, np.ascontiguousarray(coef.T), out, effective_n_jobs(n_jobs))
@@ -52,16 +42,7 @@ def kernel_sums(X, centers, gamma, coef, n_jobs=None):
 def log_kernel_sums(X, centers, precision, log_weight, owner, n_classes, n_jobs=None):
     """out[n, k] = log sum_{i: owner_i = k} exp(log_weight_i - sum_f precision_if (x_nf - centers_if)^2 / 2), float64.
 
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-    centers : ndarray of shape (n_centers, n_features)
-    precision : ndarray of shape (n_centers, n_features), or (n_centers, 1) for the same in all features
-    log_weight : ndarray of shape (n_centers,)
-    owner : ndarray of int, shape (n_centers,)
-    n_classes : int
-    n_jobs : int, optional
-        Threads. The result does not depend on it.
+    The precision has one column if it is the same in all features. The threads do not matter.
     """
     bank = _core.KernelBank(*density_bank(centers, precision, log_weight, owner, n_classes))
     out = np.empty((X.shape[0], n_classes))

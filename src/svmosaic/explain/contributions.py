@@ -215,18 +215,7 @@ class Explanation:
 
 
 def explain(mosaic, X, head: Head, feature_names=None, n_jobs=None) -> Explanation:
-    """Take the scores of rows apart; see `Explanation`. Takes n_rows x width x n_outputs x n_features numbers.
-
-    Parameters
-    ----------
-    mosaic : Mosaic
-    X : validated ndarray or CSR matrix
-    head : Head
-        Names the outputs, and has their units.
-    feature_names : list of str, optional
-        Of the columns of X.
-    n_jobs : int, optional
-    """
+    """The scores of rows taken apart: n_rows x width x n_outputs x n_features numbers."""
     gate_rows, _ = mosaic.features.rows(X)
     tile, weight = mosaic.gate.code(gate_rows, n_jobs)
     weight = np.ones(tile.shape) if weight is None else weight
@@ -256,19 +245,10 @@ MOST_NUMBERS, MOST_ROWS = 100_000, 10_000
 
 
 def count_regions(mosaic, head: Head, codes, target, found, rows=None) -> dict:
-    """Sums over the rows of each tile; with several gates a row counts once for each of them.
+    """Sums over the rows of each tile, as `Head.region_counts` gives them; several gates count a row once each.
 
-    Parameters
-    ----------
-    mosaic : Mosaic
-    head : Head
-        Says what is counted.
-    codes : (tile, weight), as the gate gives them
-    target, found : ndarray
-        What is known of the rows, and what the model says of them; see `Head.region_counts`.
-    rows : ndarray, CSR matrix or EncodedRows, optional
-        The rows as the tiles see them, for "spread": the sum over the rows of each tile with weights of the absolute
-        deviations of the features' contributions from their means, of shape (n_sloped, n_columns).
+    With the rows as the tiles see them, also "spread", of shape (n_sloped, n_columns): the sums of the absolute
+    deviations of the features' contributions from their means.
     """
     return count_homes(mosaic, head, homes_of(mosaic.gate, codes), target, found, rows)
 
@@ -317,18 +297,7 @@ def _spread(mosaic, home, rows):
 
 
 def deviations(parts, group, n_groups):
-    """Sums over the rows of each group of |parts - mean of the group|.
-
-    Parameters
-    ----------
-    parts : ndarray of shape (n_rows, n_columns)
-    group : ndarray of int, shape (n_rows,)
-    n_groups : int
-
-    Returns
-    -------
-    ndarray of shape (n_groups, n_columns)
-    """
+    """Sums of |parts - mean of the group| over the rows of each group, of shape (n_groups, n_columns)."""
     n_rows = len(group)
     if n_groups == 1:
         away = parts - parts.sum(axis=0) / max(n_rows, 1)
@@ -339,21 +308,9 @@ def deviations(parts, group, n_groups):
 
 
 def regions_table(mosaic, counts, head: Head, feature_names=None, top=3, groups=None) -> Table:
-    """One line per tile, from its counts and weights.
+    """One line per tile, from its counts and weights, with the `top` strongest features.
 
-    Parameters
-    ----------
-    mosaic : Mosaic
-    counts : dict
-        What `head.region_counts` returns.
-    head : Head
-        Says what is counted.
-    feature_names : list of str, optional
-        Of the features as the tiles see them.
-    top : int, default=3
-        Features named per tile.
-    groups : (list of str, ndarray of int), optional
-        Names of columns, and the column that each feature was made of: columns are then named instead of features.
+    With groups (names of columns, and the column that each feature is made of), columns are named instead.
     """
     names = names_of(mosaic, feature_names)
     known = head.region_columns(counts)

@@ -179,17 +179,7 @@ class Curves:
 
 
 def curves_of(mosaic, rows_per_tile, output_names, feature_names=None) -> Curves:
-    """Return the curves of a mosaic with pieces.
-
-    Parameters
-    ----------
-    mosaic : Mosaic
-    rows_per_tile : ndarray of shape (n_tiles,) or None
-        Weights of the tiles in the means; None for equal weights.
-    output_names : list of str
-    feature_names : list of str, optional
-        Names of the columns.
-    """
+    """The curves of a mosaic with pieces; tiles count by their rows in the means, or alike."""
     pieces = mosaic.features.pieces
     if pieces is None:
         raise AttributeError("this model has no curves: its tiles are linear in the features; fit it with pieces=16")
@@ -299,16 +289,7 @@ def effects(model, X, columns=None) -> list:
 
 
 def effect_curves(subject, chosen, region_of_row, n_regions) -> list:
-    """Effects of some columns.
-
-    Parameters
-    ----------
-    subject : Subject
-    chosen : sequence of int
-        Indices of the columns.
-    region_of_row : ndarray of int, shape (n_rows,)
-    n_regions : int
-    """
+    """Effects of the columns with the indices `chosen`, in each region and over all rows."""
     if not subject.has_contributions:
         return [_dependence(subject, j, region_of_row, n_regions) for j in chosen]
     mosaic, prepared = subject.mosaic, subject.preparation

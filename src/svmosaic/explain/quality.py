@@ -10,32 +10,14 @@ N_BINS, MOST_RESIDUALS = 10, 500
 
 
 def measure(model, X, y) -> dict:
-    """The quality of a fitted model on rows.
-
-    Parameters
-    ----------
-    model : fitted classifier or regressor, pipeline, or TrainedModel
-    X : rows as they enter the model
-    y : ndarray of shape (n_rows,)
-
-    Returns
-    -------
-    dict
-        As `quality_of` gives it.
-    """
+    """The quality of a fitted model on rows as they enter it, as `quality_of` gives it."""
     pipeline = getattr(model, "pipeline", model)
     rows = X if pipeline is model else model.rows(X)
     return quality_of(getattr(pipeline, "classes_", None), y, answers_of(pipeline, rows))
 
 
 def answers_of(model, X) -> dict:
-    """The predictions of a fitted model: "predicted", and "scores", "probabilities" and "intervals" if it has them.
-
-    Parameters
-    ----------
-    model : fitted classifier or regressor, or pipeline
-    X : rows as they enter the model
-    """
+    """The predictions of a fitted model: "predicted", and "scores", "probabilities" and "intervals" if it has them."""
     answers = {"predicted": model.predict(X)}
     if hasattr(model, "decision_function"):
         answers["scores"] = model.decision_function(X)
@@ -47,20 +29,12 @@ def answers_of(model, X) -> dict:
 
 
 def quality_of(classes, y, answers) -> dict:
-    """The quality of answers: plain numbers and lists, ready for JSON.
+    """The quality of answers, as `answers_of` gives them: plain numbers and lists, ready for JSON.
 
     Of classes: accuracy, confusion matrix, area under the ROC curve and average precision of the scores (of more than
     two classes, the mean over each against the rest; None if only one is there), log-loss and calibration curve of the
-    probabilities. Of numbers: as `regression_quality` gives it.
-
-    Parameters
-    ----------
-    classes : ndarray or None
-        Sorted; None for regression.
-    y : ndarray of shape (n_rows,)
-        Rows of a class that the model does not know count as wrong, and for nothing else.
-    answers : dict of ndarray
-        As `answers_of` gives them.
+    probabilities. Rows of a class that the model does not know count as wrong, and for nothing else. Without classes:
+    as `regression_quality` gives it.
     """
     if classes is None:
         return regression_quality(np.asarray(y, dtype=np.float64), answers["predicted"], answers.get("intervals"))
@@ -100,14 +74,7 @@ def quality_of(classes, y, answers) -> dict:
 def regression_quality(y, predicted, intervals=None) -> dict:
     """R2, errors and residuals; with intervals, also the share of the rows inside and the mean width.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-    predicted : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-        Of several outputs for one target, which are quantiles, the middle one is judged, and the outer two are an
-        interval.
-    intervals : ndarray of shape (n_rows, 2), optional
-        Lower and upper ends.
+    Of several outputs for one target, which are quantiles, the middle one is judged, and the outer two are an interval.
     """
     quality: dict = {}
     if predicted.ndim == 2 and y.ndim == 1:

@@ -22,29 +22,14 @@ DESCRIBED_ROWS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Regions of a model, as some rows show them.
+    """Regions of a model, as some rows show them."""
 
-    Attributes
-    ----------
-    tiles : list of ndarray of int
-        The tiles of each region: one, unless regions that predict alike were merged. Only tiles with rows are here.
-    region_of_row : ndarray of int, shape (n_rows,)
-    rules : list of Rule
-    exact : bool
-        The rules are those of the model's only tree, rather than found from the rows.
-    n_tiles : int
-        Tiles with rows, before regions were merged.
-    n_gates : int
-        Gates or trees with several tiles that the model has. If there are more than one, these regions are those of the
-        gate that counts most.
-    """
-
-    tiles: list
+    tiles: list  # of each region: one, unless regions that predict alike were merged; only tiles with rows are here
     region_of_row: np.ndarray
     rules: list
-    exact: bool
-    n_tiles: int
-    n_gates: int
+    exact: bool  # the rules are those of the model's only tree, rather than found from the rows
+    n_tiles: int  # with rows, before regions were merged
+    n_gates: int  # gates or trees with several tiles; of several, these regions are those of the one that counts most
 
     def __len__(self):
         return len(self.tiles)
@@ -52,7 +37,7 @@ class Regions:
     def columns(self, subject) -> dict:
         """The rules, and the three columns that matter most in each region, as columns of a table."""
         strongest = []
-        for line in self.importances(subject):
+        for line in subject.importances_in(self.region_of_row, len(self)):
             order = np.argsort(-line, kind="stable")[:3]
             strongest.append(", ".join(f"{subject.names[j]} ({line[j]:.3g})" for j in order if line[j] > 0))
         return {
@@ -62,20 +47,9 @@ class Regions:
             "strongest features": np.array(strongest, dtype=object),
         }
 
-    def importances(self, subject):
-        """Importances of the columns within each region, of shape (n_regions, n_columns)."""
-        return subject.importances_in(self.region_of_row, len(self))
-
 
 def find_regions(subject: Subject, max_regions=None) -> Regions:
-    """The regions of a model, largest first.
-
-    Parameters
-    ----------
-    subject : Subject
-    max_regions : int or None, default=None
-        If there are more, those with the most similar tiles are merged.
-    """
+    """The regions of a model, largest first; the most similar ones are merged until `max_regions` are left."""
     tiles, tile_of_row = np.unique(subject.home, return_inverse=True)
     groups = merge_alike(subject, tiles, np.bincount(tile_of_row), max_regions)
     group_of = np.empty(len(tiles), dtype=np.intp)
@@ -140,14 +114,7 @@ def describe_regions(model, X, max_regions=12) -> Table:
 
 
 def words_of_tiles(model, X, n_tiles) -> dict:
-    """Columns for a table of all tiles: the rule of each that has rows, how much it covers, and how pure it is.
-
-    Parameters
-    ----------
-    model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
-    X : rows as they enter the model
-    n_tiles : int
-    """
+    """Columns for a table of all tiles: the rule of each that has rows, how much it covers, and how pure it is."""
     subject = sampled(model, X)
     regions = find_regions(subject)
     rules = {int(tile): rule for (tile,), rule in zip(regions.tiles, regions.rules, strict=True)}
@@ -155,17 +122,7 @@ def words_of_tiles(model, X, n_tiles) -> dict:
 
 
 def words_of_homes(values, names, homes, n_tiles) -> dict:
-    """Columns for a table of all tiles, from rows whose tiles are known.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_columns)
-    names : list of str
-        Of the columns.
-    homes : list of ndarray of int, shape (n_rows,)
-        The tile that each row belongs to, for each gate.
-    n_tiles : int
-    """
+    """The same from rows whose tiles are known: for each gate, the tile that each row belongs to."""
     tiles = [(int(tile), home == tile) for home in homes for tile in np.unique(home)]
     rules = dict(zip((k for k, _ in tiles), find_rules(list(values.T), (member for _, member in tiles)), strict=True))
     return _table_of_tiles(rules, lambda rule: rule.text(names), n_tiles)
@@ -180,22 +137,10 @@ def _table_of_tiles(rules, text_of, n_tiles) -> dict:
 
 
 def merge_alike(subject, tiles, n_rows, max_regions) -> list:
-    """Groups of tiles, at most so many, whose tiles give the most similar scores.
+    """Groups of tiles, at most `max_regions`, whose tiles give the most similar scores, by their indices.
 
     Merging goes by Ward's rule: each step joins the two groups that raise the sum of squared differences between the
-    scores of tiles and of their groups least. Scores are those of some of the rows, which all tiles are asked about.
-
-    Parameters
-    ----------
-    subject : Subject
-    tiles : ndarray of int
-    n_rows : ndarray of int
-        Rows of each, its weight.
-    max_regions : int or None
-
-    Returns
-    -------
-    list of lists of indices into `tiles`
+    scores of tiles and of their groups least. Tiles weigh by their rows; scores are those of some of all rows.
     """
     groups = [[k] for k in range(len(tiles))]
     if max_regions is None or len(tiles) <= max_regions:
@@ -226,9 +171,16 @@ def merge_alike(subject, tiles, n_rows, max_regions) -> list:
 
 
 def _rules(subject, groups, region_of_row) -> tuple[list, bool]:
-    exact = _rules_of_the_tree(subject)
-    if exact is not None and all(len(tiles) == 1 for tiles in groups):
-        return [Rule(exact[int(tile)], 1.0, 1.0) for (tile,) in groups], True
+    """A rule for each region, and whether they are exact: those of the model's only tree, if regions are its leaves."""
+    gate = subject.mosaic.gate
+    parts, first = (gate.gates if isinstance(gate, SeveralGates) else (gate,)), 0
+    for part in parts:
+        if isinstance(part, TreeGate) and part.n_trees == 1 and subject.n_gates == 1:
+            if any(len(tiles) > 1 for tiles in groups):
+                break
+            leaves = [in_columns(rule, subject) for rule in part.rules()]
+            return [_exact_rule(leaves[int(tile) - first], subject) for (tile,) in groups], True
+        first += part.n_tiles
     some, chosen = evenly(subject.n_rows, DESCRIBED_ROWS), np.arange(len(subject.columns))
     if len(chosen) > MOST_COLUMNS:  # the most important ones, by some rows
         few = evenly(subject.n_rows, WEIGHED_ROWS)
@@ -240,23 +192,13 @@ def _rules(subject, groups, region_of_row) -> tuple[list, bool]:
     return [replace(rule, conditions=conditions) for rule, conditions in zip(found, own, strict=True)], False
 
 
-def _rules_of_the_tree(subject):
-    """Conditions of each tile, if regions are the leaves of one tree; else None."""
-    gate = subject.mosaic.gate
-    parts, first = (gate.gates if isinstance(gate, SeveralGates) else (gate,)), 0
-    for part in parts:
-        if isinstance(part, TreeGate) and part.n_trees == 1 and subject.n_gates == 1:
-            rules = (in_columns(rule, subject) for rule in part.rules())
-            return {first + k: tuple(_in_whole_numbers(one, subject) for one in r) for k, r in enumerate(rules)}
-        first += part.n_tiles
-    return None
-
-
-def _in_whole_numbers(condition, subject):
-    """x <= 12.5 as x <= 12, for a column of whole numbers."""
-    if not isinstance(condition, Condition):
-        return condition
-    values = subject.values(condition.feature)
-    if (np.isnan(values) | (values == np.floor(values))).all():
-        return replace(condition, lower=float(np.floor(condition.lower)), upper=float(np.floor(condition.upper)))
-    return condition
+def _exact_rule(conditions, subject) -> Rule:
+    """The rule of a leaf, with x <= 12.5 as x <= 12 for a column of whole numbers."""
+    shown = []
+    for one in conditions:
+        if isinstance(one, Condition):
+            values = subject.values(one.feature)
+            if (np.isnan(values) | (values == np.floor(values))).all():
+                one = replace(one, lower=float(np.floor(one.lower)), upper=float(np.floor(one.upper)))
+        shown.append(one)
+    return Rule(tuple(shown), 1.0, 1.0)

@@ -33,17 +33,7 @@ READER: Any = SimpleNamespace(language="columns", error=PreparationError)
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column of the table.
-
-    Attributes
-    ----------
-    name : str
-    is_text : bool
-    features : ndarray of int
-        The features that the estimator gets from it.
-    is_date : bool
-        Its values are days since 1970-01-01.
-    """
+    """A column of the table, and the features that the estimator gets from it; dates are days since 1970-01-01."""
 
     name: str
     is_text: bool
@@ -52,29 +42,19 @@ class Column:
 
 
 class Subject:
-    """A model and some rows.
-
-    Parameters
-    ----------
-    model : fitted estimator with tiles, pipeline that ends in one, or TrainedModel
-    X : table, array or sparse matrix, as it enters the model
-    feature_names : list of str, optional
-        Names of the columns, if X has none.
+    """A fitted model with tiles (or a pipeline, or a trained model) and some rows, as they enter it.
 
     Attributes
     ----------
     model, before, estimator, head, mosaic : the parts of the model
         The steps before its estimator are None if there are none.
     entered, X : rows as the model and as its estimator take them
-    n_rows : int
     preparation : Preparation
         From columns to features. If the steps in front of the estimator cannot be read, or its tiles see the features
         of a transformer, these features are the columns.
     whole : bool
         The columns are those of the table.
     columns : list of Column
-    names : list of str
-        Of the columns.
     """
 
     def __init__(self, model, X, feature_names=None):
@@ -236,14 +216,7 @@ class Subject:
         return bool(added.std(axis=0).sum() >= rest.std(axis=0).sum())
 
     def scores_with(self, X, j, features):
-        """Scores of rows X, as the estimator takes them, with other features of column j, in the units of the answer.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-        j : int
-        features : ndarray of shape (n_rows or 1, n_features of the column)
-        """
+        """Scores of rows with other features of column j (one line, or one per row), in the units of the answer."""
         own = self.columns[j].features
         changed = X.toarray() if sparse.issparse(X) else X.copy()
         changed[:, own] = features
@@ -261,6 +234,10 @@ class Subject:
     def contributions_of(self, rows):
         """Contributions in some of the rows, given by their indices."""
         found = np.empty((len(rows), self.head.n_outputs, len(self.columns)))
+        # The matrix that adds up the features of each column.
+        source = self.preparation.source
+        places = np.arange(len(source)), source
+        regroup = sparse.csr_array((np.ones(len(source)), places), shape=(len(source), len(self.columns)))
         _, n_outputs, n_features = self.mosaic.coef.shape
         step = max(1, BLOCK // (getattr(self.mosaic.gate, "width", self.mosaic.n_tiles) * n_outputs * n_features))
         for start in range(0, len(rows), step):
@@ -271,16 +248,9 @@ class Subject:
             else:
                 at = (account.tile == self.home[here][:, None]).argmax(axis=1)
                 parts = account.tile_contributions[np.arange(len(at)), at]
-            grouped = parts.reshape(-1, parts.shape[-1]) @ self.regroup
+            grouped = parts.reshape(-1, parts.shape[-1]) @ regroup
             found[start : start + step] = grouped.reshape(len(here), *found.shape[1:])
         return found
-
-    @cached_property
-    def regroup(self):
-        """The matrix that adds up the features of each column, of shape (n_features, n_columns)."""
-        source = self.preparation.source
-        places = np.arange(len(source)), source
-        return sparse.csr_array((np.ones(len(source)), places), shape=(len(source), len(self.columns)))
 
     # ---- importances ----------------------------------------------------------------------------------------
 
@@ -293,11 +263,6 @@ class Subject:
         """Importance of each column within each group of rows, of shape (n_groups, n_columns).
 
         By contributions, or, if there are hardly any, by shuffling the columns of some rows.
-
-        Parameters
-        ----------
-        group : ndarray of int, shape (n_rows,)
-        n_groups : int
         """
         if self.has_contributions:
             n_outputs = self.head.n_outputs
@@ -366,7 +331,9 @@ def importances(model, X) -> Table:
 
 
 def take(X, rows):
-    """Rows of a table, an array or a sparse matrix."""
+    """Rows of a table, an array or a sparse matrix, by their indices or by a mask; X itself if it leaves none out."""
+    if rows.dtype == bool and rows.all():
+        return X
     if hasattr(X, "column_names"):  # PyArrow's, whose brackets take slices and names alone
         return X.take(rows)
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

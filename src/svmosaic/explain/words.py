@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.tree import DecisionTreeClassifier
 
 from svmosaic.explain.subject import READER
 from svmosaic.export.description import take_apart
+from svmosaic.export.preparation import CATEGORY, GONE, TABLE, VALUE
 from svmosaic.gates.trees import Condition
 from svmosaic.rows import evenly
 
@@ -21,14 +21,7 @@ DEPTH, LEAST_ROWS, FEWEST_OTHERS, OTHERS = 6, 5, 300, 4
 
 @dataclass(frozen=True)
 class OneOf:
-    """The column holds one of some texts, or none of them.
-
-    Attributes
-    ----------
-    feature : int
-    texts : tuple of str
-    negated : bool
-    """
+    """The column holds one of some texts, or (negated) none of them."""
 
     feature: int
     texts: tuple
@@ -54,14 +47,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class PartOf:
-    """An interval of what is made of a column, such as the month of a date.
-
-    Attributes
-    ----------
-    what : str
-        Stands before the name of the column.
-    interval : Condition
-    """
+    """An interval of what is made of a column, such as "month of" a date; `what` stands before its name."""
 
     what: str
     interval: Condition
@@ -77,34 +63,14 @@ class PartOf:
 
 @dataclass(frozen=True)
 class Rule:
-    """Conditions that describe a group of rows.
-
-    Attributes
-    ----------
-    conditions : tuple of Condition, OneOf, Missing or PartOf
-        All of them hold.
-    covers : float
-        Share of the group's rows that fulfill the rule.
-    pure : float
-        Share of the rows that fulfill the rule that are the group's.
-    """
+    """Conditions that describe a group of rows: all of them hold."""
 
     conditions: tuple
-    covers: float
-    pure: float
+    covers: float  # share of the group's rows that fulfill the rule
+    pure: float  # share of the rows that fulfill the rule that are the group's
 
     def text(self, names, dates=None, between=", ") -> str:
-        """The conditions in words.
-
-        Parameters
-        ----------
-        names : list of str
-            Of the columns.
-        dates : list of bool, optional
-            Which columns hold dates, as days.
-        between : str, default=", "
-            What joins them.
-        """
+        """The conditions in words; dates says which columns hold dates, as days."""
         parts = []
         for condition in self.conditions:
             is_date = dates is not None and dates[condition.feature] and isinstance(condition, Condition)
@@ -123,14 +89,7 @@ def _date_text(condition, names) -> str:
 
 
 def holds(condition, values):
-    """Which values of its column fulfill a condition, as an array of bool; a missing number fulfills no interval.
-
-    Parameters
-    ----------
-    condition : Condition, OneOf or Missing
-    values : ndarray of shape (n_rows,)
-        Of the column that the condition is about.
-    """
+    """The values of its column that fulfill a condition, as an array of bool; a missing number fulfills no interval."""
     if isinstance(condition, OneOf):
         return np.isin(values, condition.texts) != condition.negated
     if isinstance(condition, Missing):
@@ -141,16 +100,9 @@ def holds(condition, values):
 def find_rules(columns, members) -> list[Rule]:
     """Rules that describe groups of the same rows, each by a decision tree that tells the group from all other rows.
 
-    A rule is the path to one node of the tree, with up to four conditions: the node with the best F-score, which is the
-    harmonic mean of the share of the group that the rule covers and of its purity. Numbers in it have as few digits as
-    the values around them allow.
-
-    Parameters
-    ----------
-    columns : list of ndarray of shape (n_rows,)
-        Numbers, with NaN for missing ones, or texts (of objects).
-    members : iterable of ndarray of bool, shape (n_rows,)
-        The rows of each group.
+    Columns are numbers, with NaN for missing ones, or texts; members are the rows of each group, as bool. A rule is the
+    path to one node of the tree, with up to four conditions: the node with the best F-score, which is the harmonic mean
+    of the share of the group that the rule covers and of its purity. Numbers in it have as few digits as possible.
     """
     features: list = []  # ranks of numbers, and texts one-hot
     meaning: list[tuple] = []  # the column of each, and its distinct numbers or the text
@@ -169,6 +121,8 @@ def find_rules(columns, members) -> list[Rule]:
 
 
 def _rule(X, meaning, columns, member) -> Rule:
+    from sklearn.tree import DecisionTreeClassifier  # here, since it takes a while to import
+
     total = int(member.sum())
     if total in (0, len(member)) or not meaning:
         return Rule((), 1.0, total / len(member))
@@ -232,13 +186,7 @@ def _round_between(low, high) -> float:
 
 
 def in_columns(conditions, subject) -> tuple:
-    """Conditions on the features of an estimator as conditions on the columns of the table; exact.
-
-    Parameters
-    ----------
-    conditions : list of Condition
-    subject : Subject
-    """
+    """Conditions on the features of an estimator as conditions on the columns of the table; exact."""
     prepared = subject.preparation
     found: dict = {}
     made: dict = {}  # conditions on what is made of a column
@@ -251,21 +199,20 @@ def in_columns(conditions, subject) -> tuple:
             bounds = bounds / factor[f] + (0.0 if center is None else center[f])
         for step in reversed(prepared.steps):
             bounds = bounds / step.factor[f] + step.center[f]
-        j, category = int(prepared.source[f]), prepared.category[f]
-        part = prepared.part_of(f)
-        if f in prepared.tables:
-            looked_up = sorted(prepared.tables[f][0].values())
-            part = "rank of" if looked_up == list(range(len(looked_up))) else "mean of the label by"
-        if part == "missing":
-            made[j, part] = Missing(j, negated=bounds[1] < 1)
-        elif part not in (None, "days"):
-            what = part if f in prepared.tables else f"{part} of"
-            before = made[j, part].interval if (j, part) in made else None
-            made[j, part] = PartOf(what, _met(before, Condition(j, *map(float, bounds))))
-        elif category is None:
+        j, (form, detail) = int(prepared.source[f]), prepared.features[f]
+        if form == GONE:
+            made[j, form] = Missing(j, negated=bounds[1] < 1)
+        elif form == CATEGORY:
+            found[j, detail] = OneOf(j, (detail,), negated=bounds[1] < 1)
+        elif form in (VALUE, "days"):
             found[j, None] = _met(found.get((j, None)), Condition(j, *map(float, bounds)))
         else:
-            found[j, category] = OneOf(j, (category,), negated=bounds[1] < 1)
+            what = f"{form} of"
+            if form == TABLE:
+                looked_up = sorted(detail[0].values())
+                what = "rank of" if looked_up == list(range(len(looked_up))) else "mean of the label by"
+            before = made[j, what].interval if (j, what) in made else None
+            made[j, what] = PartOf(what, _met(before, Condition(j, *map(float, bounds))))
     # The texts that a column does not hold in one condition, which a text that it does hold makes superfluous.
     joined: dict = {}
     for (j, category), condition in found.items():
@@ -278,13 +225,7 @@ def in_columns(conditions, subject) -> tuple:
 
 
 def wording(estimator, before):
-    """A function from conditions on the features of an estimator to words in the columns of a table.
-
-    Parameters
-    ----------
-    estimator : fitted estimator with tiles
-    before : fitted transformer, or pipeline of some, whose features they are
-    """
+    """A function from conditions on the features that `before` makes to words in the columns of the table."""
     steps = getattr(before, "steps", [("prepare", before)])
     prepared = take_apart(Pipeline([*steps, ("model", estimator)]), READER).preparation
     parts = SimpleNamespace(preparation=prepared, mosaic=estimator.mosaic_)

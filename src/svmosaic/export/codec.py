@@ -48,18 +48,11 @@ MORE_THAN_ATTRIBUTES = (tuple, dict, set, frozenset, str, bytes, int, float, com
 
 def trusted(path) -> bool:
     """Whether objects of this module and class are written and built without skops."""
-    return path in OTHERS or path in OF_PREDICTORS or registry.is_registered(path)
+    return path in OTHERS or path in OF_PREDICTORS or path in registry.registered
 
 
 def describe(value, *, predictor=False) -> tuple[Any, dict[str, bytes]]:
-    """The description of an object, and the entries that it refers to.
-
-    Parameters
-    ----------
-    value : object
-    predictor : bool, default=False
-        Whether only types of predictors may be held; TypeError if there are others.
-    """
+    """The description of an object, and the entries that it refers to; TypeError if a predictor holds other types."""
     numbers: dict[int, int] = {}
     kept: list = []  # what has a number, so that no other object gets the same address
     entries: dict[str, bytes] = {}
@@ -174,20 +167,30 @@ def build(node, entries):
             return built[content]
         number = len(built)
         built.append(None)
-        built[number] = value = objects[kind](node)
+        if kind == "array":
+            value = array(content)
+        elif kind == "objects":
+            value = np.empty(len(content), dtype=object)
+            for k, part in enumerate(content):  # which may be lists, that an assignment of all would unpack
+                value[k] = made(part)
+            value = value.reshape(node["shape"])
+        elif kind == "skops":
+            import skops.io
+
+            data = _archive(entries, content)
+            # Those that it holds, not all that are trusted: skops goes through the list at every node.
+            value = skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+        elif kind == "type":
+            value = instance(find_type(content), node)
+        else:
+            raise ValueError(f"there is no kind {kind!r}")
+        built[number] = value
         return value
 
     def array(number):
         return np.load(io.BytesIO(entries[f"{int(number)}.npy"]), allow_pickle=False)
 
-    def array_of_objects(node):
-        found = np.empty(len(node["objects"]), dtype=object)
-        for k, part in enumerate(node["objects"]):  # which may be lists, that an assignment of all would unpack
-            found[k] = made(part)
-        return found.reshape(node["shape"])
-
-    def instance(node):
-        cls = find_type(node["type"])
+    def instance(cls, node):
         if "items" in node:
             if not issubclass(cls, list):
                 raise ValueError(f"{cls.__name__} is no list")
@@ -199,19 +202,6 @@ def build(node, entries):
             vars(value).update(state)
         return value
 
-    def by_skops(node):
-        import skops.io
-
-        data = _archive(entries, node["skops"])
-        # Those that it holds, not all that are trusted: skops goes through the list at every node.
-        return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
-
-    objects = {
-        "array": lambda node: array(node["array"]),
-        "objects": array_of_objects,
-        "type": instance,
-        "skops": by_skops,
-    }
     return made(node)
 
 

@@ -33,26 +33,12 @@ GATE_FIELDS: dict[str, tuple] = {
 class Target:
     """A language that models are written in, and what can be written in it; `describe` refuses all else by name.
 
-    Attributes
-    ----------
-    language : str
-        As it is called in messages.
-    error : type of ValueError
-        Raised for a model that cannot be written.
-    gates, calibrations, forms : collections of str
-        Kinds: names of the core's gates or of the class of a gate outside the core, and of the classes of calibrations;
-        "Gaussians" and "Fusion" are models without tiles.
-    links, heads : collections of str
-    curves, intervals : bool
-        Whether piecewise-linear tiles and intervals can be written.
-    refused : dict
-        From the class of a model that could be written, but for a reason of this language, to the reason.
-    map_advice : str
-        What to do about a feature map that cannot be written.
+    Gates are named after the core's, or after the class of a gate outside the core; calibrations after their classes;
+    forms are "Gaussians" and "Fusion", models without tiles.
     """
 
-    language: str
-    error: type[ValueError]
+    language: str  # as it is called in messages
+    error: type[ValueError]  # raised for a model that cannot be written
     gates: Collection[str]
     calibrations: Collection[str] = ()
     forms: Collection[str] = ()
@@ -60,22 +46,16 @@ class Target:
     heads: Collection[str] = ("Classify",)
     curves: bool = False
     intervals: bool = False
+    # By the class of a model that could be written but for a reason of this language: the reason.
     refused: Mapping[str, str] = field(default_factory=dict)
-    map_advice: str = "apply it to the rows, and export a model fitted to them"
+    map_advice: str = "apply it to the rows, and export a model fitted to them"  # of feature maps that cannot be
 
 
 class Whole(NamedTuple):
-    """A model taken apart.
+    """A model taken apart: the estimator, and the `Preparation` from the columns of a table to the rows that it takes.
 
-    Attributes
-    ----------
-    estimator : fitted estimator of this library
-    preparation : Preparation
-        From the columns of a table to the rows that the estimator takes.
-    named : bool
-        Whether the columns have names of their own, so that rows may be given by name.
-    alone : bool
-        Whether there is nothing in front of the estimator but what it holds itself.
+    The columns may have names of their own, so that rows may be given by name; an estimator is alone if nothing is in
+    front of it but what it holds itself.
     """
 
     estimator: Any
@@ -124,6 +104,12 @@ def describe(model, target) -> dict[str, Any]:
             why = why or (entry.no_tiles if entry is not None else "") or "it is not made of tiles"
             raise target.error(f"{name} cannot be written as {target.language}: {why}")
         unexplained = f"{name} has no tiles, so its scores are not sums of contributions of the columns"
+    interval = getattr(estimator, "intervals_", None)
+    if interval is not None:
+        if not target.intervals:
+            raise target.error(f"intervals cannot be written as {target.language}: fit the model without quantiles")
+        quantiles, margin = interval.model, float(interval.margin)
+        interval = {**describe_mosaic(quantiles.mosaic_, head_of(quantiles), target), "margin": margin}
     classes = getattr(head, "classes", None)
     return {
         "name": name,
@@ -136,7 +122,7 @@ def describe(model, target) -> dict[str, Any]:
         "mosaic": mosaic,
         "form": form,
         "calibration": _calibration(getattr(head, "calibration", None), form, len(head.output_names), target),
-        "interval": _interval(getattr(estimator, "intervals_", None), target),
+        "interval": interval,
         "unexplained": unexplained,
     }
 
@@ -232,24 +218,8 @@ def _calibration(calibration, form, n_outputs, target):
     return {"kind": kind, **vars(calibration), **more}
 
 
-def _interval(intervals, target):
-    if intervals is None:
-        return None
-    if not target.intervals:
-        raise target.error(f"intervals cannot be written as {target.language}: fit the model without quantiles")
-    quantiles = intervals.model
-    return {**describe_mosaic(quantiles.mosaic_, head_of(quantiles), target), "margin": float(intervals.margin)}
-
-
 def take_apart(model, target) -> Whole:
-    """The estimator of a model and the preparation in front of it.
-
-    Parameters
-    ----------
-    model : fitted estimator of this library, pipeline that ends in one, or TrainedModel
-    target : object with `language` and `error`
-        For a preparation that cannot be read.
-    """
+    """The estimator of a model and the preparation in front of it; of the target, only language and error are asked."""
     missing_texts, kinds, names = None, None, None
     if hasattr(model, "pipeline"):  # a TrainedModel
         names, kinds, missing_texts = model.feature_names, list(model.kinds), model.missing_texts

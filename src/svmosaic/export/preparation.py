@@ -5,11 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from svmosaic.export.calendar import part_of_date
-
 # What is stripped from both ends of text that came from a text file. Not all that Unicode calls white space: this much
 # means the same in Python, JavaScript and the regular expressions of ONNX.
 BLANKS = " \t"
+# What a feature is, by its form and a detail: the number itself; 1 if the value is missing; "days" or a part of a date;
+# 1 if the text is a category, which is the detail; or a number looked up for the text, by a detail of (numbers by text,
+# that of other text, the name of the number if a column has several).
+VALUE, GONE, CATEGORY, TABLE = "value", "missing", "category", "table"
+
+# A date column gives its days (the time elapsed) and these parts of the calendar.
+PARTS = ("month", "day", "weekday", "hour")
 
 
 class PreparationError(ValueError):
@@ -65,53 +70,38 @@ class Preparation:
         Of the columns. A date is given as its days since 1970-01-01, a number with a fraction for the time of day.
     source : ndarray of int, shape (n_features,)
         The column that each feature comes from.
-    category : list of (str or None)
-        A feature with a category is 1 if the column holds that text, else 0; one with None is the number itself.
+    features : list of (form, detail)
+        The features; see `VALUE` and what stands next to it.
     missing : dict of int to str
         What missing text of a column counts as.
     steps : list of Affine
         Over the features, one after another.
     missing_texts : list of str or None
         If given, text is stripped of `BLANKS`, and counts as missing if it is then one of these.
-    part : list of (str or None)
-        "missing" for a feature that is 1 if the value is missing, else 0; "days", "month", "day", "weekday" or "hour"
-        for a part of a date.
-    tables : dict of int to (dict of str to float, float)
-        Features that are looked up for the text of the column, and what they are for text that is not in the table.
+    of_table : bool
+        Whether it is that of a `TablePreparation`, which knows what its columns hold.
     """
 
     names: list
     kinds: list
     source: np.ndarray
-    category: list
+    features: list
     missing: dict = field(default_factory=dict)
     steps: list = field(default_factory=list)
     missing_texts: list | None = None
-    part: list = field(default_factory=list)
-    tables: dict = field(default_factory=dict)
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.names)
-
-    @property
-    def text_columns(self) -> list[str]:
-        """Names of the columns of text."""
-        return [name for name, kind in zip(self.names, self.kinds, strict=True) if kind == "text"]
+    of_table: bool = False
 
     @property
     def takes_columns_as_they_are(self) -> bool:
         """Whether the features are the columns, one by one, before the steps."""
-        return self.takes_numbers and not any(self.part) and np.array_equal(self.source, np.arange(self.n_columns))
+        return (
+            self.takes_numbers and are_values(self.features) and np.array_equal(self.source, np.arange(len(self.names)))
+        )
 
     @property
     def takes_numbers(self) -> bool:
         """Whether all columns are numbers, so that a row is an array of them."""
         return set(self.kinds) <= {"number"}
-
-    def part_of(self, f) -> str | None:
-        """The entry of `part` for a feature; None if there are none."""
-        return self.part[f] if self.part else None
 
     def lines_of_text(self, column) -> tuple[np.ndarray, list, np.ndarray]:
         """The features of a column of text: their places, the texts it knows, and a line of features for each.
@@ -119,87 +109,95 @@ class Preparation:
         Two lines more are those of missing text and of text that it does not know.
         """
         places = np.flatnonzero(self.source == column)
-        known = [[self.category[f]] if self.category[f] is not None else self.tables.get(f, ({},))[0] for f in places]
-        texts = list(dict.fromkeys(text for some in known for text in some))
-        lines = np.zeros((len(texts) + 2, len(places)))
-        for k, text in enumerate([*texts, self.missing.get(column), None]):
-            for at, f in enumerate(places):
-                if self.part_of(f) == "missing":
-                    lines[k, at] = float(text is not None and text == self.missing.get(column))
-                elif f in self.tables:
-                    table, otherwise = self.tables[f]
-                    lines[k, at] = table.get(text, otherwise)
-                else:
-                    lines[k, at] = float(text is not None and self.category[f] == text)
-        return places, texts, lines
+        features, missing = [self.features[f] for f in places], self.missing.get(column)
+        texts = known_texts(features)
+        return places, texts, lines_of_features(features, [*texts, missing, None], missing)
 
     def features_of(self, column, values) -> np.ndarray:
-        """The features of a column at some of its values, before all steps.
-
-        Parameters
-        ----------
-        column : int
-        values : sequence of str, or ndarray of float64
-            What `missing` says stands for missing text, NaN for other missing values.
-        """
+        """The features of a column, before all steps, at some values: texts, or numbers with NaN for missing ones."""
         if self.kinds[column] == "text":
             _, texts, lines = self.lines_of_text(column)
             place = {text: k for k, text in enumerate([*texts, self.missing.get(column)])}
             return lines[[place.get(value, len(texts) + 1) for value in values]]
         values = np.asarray(values, dtype=np.float64)
-        parts = [self.part_of(f) for f in np.flatnonzero(self.source == column)]
-        found = {None: values, "missing": np.isnan(values).astype(np.float64)}
-        features = [found[p] if p in found else part_of_date(p, values, np.floor) for p in parts]
-        return np.array(features).reshape(len(parts), len(values)).T  # none of a column that was left out
+        forms = [self.features[f][0] for f in np.flatnonzero(self.source == column)]
+        found = {VALUE: values, GONE: np.isnan(values).astype(np.float64)}
+        features = [found[form] if form in found else part_of_date(form, values, np.floor) for form in forms]
+        return np.array(features).reshape(len(forms), len(values)).T  # none of a column that was left out
 
-    def columns_of_text(self) -> list[tuple[int, np.ndarray, list]]:
-        """Each column of text that features are made of: (column, their places, their categories)."""
-        places: dict[int, list] = {}
-        for f, category in enumerate(self.category):
-            if category is not None:
-                places.setdefault(int(self.source[f]), []).append(f)
-        return [(column, np.array(at), [self.category[f] for f in at]) for column, at in places.items()]
+
+def are_values(features) -> bool:
+    """Whether all features are the numbers of their columns."""
+    return all(form == VALUE for form, _ in features)
+
+
+def known_texts(features) -> list:
+    """The texts that features of a column of text tell apart."""
+    known = ([detail] if form == CATEGORY else detail[0] if form == TABLE else () for form, detail in features)
+    return list(dict.fromkeys(text for texts in known for text in texts))
+
+
+def lines_of_features(features, texts, missing) -> np.ndarray:
+    """The features of a column at some texts, one line each; None is text that training did not see."""
+    lines = np.zeros((len(texts), len(features)))
+    for f, (form, detail) in enumerate(features):
+        if form == TABLE:
+            entries, otherwise, _ = detail
+            lines[:, f] = [entries.get(text, otherwise) for text in texts]
+        else:
+            wanted = missing if form == GONE else detail
+            lines[:, f] = [text is not None and text == wanted for text in texts]
+    return lines
+
+
+def part_of_date(part, days, floor):
+    """Days since 1970-01-01 themselves ("days"), or a part of the date.
+
+    Month and day count from 1, the weekday from 0 (Monday); the hour has a fraction. Exporters pass days that write
+    the four operations down, and `floor` is that of their type.
+    """
+    if part == "days":
+        return days
+    whole = floor(days)
+    if part == "hour":
+        return (days - whole) * 24.0
+    if part == "weekday":
+        since = whole + 3.0  # 1970-01-01 was a Thursday
+        return since - floor(since / 7.0) * 7.0
+    # In years that begin in March, the day of the year alone says the month: leap days come last.
+    since = whole + 719468.0  # since 0000-03-01
+    cycle = since - floor(since / 146097.0) * 146097.0  # days in 400 years
+    leap = floor(cycle / 36524.0) - floor(cycle / 1460.0) - floor(cycle / 146096.0)
+    year = floor((cycle + leap) / 365.0)
+    day = cycle - (year * 365.0 + floor(year / 4.0) - floor(year / 100.0))
+    month = floor((day * 5.0 + 2.0) / 153.0)
+    if part == "day":
+        return day - floor((month * 153.0 + 2.0) / 5.0) + 1.0
+    return month + 3.0 - floor(month / 10.0) * 12.0
 
 
 def columns_as_features(names) -> Preparation:
     """Columns of numbers that are features as they are."""
     names = [str(name) for name in names]
-    return Preparation(names, ["number"] * len(names), np.arange(len(names)), [None] * len(names))
+    return Preparation(names, ["number"] * len(names), np.arange(len(names)), [(VALUE, None)] * len(names))
 
 
 def read_preparation(step, names, kinds=None, *, missing_texts=None) -> Preparation:
-    """The preparation that a fitted transformer, or pipeline of them, is.
+    """The preparation that a fitted transformer is; a `PreparationError` names a step that is not known.
 
-    Parameters
-    ----------
-    step : fitted transformer
-        A pipeline or column transformer of imputers, scalers and one-hot encoders.
-    names : sequence of str
-        Of the columns it takes.
-    kinds : list of {"number", "text"}, optional
-        What the columns hold; found from the encoders if not given.
-    missing_texts : list of str, optional
-        As for `Preparation`.
-
-    Returns
-    -------
-    Preparation
-
-    Raises
-    ------
-    PreparationError
-        If a step is none of these; it is named.
+    Known are pipelines and column transformers of imputers, scalers and encoders. What the columns hold ("number" or
+    "text") is found from the encoders if not given.
     """
     start = columns_as_features(names)
     read = _read(step, start)
-    if read.part:  # a table's, which knows what its columns are
+    if read.of_table:
         return replace(read, missing_texts=missing_texts)
     if kinds is None:
-        text = {column for column, _, _ in read.columns_of_text()} | {int(read.source[f]) for f in read.tables}
-        kinds = ["text" if column in text else "number" for column in range(start.n_columns)]
+        text = {int(column) for column, (form, _) in zip(read.source, read.features, strict=True) if form != VALUE}
+        kinds = ["text" if column in text else "number" for column in range(len(names))]
     for column, kind in enumerate(kinds):
         places = np.flatnonzero(read.source == column)
-        if kind == "text" and any(read.category[f] is None and f not in read.tables for f in places):
+        if kind == "text" and any(read.features[f][0] == VALUE for f in places):
             raise PreparationError(f"the column {start.names[column]!r} holds text that no step encodes")
         if kind == "text" and len(places) and places[-1] - places[0] >= len(places):
             raise PreparationError(f"the column {start.names[column]!r} is encoded by two steps with others in between")
@@ -222,23 +220,19 @@ def _read(step, start: Preparation) -> Preparation:
     return _READERS[name](step, start)
 
 
-def _select(start, places) -> Preparation:
-    """Some of the features alone."""
-    if start.part:
-        raise PreparationError("a ColumnTransformer behind a TablePreparation cannot be exported")
-    steps = [Affine(step.fill[places], step.center[places], step.factor[places]) for step in start.steps]
-    tables = {new: start.tables[old] for new, old in enumerate(places) if old in start.tables}
-    category = [start.category[f] for f in places]
-    return replace(start, source=start.source[places], category=category, steps=steps, tables=tables)
-
-
 def _column_transformer(step, start) -> Preparation:
+    if start.of_table:
+        raise PreparationError("a ColumnTransformer behind a TablePreparation cannot be exported")
     parts = []
     for _, transformer, columns in step.transformers_:
         places = _places(columns, start.names)
         if not (isinstance(transformer, str) and transformer == "drop") and len(places):
-            parts.append(_read(transformer, _select(start, places)))
-    if any(part.part for part in parts):
+            steps = [Affine(step.fill[places], step.center[places], step.factor[places]) for step in start.steps]
+            features = [start.features[f] for f in places]
+            parts.append(
+                _read(transformer, replace(start, source=start.source[places], features=features, steps=steps))
+            )
+    if any(part.of_table for part in parts):
         raise PreparationError("a TablePreparation inside a ColumnTransformer cannot be exported")
     if not parts:
         raise PreparationError("the ColumnTransformer keeps no column")
@@ -250,10 +244,8 @@ def _column_transformer(step, start) -> Preparation:
     ]
     missing = {column: text for part in parts for column, text in part.missing.items()}
     source = np.concatenate([part.source for part in parts])
-    category = [c for part in parts for c in part.category]
-    first = np.cumsum([0] + [len(part.source) for part in parts])
-    tables = {int(at + f): table for at, part in zip(first, parts, strict=False) for f, table in part.tables.items()}
-    return replace(start, source=source, category=category, missing=missing, steps=steps, tables=tables)
+    features = [feature for part in parts for feature in part.features]
+    return replace(start, source=source, features=features, missing=missing, steps=steps)
 
 
 def _places(columns: Any, names) -> np.ndarray:
@@ -287,11 +279,17 @@ def _imputer(step, start) -> Preparation:
     return _then(start, Affine.of(len(statistics), fill=statistics))
 
 
-def _scaler(center, factor):
-    def read(step, start) -> Preparation:
-        return _then(start, Affine.of(len(start.source), center=center(step), factor=factor(step)))
-
-    return read
+def _scaler(step, start) -> Preparation:
+    if getattr(step, "clip", False):
+        raise PreparationError("MinMaxScaler(clip=True) cannot be exported")
+    name, factor = type(step).__name__, 1.0 if step.scale_ is None else 1.0 / step.scale_
+    if name == "MinMaxScaler":
+        center, factor = -step.min_ / step.scale_, step.scale_
+    elif name == "StandardScaler":  # which may know a mean that it does not subtract
+        center = step.mean_ if step.with_mean else 0.0
+    else:
+        center = getattr(step, "center_", None)
+    return _then(start, Affine.of(len(start.source), center=0.0 if center is None else center, factor=factor))
 
 
 def _then(start, step) -> Preparation:
@@ -303,19 +301,16 @@ def _then(start, step) -> Preparation:
 
 
 def _one_hot(step, start) -> Preparation:
-    _check_takes_text(step, start)
+    _check_encoder(step, start)
     if step.drop is not None or getattr(step, "_infrequent_enabled", False):
         raise PreparationError("OneHotEncoder with drop, min_frequency or max_categories cannot be exported")
-    source, category = [], []
-    for column, categories in zip(start.source, step.categories_, strict=True):
-        _check_are_texts(step, start.names[column], categories)
-        source += [int(column)] * len(categories)
-        category += [str(value) for value in categories]
-    return replace(start, source=np.array(source, dtype=int), category=category)
+    source = np.repeat(start.source, [len(categories) for categories in step.categories_]).astype(int)
+    features = [(CATEGORY, str(text)) for categories in step.categories_ for text in categories]
+    return replace(start, source=source, features=features)
 
 
 def _ordinal(step, start) -> Preparation:
-    _check_takes_text(step, start)
+    _check_encoder(step, start)
     unknown = np.nan if step.unknown_value is None else float(step.unknown_value)
     if np.isnan(unknown):
         raise PreparationError(
@@ -323,28 +318,18 @@ def _ordinal(step, start) -> Preparation:
         )
     if getattr(step, "_infrequent_enabled", False):
         raise PreparationError("OrdinalEncoder with min_frequency or max_categories cannot be exported")
-    tables = {}
-    for f, categories in enumerate(step.categories_):
-        _check_are_texts(step, start.names[start.source[f]], categories)
-        tables[f] = ({str(text): float(rank) for rank, text in enumerate(categories)}, unknown)
-    return replace(start, tables=tables)
+    ranks = ({str(text): float(rank) for rank, text in enumerate(categories)} for categories in step.categories_)
+    return replace(start, features=[(TABLE, (entries, unknown, None)) for entries in ranks])
 
 
-def _check_takes_text(step, start):
-    """An encoder is to see columns as they are."""
-    if start.steps or start.tables or any(category is not None for category in start.category):
+def _check_encoder(step, start):
+    """Refuse an encoder that does not see columns as they are, or of categories that are not text."""
+    if start.steps or not are_values(start.features):
         raise PreparationError(f"{type(step).__name__} behind a scaler or another encoder cannot be exported")
-
-
-def _check_are_texts(step, name, categories):
-    if not all(isinstance(value, str) for value in categories):
-        raise PreparationError(f"the {type(step).__name__} of {name!r} has categories that are not text")
-
-
-def _min_max(step, start) -> Preparation:
-    if step.clip:
-        raise PreparationError("MinMaxScaler(clip=True) cannot be exported")
-    return _then(start, Affine.of(len(start.source), center=-step.min_ / step.scale_, factor=step.scale_))
+    for column, categories in zip(start.source, step.categories_, strict=True):
+        if not all(isinstance(value, str) for value in categories):
+            name = start.names[column]
+            raise PreparationError(f"the {type(step).__name__} of {name!r} has categories that are not text")
 
 
 def _table(step, start) -> Preparation:
@@ -359,17 +344,13 @@ def _function(step, start) -> Preparation:
     return start
 
 
-def _none(value, otherwise):
-    return otherwise if value is None else value
-
-
 _READERS = {
     "ColumnTransformer": _column_transformer,
     "SimpleImputer": _imputer,
-    "StandardScaler": _scaler(lambda s: _none(s.mean_, 0.0), lambda s: 1.0 / _none(s.scale_, 1.0)),
-    "MaxAbsScaler": _scaler(lambda s: 0.0, lambda s: 1.0 / s.scale_),
-    "RobustScaler": _scaler(lambda s: _none(s.center_, 0.0), lambda s: 1.0 / _none(s.scale_, 1.0)),
-    "MinMaxScaler": _min_max,
+    "StandardScaler": _scaler,
+    "MaxAbsScaler": _scaler,
+    "RobustScaler": _scaler,
+    "MinMaxScaler": _scaler,
     "OneHotEncoder": _one_hot,
     "OrdinalEncoder": _ordinal,
     "TablePreparation": _table,

@@ -12,17 +12,7 @@ KINDS = ("gate", "map", "calibration", "model", "part")
 
 @dataclass(frozen=True)
 class Registered:
-    """One type.
-
-    Attributes
-    ----------
-    path : str
-        Module and name of the class.
-    kind : {"gate", "map", "calibration", "model", "part"}
-        A part is anything else that a model holds.
-    no_tiles : str
-        Of a model without tiles: why there are none, as the rest of a sentence about it.
-    """
+    """One type: module and class, one of `KINDS` and, of a model without tiles, why it has none."""
 
     path: str
     kind: str
@@ -34,79 +24,45 @@ class Registered:
         return self.path.rpartition(".")[2]
 
 
-_KERNELS = "it is a sum of kernels without an estimator around it; save() and predictor() take it"
 _TYPES = {
     "gate": (
-        "svmosaic.gates.protocol.SingleCell",
-        "svmosaic.gates.composed.CurvedGate",
-        "svmosaic.gates.distance.DistanceGate",
-        "svmosaic.gates.gaussian.GaussianGate",
-        "svmosaic.gates.softmax_tree.HierarchicalGate",
-        "svmosaic.gates.composed.ProjectedGate",
-        "svmosaic.gates.softmax_tree.RBFGate",
-        "svmosaic.gates.composed.ScaledGate",
-        "svmosaic.gates.composed.SeveralGates",
-        "svmosaic.gates.trees.TreeGate",
+        "gates.protocol.SingleCell", "gates.composed.CurvedGate", "gates.distance.DistanceGate",
+        "gates.gaussian.GaussianGate", "gates.softmax_tree.HierarchicalGate", "gates.composed.ProjectedGate",
+        "gates.softmax_tree.RBFGate", "gates.composed.ScaledGate", "gates.composed.SeveralGates",
+        "gates.trees.TreeGate",
     ),
     "map": (
-        "svmosaic.maps.composed.Composed",
-        "svmosaic.maps.pieces.Pieces",
-        "svmosaic.maps.ranks.Ranks",
-        "svmosaic.maps.scaling.Scaling",
-        "svmosaic.maps.transformer.TransformerMap",
+        "maps.composed.Composed", "maps.pieces.Pieces", "maps.ranks.Ranks", "maps.scaling.Scaling",
+        "maps.transformer.TransformerMap",
     ),
     "calibration": (
-        "svmosaic.model.calibration.Isotonic",
-        "svmosaic.model.calibration.Odds",
-        "svmosaic.model.calibration.Posterior",
-        "svmosaic.model.calibration.Sigmoid",
-        "svmosaic.model.calibration.Temperature",
+        "model.calibration.Isotonic", "model.calibration.Odds", "model.calibration.Posterior",
+        "model.calibration.Sigmoid", "model.calibration.Temperature",
     ),
     "model": (
-        "svmosaic.estimators.boosted_linear.BoostedLinearSVC",
-        "svmosaic.estimators.boosted_trees.BoostedTreesClassifier",
-        "svmosaic.estimators.boosted_trees.BoostedTreesRegressor",
-        "svmosaic.estimators.clustered.ClusteredSVC",
-        "svmosaic.estimators.clustered.KMeansSVC",
-        "svmosaic.estimators.clustered.KMeansSVR",
-        "svmosaic.estimators.clustered.ClusteredSVR",
-        "svmosaic.estimators.mixture.HierarchicalMixtureSVC",
-        "svmosaic.estimators.kernel.KernelSVC",
-        "svmosaic.estimators.kernel.KernelSVR",
-        "svmosaic.estimators.learned_gate.LearnedGateSVC",
-        "svmosaic.estimators.learned_gate.LearnedGateSVR",
-        "svmosaic.estimators.linear.LinearSVC",
-        "svmosaic.estimators.linear.LinearSVR",
-        "svmosaic.estimators.local_coding.LocalCodingSVC",
-        "svmosaic.estimators.locally_linear.LocallyLinearSVC",
-        "svmosaic.estimators.locally_linear.LocallyLinearSVR",
-        "svmosaic.estimators.mixture.MixtureSVC",
-        "svmosaic.search.mosaic_classifier.MosaicClassifier",
-        "svmosaic.search.mosaic_regressor.MosaicRegressor",
-        "svmosaic.estimators.multitask_mixture.MultiTaskMixtureSVC",
-        "svmosaic.estimators.neighbors.NeighborsSVC",
-        "svmosaic.estimators.tree.TreeSVC",
-        "svmosaic.estimators.tree.TreeSVR",
-        "svmosaic.densities.conversion.ConvertedMixture",
-        "svmosaic.densities.conversion.ConvertedSVM",
-        "svmosaic.densities.fused.FusedSVC",
-        "svmosaic.densities.gaussian_mixture.GaussianMixtureClassifier",
+        "estimators.boosted_linear.BoostedLinearSVC",
+        "estimators.boosted_trees.BoostedTreesClassifier", "estimators.boosted_trees.BoostedTreesRegressor",
+        "estimators.clustered.ClusteredSVC", "estimators.clustered.ClusteredSVR",
+        "estimators.clustered.KMeansSVC", "estimators.clustered.KMeansSVR",
+        "estimators.kernel.KernelSVC", "estimators.kernel.KernelSVR",
+        "estimators.learned_gate.LearnedGateSVC", "estimators.learned_gate.LearnedGateSVR",
+        "estimators.linear.LinearSVC", "estimators.linear.LinearSVR", "estimators.local_coding.LocalCodingSVC",
+        "estimators.locally_linear.LocallyLinearSVC", "estimators.locally_linear.LocallyLinearSVR",
+        "estimators.mixture.HierarchicalMixtureSVC", "estimators.mixture.MixtureSVC",
+        "estimators.multitask_mixture.MultiTaskMixtureSVC", "estimators.neighbors.NeighborsSVC",
+        "estimators.tree.TreeSVC", "estimators.tree.TreeSVR",
+        "search.mosaic_classifier.MosaicClassifier", "search.mosaic_regressor.MosaicRegressor",
+        "densities.conversion.ConvertedMixture", "densities.conversion.ConvertedSVM", "densities.fused.FusedSVC",
+        "densities.gaussian_mixture.GaussianMixtureClassifier",
     ),
     "part": (
-        "svmosaic.densities.fused.Blend",
-        "svmosaic.densities.fused.Reduction",
-        "svmosaic.densities.growth.Densities",
-        "svmosaic.densities.conversion.OneVsRestMachine",
-        "svmosaic.model.heads.Regress",
-        "svmosaic.learner.gate_learner.GateLearner",
-        "svmosaic.search.intervals.Intervals",
-        "svmosaic.model.mosaic.Mosaic",
-        "svmosaic.search.leaderboard.Leaderboard",
-        "svmosaic.table.columns.Column",
-        "svmosaic.table.table_preparation.TablePreparation",
-        "svmosaic.table.trained_model.TrainedModel",
+        "densities.conversion.OneVsRestMachine", "densities.fused.Blend", "densities.fused.Reduction",
+        "densities.growth.Densities", "learner.gate_learner.GateLearner", "model.heads.Regress", "model.mosaic.Mosaic",
+        "search.intervals.Intervals", "search.leaderboard.Leaderboard", "table.columns.Column",
+        "table.table_preparation.TablePreparation", "table.trained_model.TrainedModel",
     ),
-}
+}  # fmt: skip
+_KERNELS = "it is a sum of kernels without an estimator around it; save() and predictor() take it"
 _NO_TILES = {
     "BoostedLinearSVC": "it is a vote among the classes that its rounds name, which is no sum over tiles",
     "ConvertedMixture": _KERNELS,
@@ -116,8 +72,8 @@ _NO_TILES = {
     "NeighborsSVC": "it has no fixed set of tiles, but keeps its training rows and solves an SVM for each query",
 }
 
-_registered = {
-    path: Registered(path, kind, _NO_TILES.get(path.rpartition(".")[2], ""))
+registered = {
+    f"svmosaic.{path}": Registered(f"svmosaic.{path}", kind, _NO_TILES.get(path.rpartition(".")[2], ""))
     for kind, paths in _TYPES.items()
     for path in paths
 }
@@ -150,8 +106,8 @@ def register(kind, *, no_tiles=""):
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
 
     def add(cls):
-        path = _path(cls)
-        _registered[path] = Registered(path, kind, no_tiles)
+        path = f"{cls.__module__}.{cls.__qualname__}"
+        registered[path] = Registered(path, kind, no_tiles)
         return cls
 
     return add
@@ -159,18 +115,9 @@ def register(kind, *, no_tiles=""):
 
 def find(cls) -> Registered | None:
     """The entry of a class, or None if it is not registered."""
-    return _registered.get(_path(cls))
+    return registered.get(f"{cls.__module__}.{cls.__qualname__}")
 
 
-def entries(kind=None) -> list[Registered]:
-    """All entries, or those of one kind."""
-    return [entry for entry in _registered.values() if kind in (None, entry.kind)]
-
-
-def is_registered(path) -> bool:
-    """Whether there is a type of this module and name."""
-    return path in _registered
-
-
-def _path(cls) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
+def entries(kind) -> list[Registered]:
+    """All entries of a kind."""
+    return [entry for entry in registered.values() if entry.kind == kind]

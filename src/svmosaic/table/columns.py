@@ -1,60 +1,36 @@
 """Fitted columns of a table: the features of frames, and of rows given as dicts. Needs NumPy alone."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from svmosaic.export.calendar import part_of_date
+from svmosaic.export.preparation import CATEGORY, GONE, TABLE, VALUE, known_texts, lines_of_features, part_of_date
 from svmosaic.table.formats import TableError
 from svmosaic.table.frames import CONTAINERS, DATE, NUMBER, TEXT, days_of, is_missing, number_of, read_frame, text_of
 
 MISSING = "(missing)"  # the category of text that is not there
 
-# What a feature is: the number itself ("value"), 1 if it is missing ("missing"), days or a part of a date, 1 if the
-# text is a category ("category", with the text), or a number looked up for the text ("table", with the index of it).
-VALUE, GONE, CATEGORY, TABLE = "value", "missing", "category", "table"
-
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column, and how its values become features.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "text", "date"}
-    features : list of (form, detail)
-        See above.
-    fill : list of float
-        What each feature is if the value is missing; NaN for categories and tables, which know missing text.
-    table : dict of str to list of float
-        Numbers looked up for text: shares of the target, or a rank.
-    otherwise : list of float
-        Those of text that training did not see.
-    levels : list of str
-        Names of these numbers, for the names of features; empty if there is one.
-    """
+    """A column, and how its values become features."""
 
     name: str
-    kind: str
-    features: list
-    fill: list
-    table: dict = field(default_factory=dict)
-    otherwise: list = field(default_factory=list)
-    levels: list = field(default_factory=list)
+    kind: str  # "number", "text" or "date"
+    features: list  # (form, detail) as in `Preparation`
+    fill: list  # what each is if the value is missing; NaN for categories and tables, which know missing text
 
     @property
     def feature_names(self) -> list[str]:
         """Names of the features, after the column."""
         names = []
         for form, detail in self.features:
-            if form == VALUE or (form == TABLE and not self.levels):
-                names.append(self.name)
-            elif form == GONE:
+            level = detail[2] if form == TABLE else detail
+            if form == GONE:
                 names.append(f"{self.name} is missing")
-            elif form in (CATEGORY, TABLE):
-                names.append(f"{self.name}_{detail if form == CATEGORY else self.levels[detail]}")
+            elif form in (VALUE, CATEGORY, TABLE):
+                names.append(self.name if level is None else f"{self.name}_{level}")
             else:
                 names.append(f"{self.name}: {form}")
         return names
@@ -64,7 +40,7 @@ class Column:
         if self.kind == TEXT:
             lines, otherwise = self.lines()
             place = {text: k for k, text in enumerate(lines)}
-            place[None] = place.get(MISSING, -1)
+            place[None] = place[MISSING]
             codes = np.array([place.get(text, -1) for text in data], dtype=np.intp)
             return np.array([*lines.values(), otherwise])[codes]
         features, gone = np.empty((len(data), len(self.features))), np.isnan(data)
@@ -78,40 +54,19 @@ class Column:
 
     def lines(self) -> tuple[dict, np.ndarray]:
         """The features of each text that training saw, and those of any other."""
-        categories = [detail for form, detail in self.features if form == CATEGORY]
-        gone = [MISSING] if any(form == GONE for form, _ in self.features) else []
-        texts = [*dict.fromkeys([*categories, *self.table, *gone]), None]
-        lines = np.zeros((len(texts), len(self.features)))
-        for f, (form, detail) in enumerate(self.features):
-            if form == TABLE:
-                lines[:, f] = [self.table.get(text, self.otherwise)[detail] for text in texts]
-            else:
-                lines[texts.index(MISSING if form == GONE else detail), f] = 1.0
-        return dict(zip(texts[:-1], lines, strict=False)), lines[-1]
+        texts = [*known_texts(self.features), MISSING]
+        lines = lines_of_features(self.features, [*texts, None], MISSING)
+        return dict(zip(texts, lines, strict=False)), lines[-1]
 
 
 class PreparedColumns:
-    """The one fitted form of a preparation: columns, and a scaling behind their features.
-
-    Parameters
-    ----------
-    columns : list of Column
-    center, factor : ndarray or None
-        The scaling, if there is one.
-    """
+    """The one fitted form of a preparation: columns, and a scaling behind their features if there is one."""
 
     def __init__(self, columns, center=None, factor=None):
         self.columns_, self.center_, self.factor_ = columns, center, factor
 
     def features_of(self, X, names=None) -> np.ndarray:
-        """The features of a table.
-
-        Parameters
-        ----------
-        X : frame or array of objects
-        names : list of str, optional
-            Of all columns of an array.
-        """
+        """The features of a table: a frame, or an array of objects whose columns have these names."""
         found = {values.name: values for values in read_frame(X, names or [column.name for column in self.columns_])}
         rows = np.empty((len(found[self.columns_[0].name].data), sum(len(column.features) for column in self.columns_)))
         if len(rows) == 0:

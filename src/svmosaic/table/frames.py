@@ -28,24 +28,13 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?", 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values of a column.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "text", "date"}
-    data : ndarray
-    source : list or Series of narwhals, optional
-        Numbers and dates as they were given, of which categories are made: float64 would merge large whole numbers.
-    levels : list of str or None
-        The categories in order, if the column has an order of its own.
-    """
+    """The values of a column of numbers, text or dates."""
 
     name: str
     kind: str
     data: np.ndarray
-    source: Any = None
-    levels: list | None = None
+    source: Any = None  # numbers and dates as given, of which categories are made: float64 merges large whole numbers
+    levels: list | None = None  # the categories in order, if the column has an order of its own
 
     def read_as(self, kind) -> np.ndarray:
         """The values in the form of a kind, checked; text is converted if all of it is written so."""
@@ -106,14 +95,7 @@ def is_complete_numbers(X) -> bool:
 
 
 def read_frame(X, names=None) -> list[Values]:
-    """Columns of a frame, or of a two-dimensional array of objects, whose columns are called x0, x1, ...
-
-    Parameters
-    ----------
-    X : frame or ndarray
-    names : list of str, optional
-        Only these columns, in this order. Columns that are not there are an error that names them.
-    """
+    """Columns of a frame, or of an array of objects (x0, x1, ...): all, or those named, in this order."""
     if not is_frame(X):
         X = np.asarray(X, dtype=object)
         if X.ndim != 2:

@@ -23,28 +23,14 @@ class _Seen:
 
 
 class NumbersAsText:
-    """Counts numbers in columns of text, over one table or over its chunks.
-
-    Parameters
-    ----------
-    dialect : Dialect
-        How the table was read.
-    """
+    """Counts numbers in columns of text, over one table or over its chunks, read in a dialect."""
 
     def __init__(self, dialect):
         self.dialect = dialect
         self.columns: dict[str, _Seen] = {}
 
     def add(self, X, kinds, first_row=0):
-        """Look at some rows; what is no frame has no text.
-
-        Parameters
-        ----------
-        X : DataFrame, ndarray or sparse matrix
-        kinds : list of str, as found in these rows
-        first_row : int
-            Rows before these.
-        """
+        """Look at some rows, before which the table has `first_row`; what is no frame has no text."""
         if not isinstance(X, pd.DataFrame):
             return
         for name, kind in zip(X.columns, kinds, strict=True):

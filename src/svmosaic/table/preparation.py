@@ -10,6 +10,9 @@ from svmosaic.table.formats import TableError, is_number
 from svmosaic.table.frames import NUMBER, TEXT, check_numbers
 from svmosaic.table.table_preparation import TablePreparation
 
+# Whole numbers with at most so many different values are taken as classes.
+FEW_NUMBERS = 20
+
 
 def kinds_of(X) -> list[str]:
     """Whether each column holds numbers or text."""
@@ -19,21 +22,10 @@ def kinds_of(X) -> list[str]:
 
 
 def to_input(X, names, kinds, first_row=0, missing_texts=None):
-    """Columns of a frame in the form that a preparation takes, with their values checked.
+    """Columns in the form that a preparation takes: float64, whole numbers beyond 2^53, or objects ("": missing).
 
-    Parameters
-    ----------
-    X : DataFrame with at least the columns `names`, or an ndarray of these, or a sparse matrix, which stays as it is
-    names, kinds : list of str
-    first_row : int, default=0
-        Rows before these, for the number in an error.
-    missing_texts : list of str, optional
-        If given, text is stripped of blanks at both ends, and is missing if it is then one of these. None takes text as
-        it is.
-
-    Returns
-    -------
-    DataFrame of float64 (of whole numbers beyond 2^53: as they are) and of objects ("": missing)
+    An array has just these columns; sparse rows stay as they are. Errors count rows from `first_row`. With
+    `missing_texts`, text is stripped of blanks at both ends, and missing if it is then one of these.
     """
     if sparse.issparse(X):
         return X
@@ -67,22 +59,10 @@ def to_input(X, names, kinds, first_row=0, missing_texts=None):
 
 
 def build_preparation(X, *, scale=True, max_categories=64, categorical=(), dense=False, task="classification"):
-    """The transformer for rows as `to_input` gives them, not fitted yet.
+    """The transformer for rows as `to_input` gives them, not fitted yet; options as for `TablePreparation`.
 
-    Sparse rows are divided by the largest absolute value of each column, which leaves zeros alone.
-
-    Parameters
-    ----------
-    X : what `to_input` returns, or a sparse matrix
-        The training rows.
-    scale : bool, default=True
-        False for a model that scales dense rows itself.
-    max_categories, categorical
-        As for `TablePreparation`.
-    dense : bool, default=False
-        Whether the rows that come out of sparse ones are dense.
-    task : {"classification", "regression"}
-        What the rows are prepared for.
+    Sparse rows are divided by the largest absolute value of each column, which leaves zeros alone, and made dense if
+    asked.
     """
     if not sparse.issparse(X):
         return TablePreparation(categorical, max_categories=max_categories, scale=scale, task=task, random_state=0)
@@ -93,36 +73,52 @@ def build_preparation(X, *, scale=True, max_categories=64, categorical=(), dense
     return ColumnTransformer([("scaled", MaxAbsScaler(), list(range(X.shape[1])))], sparse_threshold=0.0)
 
 
-def clean_labels(y):
-    """Labels as int64 or text, and which rows have one.
+def decide_task(y, asked) -> tuple[str, str]:
+    """The task of a label column, and the reason for it; no reason if the user chose it."""
+    if asked != "auto":
+        return asked, ""
+    known = pd.Series(y).dropna()
+    if len(known) == 0 or not is_number(known):
+        return "classification", ""
+    distinct = np.unique(known.to_numpy(dtype=np.float64))
+    if len(distinct) <= FEW_NUMBERS and (distinct == np.round(distinct)).all():
+        return "classification", (
+            f"the label holds {len(distinct)} different whole numbers, which are taken as classes "
+            "(--task regression takes them as values)"
+        )
+    kind = "numbers with fractions" if (distinct != np.round(distinct)).any() else f"{len(distinct)} different numbers"
+    return "regression", (
+        f"the label holds {kind}, so values are predicted (--task classification takes them as classes)"
+    )
 
-    Whole numbers stay numbers; truth values become "True" and "False", everything else text. Numbers with fractions are
-    refused: they are not classes.
+
+def read_labels(y, task):
+    """The labels of a task that are there, and which rows have one.
+
+    Values are float64, and text is refused. Of classes, whole numbers are int64; truth values become "True" and
+    "False", everything else text. Numbers with fractions are refused: they are not classes.
     """
     series = pd.Series(y)
     there = series.notna().to_numpy()
     known = series[there]
-    if len(known) and (is_number(known) or all(isinstance(v, (int, float)) and v is not True for v in known[:1])):
-        numbers = pd.to_numeric(known, errors="coerce").to_numpy(dtype=np.float64)
-        if (np.abs(numbers) < 2**53).all():  # beyond, floats skip whole numbers: such labels are names
-            if (numbers == np.round(numbers)).all():
-                return numbers.astype(np.int64), there
-            raise TableError(
-                f"the labels are numbers with fractions, such as {numbers[numbers != np.round(numbers)][0]}: "
-                "classes must be text or integers; to predict a quantity, use `svmosaic train --task regression`"
-            )
-    return known.astype("str").to_numpy(dtype=str), there
-
-
-def clean_values(y):
-    """Labels as float64, and which rows have one; text is refused."""
-    series = pd.Series(y)
-    there = series.notna().to_numpy()
-    known = series[there]
+    looks_numeric = is_number(known) or all(isinstance(v, (int, float)) and v is not True for v in known[:1])
+    if task == "classification" and not (len(known) and looks_numeric):
+        return known.astype("str").to_numpy(dtype=str), there
     numbers = pd.to_numeric(known, errors="coerce").to_numpy(dtype=np.float64)
-    if np.isnan(numbers).any():
-        raise TableError(
-            f"the label holds text, such as {str(known.to_numpy()[np.isnan(numbers)][0])!r}, which is not a "
-            "number: pass --task classification, or name this text with --na if it marks missing values"
-        )
-    return numbers, there
+    if task == "regression":
+        if np.isnan(numbers).any():
+            raise TableError(
+                f"the label holds text, such as {str(known.to_numpy()[np.isnan(numbers)][0])!r}, which is not a "
+                "number: pass --task classification, or name this text with --na if it marks missing values"
+            )
+        if not np.isfinite(numbers).all():
+            raise TableError("the label holds infinite values: leave these rows out, or mark them as missing with --na")
+        return numbers, there
+    if not (np.abs(numbers) < 2**53).all():  # beyond, floats skip whole numbers: such labels are names
+        return known.astype("str").to_numpy(dtype=str), there
+    if (numbers == np.round(numbers)).all():
+        return numbers.astype(np.int64), there
+    raise TableError(
+        f"the labels are numbers with fractions, such as {numbers[numbers != np.round(numbers)][0]}: "
+        "classes must be text or integers; to predict a quantity, use `svmosaic train --task regression`"
+    )

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from sklearn.preprocessing import StandardScaler
 
-from svmosaic.table.columns import GONE, MISSING, VALUE, Column
+from svmosaic.export.preparation import GONE, VALUE
+from svmosaic.table.columns import MISSING, Column
 from svmosaic.table.formats import TableError
 from svmosaic.table.frames import NUMBER, TEXT, days_of, looks_like_dates, texts_of
 from svmosaic.table.table_preparation import TablePreparation, column_of_categories, column_of_dates, is_identifier
@@ -25,46 +26,21 @@ DEVIATIONS = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What is known after the passes.
-
-    Attributes
-    ----------
-    preparation : TablePreparation
-    n_rows : int
-    sample : ndarray or DataFrame, rows as `to_input` gives them, in the order of the table
-    labels : ndarray, of the sample
-    label_counts : Counter
-        Rows of each label, if labels are classes.
-    n_texts : dict of str to int, how many different texts each text column holds (at most about MOST_TEXTS)
-    """
+    """What is known after the passes."""
 
     preparation: Any
     n_rows: int
-    sample: Any
-    labels: np.ndarray
-    label_counts: Counter
-    n_texts: dict
+    sample: Any  # rows as `to_input` gives them, in the order of the table
+    labels: np.ndarray  # of the sample
+    label_counts: Counter  # rows of each label, if labels are classes
+    n_texts: dict  # how many different texts each text column holds, at most about MOST_TEXTS
 
 
 def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, memory, categorical=()):
-    """Learn the preparation, in three passes or four.
+    """The preparation of a table, in three passes or four over its chunks.
 
-    Parameters
-    ----------
-    chunks : callable that returns an iterator over (rows as `to_input` gives them, labels), the same in every call
-    names, kinds : list of str
-        Of the columns.
-    scale, max_categories, categorical
-        As for `TablePreparation`. A column of many texts has its most frequent ones as categories.
-    sample_rows : int
-        Size of the sample, of all rows alike.
-    seed : int
-    memory : int
-        Bytes for the values among which the medians are found.
-
-    Returns
-    -------
-    Survey
+    `chunks()` iterates over (rows as `to_input` gives them, labels), the same in every call. A column of many texts has
+    its most frequent ones as categories. The medians are found among values of at most `memory` bytes.
     """
     rng, numeric = np.random.default_rng(seed), [place for place, kind in enumerate(kinds) if kind == NUMBER]
     counted = [place for place, name in enumerate(names) if kinds[place] == TEXT or name in categorical]
@@ -85,7 +61,7 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
             name, column = names[place], X.iloc[:, place]
             if kinds[place] == NUMBER:
                 column = pd.Series(texts_of(column.tolist()), dtype=object).fillna("")
-            counts = count_texts(column)
+            counts = column.replace("", MISSING).value_counts()
             if name in texts:
                 counts = texts[name].add(counts, fill_value=0).astype(np.int64)
             if len(counts) > MOST_TEXTS:
@@ -108,7 +84,15 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
     for name, kind in zip(names, kinds, strict=True):
         median, n_known, varies = next(found) if kind == NUMBER else (0.0, 0, False)
         if name in texts:
-            column = _text_column(name, texts[name], max_categories, name in categorical)
+            counts, is_category = texts[name], name in categorical
+            words = [text for text in counts.index if text != MISSING]
+            if not is_category and looks_like_dates(words):
+                days = np.array([days_of(text) for text in words])
+                column = column_of_dates(name, days, counts[words].to_numpy(), MISSING in counts)
+            elif len(counts) < 2 or (not is_category and is_identifier(len(words), int(counts[words].sum()))):
+                column = Column(name, TEXT, [], [])
+            else:
+                column = column_of_categories(name, counts.to_dict(), max_categories)
         else:
             forms = [form for form, there in ((VALUE, varies), (GONE, 0 < n_known < n_rows)) if there]
             fill = [median if form == VALUE else np.nan for form in forms]
@@ -126,22 +110,6 @@ def survey(chunks, names, kinds, *, scale, max_categories, sample_rows, seed, me
         preparation.center_, preparation.factor_ = preparation.scaling_of(scaler.mean_, scaler.scale_)
     n_texts = {name: len(texts[name]) for name, kind in zip(names, kinds, strict=True) if kind == TEXT}
     return Survey(preparation, n_rows, sample, labels, label_counts, n_texts)
-
-
-def count_texts(column):
-    """How often each text of a column occurs, as a Series."""
-    return column.replace("", MISSING).value_counts()
-
-
-def _text_column(name, counts, most, is_categorical) -> Column:
-    distinct, known = len(counts) - (MISSING in counts), int(counts.sum() - counts.get(MISSING, 0))
-    words = [text for text in counts.index if text != MISSING]
-    if not is_categorical and looks_like_dates(words):
-        days = np.array([days_of(text) for text in words])
-        return column_of_dates(name, days, counts[words].to_numpy(), MISSING in counts)
-    if len(counts) < 2 or (not is_categorical and is_identifier(distinct, known)):
-        return Column(name, TEXT, [], [])
-    return column_of_categories(name, counts.to_dict(), most)
 
 
 def _sampled(sample, X, y, n_rows, rng):

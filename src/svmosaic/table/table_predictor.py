@@ -61,33 +61,15 @@ class TablePredictor:
         return self._predictor.predict(self._rows(X), n_threads)
 
     def decision_function(self, X, n_threads=1):
-        """Return the scores of one row or of several rows.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
+        """Return the scores of one row or of several rows; parameters as for `predict`."""
         return self._predictor.decision_function(self._rows(X), n_threads)
 
     def predict_proba(self, X, n_threads=1):
-        """Predict probabilities of the classes, for one row or for several rows.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
+        """Predict probabilities of the classes, for one row or for several rows; parameters as for `predict`."""
         return self._predictor.predict_proba(self._rows(X), n_threads)
 
     def predict_interval(self, X, n_threads=1):
-        """Predict lower and upper ends in units of y, for one row or for several rows.
-
-        Parameters
-        ----------
-        X : as for `predict`
-        n_threads : int, default=1
-        """
+        """Predict lower and upper ends in units of y; parameters as for `predict`."""
         return self._predictor.predict_interval(self._rows(X), n_threads)
 
     def _rows(self, X):

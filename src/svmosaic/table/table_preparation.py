@@ -11,9 +11,8 @@ from sklearn.preprocessing import LabelEncoder, TargetEncoder
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from svmosaic.export.calendar import PARTS, part_of_date
-from svmosaic.export.preparation import Affine, Preparation
-from svmosaic.table.columns import CATEGORY, GONE, MISSING, TABLE, VALUE, Column, PreparedColumns
+from svmosaic.export.preparation import CATEGORY, GONE, PARTS, TABLE, VALUE, Affine, Preparation, part_of_date
+from svmosaic.table.columns import MISSING, Column, PreparedColumns
 from svmosaic.table.formats import TableError
 from svmosaic.table.frames import (
     DATE,
@@ -207,12 +206,6 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
 
     def plain(self) -> Preparation:
         """What exporters write."""
-        features = [(c, *feature) for c, column in enumerate(self.columns_) for feature in column.features]
-        tables = {}
-        for f, (c, form, detail) in enumerate(features):
-            if form == TABLE:
-                column = self.columns_[c]
-                tables[f] = ({text: line[detail] for text, line in column.table.items()}, column.otherwise[detail])
         fill = np.array([value for column in self.columns_ for value in column.fill])
         steps = [Affine.of(len(fill), fill=fill)] if not np.isnan(fill).all() else []
         if self.center_ is not None:
@@ -223,11 +216,10 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
             names=names,
             kinds=[kinds.get(name, NUMBER) for name in names],
             source=source,
-            category=[detail if form == CATEGORY else None for _, form, detail in features],
+            features=[feature for column in self.columns_ for feature in column.features],
             missing={names.index(column.name): MISSING for column in self.columns_ if column.kind == TEXT},
             steps=steps,
-            part=[None if form in (VALUE, CATEGORY, TABLE) else form for _, form, _ in features],
-            tables=tables,
+            of_table=True,
         )
 
     def _learn(self, values, y):
@@ -246,7 +238,18 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
             else:
                 levels = None
         if levels is not None:
-            return self._learn_order(name, values.read_as(TEXT), levels)
+            texts = values.read_as(TEXT)
+            rank = {level: float(k) for k, level in enumerate(levels)}
+            unknown = sorted({text for text in texts if text is not None and text not in rank})
+            if unknown:
+                raise TableError(
+                    f"ordered does not list {unknown[0]!r}, a value of the column {name!r}: add it to the list"
+                )
+            ranks = [rank[text] for text in texts if text is not None]
+            # A missing value has the median, and a feature that says so.
+            middle = float(np.median(ranks)) if ranks else 0.0
+            column = Column(name, TEXT, [(TABLE, (rank, middle, None)), (GONE, None)], [np.nan, np.nan])
+            return column, column.features_of(texts)
         if is_named:
             return self._learn_text(name, values.read_as(TEXT), y, is_named)
         if values.kind == TEXT and looks_like_dates(values.data):
@@ -263,19 +266,6 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
             median = float(np.median(known)) if len(known) else 0.0
             column = Column(name, NUMBER, [(VALUE, None), (GONE, None)], [median, np.nan])
         return column, column.features_of(data)
-
-    def _learn_order(self, name, texts, levels):
-        rank = {level: [float(k)] for k, level in enumerate(levels)}
-        unknown = sorted({text for text in texts if text is not None and text not in rank})
-        if unknown:
-            raise TableError(
-                f"ordered does not list {unknown[0]!r}, a value of the column {name!r}: add it to the list"
-            )
-        ranks = [rank[text][0] for text in texts if text is not None]
-        # A missing value has the median, and a feature that says so.
-        middle = [float(np.median(ranks)) if ranks else 0.0]
-        column = Column(name, TEXT, [(TABLE, 0), (GONE, None)], [np.nan, np.nan], rank, middle)
-        return column, column.features_of(texts)
 
     def _learn_text(self, name, texts, y, is_named):
         counts = Counter(MISSING if text is None else text for text in texts)
@@ -310,18 +300,14 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
             features = encoder.fit_transform(texts, target)
-        lines = np.stack(encoder.encodings_, axis=1)
-        table = {str(t): list(map(float, line)) for t, line in zip(encoder.categories_[0], lines, strict=True)}
-        column = Column(
-            name,
-            TEXT,
-            [(TABLE, k) for k in range(features.shape[1])],
-            [np.nan] * features.shape[1],
-            table,
-            [float(mean) for mean in np.atleast_1d(encoder.target_mean_)],
-            [] if features.shape[1] == 1 else [str(name) for name in classes],
-        )
-        return column, features
+        texts, several = list(map(str, encoder.categories_[0])), features.shape[1] > 1
+        tables = [
+            (TABLE, (dict(zip(texts, shares.tolist(), strict=True)), float(mean), str(level) if several else None))
+            for shares, mean, level in zip(
+                encoder.encodings_, np.atleast_1d(encoder.target_mean_), classes if several else [None], strict=True
+            )
+        ]
+        return Column(name, TEXT, tables, [np.nan] * len(tables)), features
 
     def scaling_of(self, mean, spread):
         """Center and factor of the features, from their means and standard deviations; zeros and ones stay so."""
@@ -335,15 +321,7 @@ def is_identifier(distinct, known) -> bool:
 
 
 def column_of_categories(name, counts, most) -> Column:
-    """A text column with a feature for each of its categories; of more than `most`, for the frequent ones.
-
-    Parameters
-    ----------
-    name : str
-    counts : mapping of str to int
-        How often each text occurs.
-    most : int
-    """
+    """A text column with a feature for each of its categories; of more than `most`, for the frequent ones."""
     if len(counts) > most:
         # Of equally frequent ones the choice should not depend on the order of the rows.
         ranked = sorted(counts, key=lambda text: (-counts[text], text))
@@ -353,17 +331,7 @@ def column_of_categories(name, counts, most) -> Column:
 
 
 def column_of_dates(name, days, counts, some_missing) -> Column:
-    """A column of dates with its parts, those that never change excepted.
-
-    Parameters
-    ----------
-    name : str
-    days : ndarray
-        The dates that occur.
-    counts : ndarray of int
-        How often each does.
-    some_missing : bool
-    """
+    """A column of dates (those that occur, and how often) with its parts, those that never change excepted."""
     forms = ["days", *PARTS]
     parts = [part_of_date(form, days, np.floor) for form in forms]
     kept = [f for f, part in enumerate(parts) if len(part) and (part != part[0]).any()]

@@ -11,7 +11,7 @@ from svmosaic.explain.contributions import Table as ColumnTable
 from svmosaic.explain.contributions import count_regions, explain, regions_table
 from svmosaic.export.files import ModelFileError, load, save
 from svmosaic.model.heads import head_of
-from svmosaic.table.formats import Dialect, Table, TableError, to_csr
+from svmosaic.table.formats import Table, TableError, to_csr
 from svmosaic.table.preparation import NUMBER, TEXT, TablePreparation, to_input
 
 SAMPLE_ROWS = 2000
@@ -71,20 +71,10 @@ class TrainedModel:
         return self.pipeline.steps[-1][1]
 
     @property
-    def text_columns(self) -> list[str]:
-        """Columns of features to be read as text."""
-        return [str(n) for n, kind in zip(self.feature_names, self.kinds, strict=True) if kind == TEXT]
-
-    @property
     def text_labels(self) -> list[str]:
         """The label column, if classes are text."""
         is_text = self.classes is not None and self.classes.dtype.kind == "U"
         return [self.label] if self.label is not None and is_text else []
-
-    @property
-    def dialect(self) -> Dialect:
-        """How the training table was read."""
-        return Dialect.of(self.facts["dialect"])
 
     @property
     def table_preparation(self):
@@ -161,19 +151,14 @@ class TrainedModel:
         """Explain rows in the form that `rows` returns."""
         prepared = self.pipeline[:-1].transform(rows)
         account = explain(self.estimator.mosaic_, prepared, head_of(self.estimator), self.prepared_names)
-        if self.table_preparation is None:
-            return account
-        names, source = self._groups
-        return account.grouped(names, source, self.table_preparation.shown(rows))
-
-    @property
-    def _groups(self):
-        return None if self.table_preparation is None else self.table_preparation.groups
+        table = self.table_preparation
+        return account if table is None else account.grouped(*table.groups, table.shown(rows))
 
     def regions(self):
         """One line per tile: a `Table` of columns, on the training rows, or, if these are not stored, on the sample."""
-        mosaic, head = self.estimator.mosaic_, head_of(self.estimator)
-        return regions_table(mosaic, self._region_counts(), head, self.prepared_names, groups=self._groups)
+        groups = None if self.table_preparation is None else self.table_preparation.groups
+        head = head_of(self.estimator)
+        return regions_table(self.estimator.mosaic_, self._region_counts(), head, self.prepared_names, groups=groups)
 
     def _region_counts(self):
         """Counts of the training rows, or, if these are not stored, of the sample."""

@@ -1,10 +1,14 @@
 """History of a fit: the objective and the live tiles of EM, or the loss of learning."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from svmosaic.explain.displays._pyplot import pyplot
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConvergenceDisplay:
     """Plot of the objective or loss per iteration, with a second curve on its own axis.
 
@@ -45,13 +49,12 @@ class ConvergenceDisplay:
     >>> display = ConvergenceDisplay.from_estimator(model)  # doctest: +SKIP
     """
 
-    def __init__(self, *, values, name, second=None, second_name=None, step_name="iteration", first_step=0):
-        self.values = values
-        self.name = name
-        self.second = second
-        self.second_name = second_name
-        self.step_name = step_name
-        self.first_step = first_step
+    values: Any
+    name: str
+    second: Any = None
+    second_name: str | None = None
+    step_name: str = "iteration"
+    first_step: int = 0
 
     @classmethod
     def from_estimator(cls, estimator, *, ax=None, **options):

@@ -1,11 +1,15 @@
 """The curves of piecewise-linear tiles, with the distribution of each feature below."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from svmosaic.explain.displays._pyplot import class_colors, pyplot
 from svmosaic.explain.subject import Subject
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CurveDisplay:
     """Plot of the effects of features on the score: one panel per feature, with its overall effect and that in regions.
 
@@ -56,21 +60,17 @@ class CurveDisplay:
     >>> display = CurveDisplay.from_estimator(model, X)  # doctest: +SKIP
     """
 
-    def __init__(
-        self, *, names, spread, grid, effect, regions, region_names, values, all_names, all_spread, output_name,
-        effect_name=None,
-    ):  # fmt: skip
-        self.names = names
-        self.spread = spread
-        self.grid = grid
-        self.effect = effect
-        self.regions = regions
-        self.region_names = region_names
-        self.values = values
-        self.all_names = all_names
-        self.all_spread = all_spread
-        self.output_name = output_name
-        self.effect_name = effect_name
+    names: list
+    spread: Any
+    grid: list
+    effect: list
+    regions: list
+    region_names: list
+    values: list
+    all_names: list
+    all_spread: Any
+    output_name: str
+    effect_name: str | None = None
 
     @classmethod
     def from_estimator(

@@ -1,10 +1,14 @@
 """Predicted values against the actual ones, and their residuals."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from svmosaic.explain.displays._pyplot import PALETTE, pyplot
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PredictionDisplay:
     """Plot of predicted against actual values, next to residuals against predicted values.
 
@@ -42,11 +46,10 @@ class PredictionDisplay:
     >>> display = PredictionDisplay.from_estimator(model, X, X[:, 0])  # doctest: +SKIP
     """
 
-    def __init__(self, *, y, predicted, ends=None, name="y"):
-        self.y = y
-        self.predicted = predicted
-        self.ends = ends
-        self.name = name
+    y: Any
+    predicted: Any
+    ends: Any = None
+    name: str = "y"
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, intervals=None, target=0, name="y", axes=None):

@@ -1,5 +1,8 @@
 """Decision boundary or predicted values, cells and anchors of a mosaic, in a plane."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -11,6 +14,7 @@ from svmosaic.gates import principal_components
 MARKERS = "osD^vPX*"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RegionDisplay:
     """Decision boundary of a fitted model, or the values of a regressor, with the cells and anchors of its tiles.
 
@@ -60,19 +64,16 @@ class RegionDisplay:
     >>> display = RegionDisplay.from_estimator(model, X, y)  # doctest: +SKIP
     """
 
-    def __init__(
-        self, *, xx0, xx1, response, region, points, label, anchors, class_names, axis_names, anchor_name="anchors"
-    ):
-        self.xx0 = xx0
-        self.xx1 = xx1
-        self.response = response
-        self.region = region
-        self.points = points
-        self.label = label
-        self.anchors = anchors
-        self.class_names = class_names
-        self.axis_names = axis_names
-        self.anchor_name = anchor_name
+    xx0: Any
+    xx1: Any
+    response: Any
+    region: Any
+    points: Any
+    label: Any
+    anchors: Any
+    class_names: list
+    axis_names: tuple
+    anchor_name: str = "anchors"
 
     @classmethod
     def from_estimator(

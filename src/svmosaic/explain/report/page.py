@@ -15,6 +15,7 @@ from svmosaic.explain.quality import measure
 from svmosaic.explain.regions import find_regions
 from svmosaic.explain.subject import Subject, some_rows, take
 from svmosaic.export.javascript import JavaScriptExportError, to_javascript
+from svmosaic.export.preparation import CATEGORY
 from svmosaic.model.heads import Classify
 from svmosaic.rows import evenly
 
@@ -110,7 +111,15 @@ def region_report(
     subject = Subject(model, take(X, used), feature_names)
     head = subject.head
     is_classifier = isinstance(head, Classify)
-    truth = None if y is None else _truth(head, y, n_rows)[used]
+    truth: Any = None  # indices of the classes in y, or its values
+    if y is not None:
+        if len(y) != n_rows:
+            raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
+        unknown = np.setdiff1d(np.asarray(y), head.classes) if is_classifier else ()
+        if len(unknown):
+            raise ValueError(f"y has classes that the model does not know: {unknown!r}")
+        truth = np.asarray(y)
+        truth = (np.searchsorted(head.classes, truth) if is_classifier else truth.astype(np.float64))[used]
     known = head.classes if is_classifier else ()
     classes = [str(c) for c in (known if class_names is None or not is_classifier else class_names)]
     if len(classes) != len(known):
@@ -126,6 +135,16 @@ def region_report(
         kept = np.sort(np.argsort(-importance, kind="stable")[:KEPT_COLUMNS])
     shown = evenly(subject.n_rows, int(np.clip(MOST_VALUES // max(len(kept), 1), 100, MOST_ROWS)))
     found = head.found(subject.scores)
+    quality = held_out
+    if quality is not None:
+        note = HELD_OUT.format(f"{quality['rows']:,}")
+    elif y is None:
+        note = "Not measured, because no labels were given."
+    else:
+        note, labels = NOTES[seen].format(f"{n_rows:,}"), np.asarray(y)
+        quality = {"rows": n_rows, "model": measure(model, X, labels)}
+        if baseline is not None:
+            quality["baseline"] = measure(baseline, X, labels)
     data = {
         "model": type(subject.estimator).__name__,
         "task": "classes" if is_classifier else "numbers",
@@ -155,7 +174,8 @@ def region_report(
         "region_of_tile": {int(tile): r for r, tiles in enumerate(regions.tiles) for tile in tiles},
         "rows": _rows(subject, regions, used, truth, found, kept, shown),
         "projection": _projection(subject, shown),
-        **_quality(model, X, y, baseline, seen, held_out),
+        "quality": quality,
+        "quality_note": note,
     }
     if hasattr(model, "predict_interval"):
         data["rows"]["intervals"] = shortened(model.predict_interval(take(X, used[shown])), 6)
@@ -203,31 +223,6 @@ def shortened(values, digits=4):
     return int(value) if value == int(value) and abs(value) < 1e15 else value
 
 
-def _truth(head, y, n_rows):
-    """Indices of the classes in y, or its values."""
-    y = np.asarray(y)
-    if len(y) != n_rows:
-        raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
-    if not isinstance(head, Classify):
-        return y.astype(np.float64)
-    unknown = np.setdiff1d(y, head.classes)
-    if len(unknown):
-        raise ValueError(f"y has classes that the model does not know: {unknown!r}")
-    return np.searchsorted(head.classes, y)
-
-
-def _quality(model, X, y, baseline, seen, held_out):
-    if held_out is not None:
-        return {"quality": held_out, "quality_note": HELD_OUT.format(f"{held_out['rows']:,}")}
-    if y is None:
-        return {"quality": None, "quality_note": "Not measured, because no labels were given."}
-    y = np.asarray(y)
-    found = {"rows": len(y), "model": measure(model, X, y)}
-    if baseline is not None:
-        found["baseline"] = measure(baseline, X, y)
-    return {"quality": found, "quality_note": NOTES[seen].format(f"{len(y):,}")}
-
-
 def _column(subject, j) -> dict:
     """Name of a column, and what its controls need: ends and step of numbers, texts of text."""
     column, values = subject.columns[j], subject.values(j)
@@ -235,8 +230,8 @@ def _column(subject, j) -> dict:
         missing = subject.missing_text(j)
         there, counts = np.unique(values.astype(str), return_counts=True)
         texts = [str(text) for text in there[np.argsort(-counts, kind="stable")[:MOST_TEXTS]]]
-        own = (subject.preparation.category[f] for f in column.features)
-        texts += sorted({str(text) for text in own if text is not None} - set(texts))
+        own = (subject.preparation.features[f] for f in column.features)
+        texts += sorted({text for form, text in own if form == CATEGORY} - set(texts))
         return {"name": column.name, "text": True, "texts": [None if text == missing else text for text in texts]}
     there = values[~np.isnan(values)]
     low, high = (float(there.min()), float(there.max())) if len(there) else (0.0, 1.0)
@@ -254,26 +249,26 @@ def _effects(subject, regions, kept) -> list:
     n_shown = int(np.clip(MOST_NUMBERS // per_column, 3, MOST_EFFECTS))
     chosen = [int(j) for j in np.argsort(-subject.importance, kind="stable")[:n_shown]]
     found = effect_curves(subject, chosen, regions.region_of_row, len(regions))
+
+    def deciles_of(values):
+        there = values[~np.isnan(values)]
+        return shortened(np.quantile(there, np.arange(1, 10) / 10), 6) if len(there) else []
+
     return [
         {
             "column": int(np.searchsorted(kept, j)),
             "points": effect.points if effect.is_text else shortened(effect.points, 6),
             "mean": shortened(effect.mean),
             "regions": shortened(effect.regions),
-            "deciles": [] if effect.is_text else _deciles(subject.values(j)),
+            "deciles": [] if effect.is_text else deciles_of(subject.values(j)),
         }
         for j, effect in zip(chosen, found, strict=True)
     ]
 
 
-def _deciles(values) -> list:
-    there = values[~np.isnan(values)]
-    return shortened(np.quantile(there, np.arange(1, 10) / 10), 6) if len(there) else []
-
-
 def _regions(subject, regions, truth, found, kept) -> list:
     """Rule, rows, classes or mean, quality and importances of each region."""
-    head, importance = subject.head, regions.importances(subject)[:, kept]
+    head, importance = subject.head, subject.importances_in(regions.region_of_row, len(regions))[:, kept]
     known = found if truth is None else truth
     facts = []
     for r, rule in enumerate(regions.rules):

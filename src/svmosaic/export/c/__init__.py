@@ -65,33 +65,27 @@ def to_c(estimator, path, *, name=None):
         text = re.sub(r"@([A-Z]+)@", lambda match: str(values[match[1]]), text)
         return re.sub(r"\bmodel_(?=[a-z])", f"{name}_", text)
 
-    # The header first: a source without its header would not compile.
-    write_text(header, written(_header(tables.has)))
-    write_text(source, written(text))
-    return source, header
-
-
-def _header(has) -> str:
-    """The header of a model, whose names begin with model_."""
-    classify = "CLASSES" in has
-    if classify:
+    if "CLASSES" in tables.has:
         kind, enumerated, scores, predict = "@CLASSES@ classes", ", model_n_classes = @CLASSES@", _SCORES, _PREDICT
     else:
         kind, enumerated, scores = "@OUTPUTS@ targets", "", _VALUES
-        predict = _PREDICT_VALUE if "ONE_VALUE" in has else _PREDICT_VALUES
+        predict = _PREDICT_VALUE if "ONE_VALUE" in tables.has else _PREDICT_VALUES
     parts = [
         _HEADER_TOP.replace("@KIND@", kind).replace("@ENUMERATED@", enumerated),
-        _CLASSES if classify else "",
-        _COLUMNS if "COLUMN_NAMES" in has else "",
-        _TEXT if "TEXT" in has else "",
+        _CLASSES if "CLASSES" in tables.has else "",
+        _COLUMNS if "COLUMN_NAMES" in tables.has else "",
+        _TEXT if "TEXT" in tables.has else "",
         scores,
-        _PROBABILITIES if "CALIBRATION" in has else "",
+        _PROBABILITIES if "CALIBRATION" in tables.has else "",
         predict,
-        _INTERVAL if "INTERVAL" in has else "",
-        _EXPLAIN if "EXPLAIN" in has else "/* There is no explain: @UNEXPLAINED@. */\n",
+        _INTERVAL if "INTERVAL" in tables.has else "",
+        _EXPLAIN if "EXPLAIN" in tables.has else "/* There is no explain: @UNEXPLAINED@. */\n",
         "#ifdef __cplusplus\n}\n#endif\n#endif\n",
     ]
-    return "\n".join(part for part in parts if part)
+    # The header first: a source without its header would not compile.
+    write_text(header, written("\n".join(part for part in parts if part)))
+    write_text(source, written(text))
+    return source, header
 
 
 _TOP = """/* @MODEL@ written by svmosaic @VERSION@. C99; needs expf and sqrtf, and no memory but the stack. */

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from svmosaic.export.description import Target
+from svmosaic.export.preparation import GONE, VALUE
 from svmosaic.gates.trees import rounded_down
 
 RUNTIME = Path(__file__).with_name("runtime.c")
@@ -24,7 +25,7 @@ class CExportError(ValueError):
 CODINGS = {
     "nearest": "NEAREST", "softmax": "SOFTMAX", "inverse": "INVERSE", "kernel": "KERNEL", "llc": "LLC", "lle": "LLE",
 }  # fmt: skip
-PARTS = (None, "missing", "month", "day", "weekday", "hour")  # as in part_of_date of runtime.c; days are the number
+PARTS = (VALUE, GONE, "month", "day", "weekday", "hour")  # as in part_of_date of runtime.c; days are the number
 
 C = Target(
     "C",
@@ -48,13 +49,7 @@ C = Target(
 class Tables:
     """Tables of one model, in the order in which they are written.
 
-    Attributes
-    ----------
-    text : list of str
-    has : set of str
-        The parts of `runtime.c` that the model needs, without HAS_.
-    sizes : dict
-        The numbers that are macros there.
+    `has` are the parts of `runtime.c` that the model needs, without HAS_; `sizes` are numbers that are macros there.
     """
 
     def __init__(self, described):
@@ -63,11 +58,23 @@ class Tables:
         self.prepared = prepared = described["preparation"]
         n_classes = 0 if described["classes"] is None else len(described["classes"])
         n_features, n_outputs = len(prepared.source), len(described["outputs"])
-        self.sizes = {"COLUMNS": prepared.n_columns, "FEATURES": n_features, "OUTPUTS": n_outputs, "CLASSES": n_classes}
+        self.sizes = {
+            "COLUMNS": len(prepared.names),
+            "FEATURES": n_features,
+            "OUTPUTS": n_outputs,
+            "CLASSES": n_classes,
+        }
         self.sizes |= {"WIDEST": n_features, "FEATURES_OF(gate)": "FEATURES"}
         self.prepare()
         if described["mosaic"] is None:
-            self.class_densities(described["form"])
+            # Densities of classes, those of a class next to each other.
+            form = described["form"]
+            order = np.argsort(form["owner"], kind="stable")
+            ordered = {key: form[key][order] for key in ("means", "log_weight")}
+            factors = form["factors"].reshape(len(order), -1)[order]
+            self.need(CLASS_DENSITIES=True)
+            self.densities("densities", {**form, **ordered, "factors": factors})
+            self.array("start", np.searchsorted(form["owner"][order], np.arange(n_classes + 1)), "int")
         else:
             self.mosaic("mosaic", described["mosaic"])
             self.need(EXPLAIN=described["unexplained"] is None)
@@ -185,7 +192,17 @@ class Tables:
             width = gate["width"]
             fields = self.distance(name, gate)
         elif kind == "SoftmaxGate":
-            width, fields = n_tiles, self.softmax(name, gate)
+            width, offset, log_prior, n_nodes = n_tiles, gate["offset"], gate["log_prior"], len(gate["parent"])
+            self.need(SOFTMAX_GATE=True, SETTLED=True, NODES=n_nodes)
+            tables = {
+                "plane": gate["plane"],
+                "node_offset": offset + log_prior if gate["inside"] else offset,
+                "origin": gate["origin"],
+                "outside": np.ones(n_nodes) if gate["inside"] else np.exp(log_prior),
+            }
+            fields = {"kind": "SOFTMAX", "n_nodes": n_nodes}
+            fields |= {part: self.array(f"{name}_{part}", values, "double") for part, values in tables.items()}
+            fields |= {part: self.array(f"{name}_{part}", gate[part], "int") for part in ("parent", "leaf")}
         elif kind == "GaussianGate":
             self.need(GAUSSIAN_GATE=True, SETTLED=True)
             width, fields = n_tiles, {"kind": "GAUSSIAN", "densities": self.densities(f"{name}_densities", gate)}
@@ -251,19 +268,6 @@ class Tables:
             fields["factor"] = self.array(f"{name}_factor", gate["factor"], "double")
         return fields
 
-    def softmax(self, name, gate) -> dict:
-        offset, log_prior, inside, n_nodes = gate["offset"], gate["log_prior"], gate["inside"], len(gate["parent"])
-        self.need(SOFTMAX_GATE=True, SETTLED=True, NODES=n_nodes)
-        tables = {
-            "plane": gate["plane"],
-            "node_offset": offset + log_prior if inside else offset,
-            "origin": gate["origin"],
-            "outside": np.ones(n_nodes) if inside else np.exp(log_prior),
-        }
-        fields = {part: self.array(f"{name}_{part}", values, "double") for part, values in tables.items()}
-        fields |= {part: self.array(f"{name}_{part}", gate[part], "int") for part in ("parent", "leaf")}
-        return {"kind": "SOFTMAX", "n_nodes": n_nodes, **fields}
-
     def densities(self, name, gaussians) -> str:
         means, factors, covariance = gaussians["means"], gaussians["factors"], gaussians["covariance"]
         n, d = means.shape
@@ -278,32 +282,20 @@ class Tables:
             log_weight=self.array(f"{name}_log_weight", np.maximum(gaussians["log_weight"], -1e300), "double"),
         )  # fmt: skip
 
-    def class_densities(self, form):
-        """Densities of classes, those of a class next to each other."""
-        order = np.argsort(form["owner"], kind="stable")
-        ordered = {key: form[key][order] for key in ("means", "log_weight")}
-        factors = form["factors"].reshape(len(order), -1)[order]
-        self.need(CLASS_DENSITIES=True)
-        self.densities("densities", {**form, **ordered, "factors": factors})
-        starts = np.searchsorted(form["owner"][order], np.arange(self.sizes["CLASSES"] + 1))
-        self.array("start", starts, "int")
-
     def prepare(self):
         """Columns, texts and steps in front of the rows that the estimator takes."""
         prepared = self.prepared
         if not prepared.takes_columns_as_they_are or prepared.steps:
             self.need(PREPARATION=True)
             self.array("column_of", prepared.source, "int")
-        kinds = [prepared.kinds[column] for column in prepared.source]
-        parts = [prepared.part_of(f) for f in range(len(kinds))]
         numbers = [
-            PARTS.index(None if kind == "text" or part == "days" else part)
-            for kind, part in zip(kinds, parts, strict=True)
+            PARTS.index(form) if form in PARTS and prepared.kinds[column] != "text" else 0
+            for column, (form, _) in zip(prepared.source, prepared.features, strict=True)
         ]
         if any(numbers):
             self.need(PARTS=True, DATES=max(numbers) > 1)
             self.array("part_of", numbers, "int")
-        if prepared.text_columns:
+        if "text" in prepared.kinds:
             self.texts(prepared)
         if prepared.steps:
             self.need(STEPS=True)
@@ -352,12 +344,7 @@ class Tables:
 
 
 def runtime(has) -> list[str]:
-    """The sections of `runtime.c` (sizes, types, tables, functions) without the parts that are not needed.
-
-    Parameters
-    ----------
-    has : set of str
-    """
+    """The sections of `runtime.c` (sizes, types, tables, functions) without the parts that a model does not have."""
     lines, kept = [], [True]  # whether the lines inside each condition are kept, from the outermost to the innermost
     for line in RUNTIME.read_text().splitlines(keepends=True):
         word, *_ = [*line.split(), ""]

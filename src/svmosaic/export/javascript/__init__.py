@@ -9,6 +9,7 @@ import numpy as np
 from svmosaic._version import __version__
 from svmosaic.atomic import write_text
 from svmosaic.export.description import GATE_FIELDS, Target, describe
+from svmosaic.export.preparation import CATEGORY, TABLE
 from svmosaic.maps.ramps import Ramps
 
 __all__ = ["JAVASCRIPT", "JavaScriptExportError", "to_javascript"]
@@ -77,15 +78,9 @@ def to_javascript(estimator, path=None, *, weight_digits=None):
     model = {
         "columns": [{"name": n, "kind": k} for n, k in zip(prepared.names, prepared.kinds, strict=True)],
         "source": prepared.source,
-        "category": prepared.category,
-        "missing": [prepared.missing.get(column) for column in range(prepared.n_columns)],
+        "features": [_feature(*feature) for feature in prepared.features],
+        "missing": [prepared.missing.get(column) for column in range(len(prepared.names))],
         "missing_texts": prepared.missing_texts,
-        "part": [prepared.part_of(f) for f in range(len(prepared.source))],
-        # Pairs, since an object could not have all texts as keys.
-        "table": [
-            {"entries": list(table[0].items()), "otherwise": table[1]} if table is not None else None
-            for table in map(prepared.tables.get, range(len(prepared.source)))
-        ],
         "steps": [vars(step) for step in prepared.steps],
         "mosaic": None if form else _mosaic(described["mosaic"], weight_digits),
         "form": form,
@@ -101,6 +96,13 @@ def to_javascript(estimator, path=None, *, weight_digits=None):
     if path is not None:
         write_text(path, text)
     return text
+
+
+def _feature(form, detail):
+    """A feature; the entries of a table are pairs, since an object could not have all texts as keys."""
+    if form == TABLE:
+        return {"form": form, "entries": list(detail[0].items()), "otherwise": detail[1]}
+    return {"form": form, "text": detail} if form == CATEGORY else {"form": form}
 
 
 def _mosaic(mosaic, weight_digits):

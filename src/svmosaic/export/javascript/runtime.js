@@ -101,14 +101,15 @@ function prepared(row) {
 }
 
 function feature(f, cell, at) {
-  const part = MODEL.part[f];
-  if (part === "missing") return Number.isNaN(cell) || cell === "" || cell === MODEL.missing[at] ? 1 : 0;
-  if (part !== null) return partOfDate(part, cell);
-  if (TABLES[f] !== null) return TABLES[f].has(cell) ? TABLES[f].get(cell) : MODEL.table[f].otherwise;
-  return MODEL.category[f] === null ? cell : cell === MODEL.category[f] ? 1 : 0;
+  const { form, text, otherwise } = MODEL.features[f];
+  if (form === "value") return cell;
+  if (form === "missing") return Number.isNaN(cell) || cell === "" || cell === MODEL.missing[at] ? 1 : 0;
+  if (form === "category") return cell === text ? 1 : 0;
+  if (form !== "table") return partOfDate(form, cell);
+  return TABLES[f].has(cell) ? TABLES[f].get(cell) : otherwise;
 }
 
-const TABLES = MODEL.table.map((table) => (table === null ? null : new Map(table.entries)));
+const TABLES = MODEL.features.map(({ entries }) => (entries === undefined ? null : new Map(entries)));
 
 /** Of the days since 1970-01-01: months and days count from 1, weekdays from 0 (Monday). */
 function partOfDate(part, days) {

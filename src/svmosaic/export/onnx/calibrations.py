@@ -55,7 +55,7 @@ def _isotonic(graph, calibration, scores, two):
             for table in (y[:-1], x[:-1], np.diff(x), np.diff(y))
         )
         share = graph.add("Div", graph.add("Sub", score, start), width)
-        share = graph.add("Min", graph.relu(share), graph.constant(1.0))
+        share = graph.add("Min", graph.add("Relu", share), graph.constant(1.0))
         columns.append(graph.add("Add", low, graph.add("Mul", share, rise)))
     each = graph.concat(columns)
     if not two:

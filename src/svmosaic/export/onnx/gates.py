@@ -17,10 +17,6 @@ def write_gate(graph, gate, rows):
     return GATES[gate["kind"]](graph, gate, rows)
 
 
-def _single_cell(graph, gate, rows):
-    return None
-
-
 def _distance(graph, gate, rows):
     coding, centers, width, scale, factor = (gate[key] for key in ("coding", "centers", "width", "scale", "factor"))
     n_tiles = len(centers)
@@ -45,7 +41,11 @@ def _distance(graph, gate, rows):
     if coding == "nearest":
         weight = graph.ones_like(closest)
     elif coding == "inverse":
-        weight = _inverse(graph, z, closest)
+        squared, zero = _squared_distances(graph, z, closest), graph.constant(0.0)
+        nearest = graph.reduce("ReduceMin", squared, 1)
+        ratio = graph.add("Sqrt", graph.add("Div", nearest, squared))
+        on_center = graph.cast(graph.add("LessOrEqual", squared, zero), np.float64)
+        weight = graph.add("Where", graph.add("Greater", nearest, zero), ratio, on_center)
     elif coding == "softmax":
         logits = graph.add("Mul", closest, graph.constant(2.0 * scale))
         if gate["log_prior"] is not None:
@@ -68,15 +68,7 @@ def _distance(graph, gate, rows):
 
 def _squared_distances(graph, z, closest):
     norm = graph.sum(graph.add("Mul", z, z), 1)
-    return graph.relu(graph.add("Sub", norm, graph.add("Mul", closest, graph.constant(2.0))))
-
-
-def _inverse(graph, z, closest):
-    squared, zero = _squared_distances(graph, z, closest), graph.constant(0.0)
-    nearest = graph.reduce("ReduceMin", squared, 1)
-    ratio = graph.add("Sqrt", graph.add("Div", nearest, squared))
-    on_center = graph.cast(graph.add("LessOrEqual", squared, zero), np.float64)
-    return graph.add("Where", graph.add("Greater", nearest, zero), ratio, on_center)
+    return graph.add("Relu", graph.add("Sub", norm, graph.add("Mul", closest, graph.constant(2.0))))
 
 
 def _reconstruction(graph, z, closest, chosen, of_chosen, centers, width, scale, local):
@@ -117,19 +109,16 @@ def _reconstruction(graph, z, closest, chosen, of_chosen, centers, width, scale,
     return graph.add("Gather", system, graph.integers(width), axis=2)
 
 
-def _projected(graph, gate, rows):
-    projection = np.ascontiguousarray(gate["projection"].T, dtype=graph.dtype)
-    return write_gate(graph, gate["inner"], graph.add("MatMul", rows, graph.constant(projection, graph.dtype)))
-
-
-def _curved(graph, gate, rows):
-    ramps = Ramps.of(gate["projection"], *(gate[key] for key in ("center", "scale", "column", "start", "knot")))
-    coef = graph.constant(np.ascontiguousarray(ramps.coef.T), graph.dtype)
-    return write_gate(graph, gate["inner"], graph.add("MatMul", write_ramps(graph, rows, ramps), coef))
-
-
-def _scaled(graph, gate, rows):
-    return write_gate(graph, gate["inner"], write_affine(graph, rows, gate["center"], gate["factor"]))
+def _behind(graph, gate, rows):
+    """A gate that sees rows scaled, projected, or projected by curves."""
+    if gate["kind"] == "ScaledGate":
+        return write_gate(graph, gate["inner"], write_affine(graph, rows, gate["center"], gate["factor"]))
+    projection = gate["projection"]
+    if gate["kind"] == "CurvedGate":
+        ramps = Ramps.of(projection, *(gate[key] for key in ("center", "scale", "column", "start", "knot")))
+        projection, rows = ramps.coef, write_ramps(graph, rows, ramps)
+    coef = graph.constant(np.ascontiguousarray(projection.T, dtype=graph.dtype), graph.dtype)
+    return write_gate(graph, gate["inner"], graph.add("MatMul", rows, coef))
 
 
 def _several(graph, gate, rows):
@@ -163,11 +152,6 @@ def _softmax_tree(graph, gate, rows):
     return graph.add("Gather", graph.concat(groups), graph.integers(gate["leaf"]), axis=1)
 
 
-def _gaussian(graph, gate, rows):
-    """The posterior of a mixture of Gaussians."""
-    return graph.add("Softmax", log_joint(graph, gate, rows), axis=1)
-
-
 def _rules(graph, gate, rows):
     """Ones in the columns of the leaves of each row: all trees are walked down in step, to the deepest leaf."""
     feature, threshold, left, roots = (gate[key] for key in ("feature", "threshold", "left", "roots"))
@@ -193,13 +177,13 @@ def _rules(graph, gate, rows):
 
 
 GATES = {
-    "SingleCell": _single_cell,
+    "SingleCell": lambda *_: None,
     "DistanceGate": _distance,
-    "ProjectedGate": _projected,
-    "CurvedGate": _curved,
+    "ProjectedGate": _behind,
+    "CurvedGate": _behind,
     "SoftmaxGate": _softmax_tree,
-    "GaussianGate": _gaussian,
+    "GaussianGate": lambda graph, gate, rows: graph.add("Softmax", log_joint(graph, gate, rows), axis=1),
     "RuleGate": _rules,
-    "ScaledGate": _scaled,
+    "ScaledGate": _behind,
     "SeveralGates": _several,
 }

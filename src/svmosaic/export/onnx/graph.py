@@ -14,19 +14,9 @@ OPSET = 15
 class Graph:
     """Nodes and constants with names that do not clash, with each other or, for their slash, with inputs and outputs.
 
-    Parameters
-    ----------
-    dtype : numpy dtype
-        Of the rows, and of the arithmetic of the tiles.
-    unique : callable, optional
-        Makes a name of a stem that nobody else has; for graphs inside the graphs of others.
-
-    Attributes
-    ----------
-    opset : int
-        The version of the operators, raised by whoever needs a later one before the first node is added.
-    ml : bool
-        Whether there are nodes of the domain ai.onnx.ml.
+    Rows and tiles are of the dtype. In graphs inside those of others, `unique` makes a name that nobody else has.
+    `opset` is the version of the operators, raised by whoever needs a later one before the first node is added; `ml` is
+    whether there are nodes of the domain ai.onnx.ml.
     """
 
     def __init__(self, dtype, unique=None):
@@ -57,9 +47,6 @@ class Graph:
         if self.opset < 18:
             return self.add(kind, value, axes=[axis], keepdims=1)
         return self.add(kind, value, self.integers([axis]), keepdims=1)
-
-    def relu(self, value):
-        return self.add("Relu", value)
 
     def unsqueeze(self, value, axis):
         return self.add("Unsqueeze", value, self.integers([axis]))

@@ -41,23 +41,9 @@ ONNX = Target(
 
 
 def write_model(graph, described, rows, *, inside=False, explain=False) -> dict:
-    """Add the nodes of a model behind its preparation.
+    """The outputs of a model, by name: nodes behind its preparation, whose features are the tensor `rows`.
 
-    Parameters
-    ----------
-    graph : Graph
-    described : dict
-    rows : str
-        The tensor of the features.
-    inside : bool, default=False
-        Whether the graph is that of others: label and probabilities (scores, if there are none) are all that they have
-        a place for.
-    explain : bool, default=False
-
-    Returns
-    -------
-    dict of str
-        Tensors by the names of the outputs, in their order.
+    Inside the graph of others, label and probabilities (scores, if there are none) are all that they have a place for.
     """
     found = {}
     if described["mosaic"] is None:
@@ -154,7 +140,7 @@ class Tiles:
                 score = graph.add("Add", score, graph.constant(mine.reshape(1, -1), graph.dtype))
             if link != "identity":
                 one = graph.constant(1.0, graph.dtype)
-                hinges = [graph.relu(graph.add(kind, one, score)) for kind in ("Sub", "Add")]
+                hinges = [graph.add("Relu", graph.add(kind, one, score)) for kind in ("Sub", "Add")]
                 votes = [graph.add("Exp", graph.add("Neg", hinge)) for hinge in hinges]
                 score = graph.add("Sub", *votes)
                 if link == "posterior":
@@ -203,7 +189,7 @@ class Tiles:
             if self.banks[0][3] is not None or not preparation.takes_columns_as_they_are:
                 # Added up for the columns that the features are made of.
                 column = np.arange(n_features) if column is None else column
-                columns = np.zeros((n_features, preparation.n_columns))
+                columns = np.zeros((n_features, len(preparation.names)))
                 columns[np.arange(n_features), preparation.source[column]] = 1.0
                 products = graph.add("MatMul", products, graph.constant(columns, graph.dtype))
             contributions.append(products)

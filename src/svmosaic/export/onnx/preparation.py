@@ -1,12 +1,12 @@
 """The preparation of rows as nodes, and the inputs of the graph."""
 
 import re
+from functools import partialmethod
 
 import numpy as np
 from onnx import TensorProto, helper
 
-from svmosaic.export.calendar import part_of_date
-from svmosaic.export.preparation import BLANKS
+from svmosaic.export.preparation import BLANKS, CATEGORY, GONE, TABLE, part_of_date
 
 # RegexFullMatch came with 20. There is no operator that strips text, but this one can look past the blanks.
 TEXT_OPSET = 20
@@ -32,31 +32,22 @@ def input_names(names, outputs=OUTPUTS):
 
 
 def write_preparation(graph, preparation, names):
-    """Inputs of the graph, and the rows that are made of them.
+    """Inputs of the graph, and the tensor of the rows that are made of them.
 
-    Parameters
-    ----------
-    graph : Graph
-    preparation : Preparation
-    names : list of str
-        For the inputs, if there is one per column.
-
-    Returns
-    -------
-    inputs : list of ValueInfoProto
-        One, X, with all columns if they are numbers; otherwise one of shape (n, 1) per column. Dates are doubles,
-        their days since 1970-01-01.
-    rows : str
+    There is one input, X, if all columns are numbers; otherwise one of shape (n, 1) per column. Dates are doubles:
+    days since 1970-01-01.
     """
     element = helper.np_dtype_to_tensor_dtype(graph.dtype)
     if preparation.takes_numbers:
         rows = "X"
-        inputs = [helper.make_tensor_value_info("X", element, [None, preparation.n_columns])]
+        inputs = [helper.make_tensor_value_info("X", element, [None, len(preparation.names)])]
         if not preparation.takes_columns_as_they_are:
             rows = graph.add("Gather", rows, graph.integers(preparation.source), axis=1)
-        if "missing" in preparation.part:
-            asked = graph.constant([[part == "missing" for part in preparation.part]], bool)
-            rows = graph.add("Where", asked, _is_missing(graph, rows), rows)
+        asked = [form == GONE for form, _ in preparation.features]
+        if any(asked):
+            rows = graph.add(
+                "Where", graph.constant([asked], bool), graph.cast(graph.add("IsNaN", rows), graph.dtype), rows
+            )
     else:
         graph.opset = TEXT_OPSET
         types = {"number": element, "text": TensorProto.STRING, "date": TensorProto.DOUBLE}
@@ -96,30 +87,22 @@ def _features(graph, preparation, names):
     """Columns of shape (n, 1) or wider, in the order of the features."""
     done = -1
     for f, column in enumerate(preparation.source):
-        kind, name = preparation.kinds[column], names[column]
-        if kind == "text" and _looked_up(preparation, column):
+        kind, name, form = preparation.kinds[column], names[column], preparation.features[f][0]
+        own = (one for one, other in zip(preparation.features, preparation.source, strict=True) if other == column)
+        # In a table; or by regular expressions, which can strip text of blanks.
+        looked_up = preparation.of_table and preparation.missing_texts is None
+        if kind == "text" and (looked_up or any(form == TABLE for form, _ in own)):
             if column != done:  # all features of the column, which are next to each other
                 yield _lookup(graph, preparation, column, name)
             done = column
         elif kind == "text":
             yield _category(graph, preparation, f, name)
-        elif preparation.part_of(f) == "missing":
-            yield _is_missing(graph, name)
+        elif form == GONE:
+            yield graph.cast(graph.add("IsNaN", name), graph.dtype)
         elif kind == "date":
-            part = part_of_date(preparation.part_of(f), _Tensor(graph, name), _Tensor.floor)
-            yield graph.cast(part.name, graph.dtype)
+            yield graph.cast(part_of_date(form, _Tensor(graph, name), _Tensor.floor).name, graph.dtype)
         else:
             yield name
-
-
-def _is_missing(graph, values):
-    return graph.cast(graph.add("IsNaN", values), graph.dtype)
-
-
-def _looked_up(preparation, column) -> bool:
-    """Whether the features of a text column are looked up in a table; regular expressions can strip it of blanks."""
-    has_table = any(preparation.source[f] == column for f in preparation.tables)
-    return has_table or (bool(preparation.part) and preparation.missing_texts is None)
 
 
 def _lookup(graph, preparation, column, name):
@@ -150,17 +133,8 @@ class _Tensor:
         other = other.name if isinstance(other, _Tensor) else self.graph.constant(other)
         return _Tensor(self.graph, self.graph.add(kind, self.name, other))
 
-    def __add__(self, other):
-        return self._with("Add", other)
-
-    def __sub__(self, other):
-        return self._with("Sub", other)
-
-    def __mul__(self, other):
-        return self._with("Mul", other)
-
-    def __truediv__(self, other):
-        return self._with("Div", other)
+    __add__, __sub__ = partialmethod(_with, "Add"), partialmethod(_with, "Sub")
+    __mul__, __truediv__ = partialmethod(_with, "Mul"), partialmethod(_with, "Div")
 
     def floor(self):
         return _Tensor(self.graph, self.graph.add("Floor", self.name))
@@ -168,9 +142,9 @@ class _Tensor:
 
 def _category(graph, preparation, f, name):
     """One column of ones and zeros, of shape (n, 1)."""
-    column, category = int(preparation.source[f]), preparation.category[f]
-    texts = [] if category is None else [category]
-    if category is None or category == preparation.missing.get(column):
+    form, category = preparation.features[f]
+    texts = [category] if form == CATEGORY else []
+    if form == GONE or category == preparation.missing.get(int(preparation.source[f])):
         texts += ["", *(preparation.missing_texts or ())]
     pattern = f"(?:{'|'.join(dict.fromkeys(map(_literal, texts)))})"
     blanks = "" if preparation.missing_texts is None else f"[{_literal(BLANKS)}]*"

@@ -3,6 +3,7 @@
 Whatever is wrong with a file is a `TableError` of one sentence that names the file and, if possible, the line.
 """
 
+# ruff: noqa: F401
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,25 +23,6 @@ from svmosaic.table.formats._table import (
     to_csr,
     zip_member,
 )
-
-__all__ = [
-    "COMPRESSED",
-    "FORMATS",
-    "STDIN",
-    "SUFFIXES",
-    "Dialect",
-    "Table",
-    "TableError",
-    "find_column",
-    "format_of",
-    "is_npy",
-    "is_number",
-    "name_of",
-    "read_chunks",
-    "read_table",
-    "size_in_memory",
-    "to_csr",
-]
 
 SUFFIXES = {
     ".csv": "csv",
@@ -64,18 +46,7 @@ STREAMS = ("csv", "tsv", "libsvm")  # what can be read from a pipe, and compress
 
 
 def read_table(path, **options) -> Table:
-    """All rows of a file.
-
-    Parameters
-    ----------
-    path : str or path
-    **options
-        As for `read_chunks`.
-
-    Returns
-    -------
-    Table
-    """
+    """All rows of a file, with the options of `read_chunks`."""
     return next(read_chunks(path, None, **options))
 
 
@@ -194,13 +165,7 @@ def format_of(path, format=None) -> str:
 
 
 def size_in_memory(path, format) -> int | None:
-    """Bytes of the table once read, about; None for what is only ever read whole (or cannot be read at all).
-
-    Parameters
-    ----------
-    path : path of a file or, for Parquet, a folder
-    format : str
-    """
+    """Bytes of the table once read, about; None for what is only ever read whole (or cannot be read at all)."""
     path = Path(path)
     try:
         if format in ("csv", "tsv"):

@@ -13,18 +13,10 @@ NO_HEADER = "if the first line is data, pass --no-header"
 
 
 def csv_tables(path, name, rows, header, delimiter, dialect, text, kept, label, progress):
-    """Tables of at most `rows` records, all in one if that is None.
+    """Tables of at most `rows` records, all in one if that is None; arguments as for `read_chunks`.
 
-    Lines are counted and their values too, which is how a malformed one is found; pandas parses them.
-
-    Parameters
-    ----------
-    name : str
-        What to call the file in an error.
-    delimiter : str, optional
-        If not given, the first of comma, semicolon and tab in the first line; the comma is last if it is in numbers.
-    text, kept, label, progress
-        As for `read_chunks`.
+    Lines are counted and their values too, which is how a malformed one is found; pandas parses them. The delimiter, if
+    not given, is the first of comma, semicolon and tab in the first line; the comma is last if it is in numbers.
     """
     with opened(path, progress) as (raw, report):
         file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
@@ -45,6 +37,13 @@ def csv_tables(path, name, rows, header, delimiter, dialect, text, kept, label, 
                 columns, contents = [f"x{i}" for i in range(n_columns)], [content]
             parse = _parser(columns, delimiter, dialect, text, kept, label, name)
             is_first = True
+
+            def table(contents):
+                frame, missing = parse("".join(contents))
+                if header and is_first:
+                    _check_header(frame, dialect, name)
+                return table_of(frame, label, name, missing)
+
             for content, n_values, number in records:
                 if not content.strip():
                     continue
@@ -52,17 +51,11 @@ def csv_tables(path, name, rows, header, delimiter, dialect, text, kept, label, 
                     raise TableError(f"{name}, line {number}: {n_values} values, but there are {n_columns} columns")
                 contents.append(content)
                 if len(contents) == rows:
-                    frame, missing = parse("".join(contents))
-                    if header and is_first:
-                        _check_header(frame, dialect, name)
-                    yield table_of(frame, label, name, missing)
+                    yield table(contents)
                     contents, is_first = [], False
                     report()
             if contents:
-                frame, missing = parse("".join(contents))
-                if header and is_first:
-                    _check_header(frame, dialect, name)
-                yield table_of(frame, label, name, missing)
+                yield table(contents)
         finally:
             file.detach()  # or closing the wrapper would close the standard input
 

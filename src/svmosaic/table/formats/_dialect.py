@@ -1,6 +1,6 @@
 """How text stands for values: what is missing, and how numbers are written."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from svmosaic.table.formats._table import TableError
 
@@ -13,19 +13,9 @@ MISSING_TEXTS = (
 
 @dataclass(frozen=True)
 class Dialect:
-    """The conventions of a text file.
+    """The conventions of a text file: texts that are missing besides empty text, and how numbers are written."""
 
-    Attributes
-    ----------
-    na : tuple of str, optional
-        Texts that are taken as missing, in features and in labels, besides empty text. If None, `MISSING_TEXTS` in
-        features; in labels, none, unless all other labels are numbers: NA may be a class, but not among numbers.
-    decimal : str
-        The decimal mark of numbers.
-    thousands : str, optional
-        The mark between groups of digits.
-    """
-
+    # If None: MISSING_TEXTS in features; in labels none, unless all others are numbers, since NA may be a class.
     na: tuple | None = None
     decimal: str = "."
     thousands: str | None = None
@@ -50,17 +40,7 @@ class Dialect:
     def labels(self, column, as_text=False):
         """A label column that was read as text, as numbers if it holds nothing else, and its missing texts.
 
-        Parameters
-        ----------
-        column : Series of text, with empty text as NaN
-        as_text : bool
-            Whether it is known to be text.
-
-        Returns
-        -------
-        values : Series
-        missing : dict of str to int
-            How many rows hold each of the texts that are taken as missing.
+        These are a dict of the rows that hold each of the texts that are taken as missing.
         """
         import pandas as pd  # here, since it takes a while to import
 
@@ -84,12 +64,3 @@ class Dialect:
         except ValueError:
             return text in self.missing
         return True
-
-    def plain(self) -> dict:
-        """As a model file holds it."""
-        return asdict(self) | {"na": None if self.na is None else list(self.na)}
-
-    @classmethod
-    def of(cls, plain):
-        """The dialect that a model file holds."""
-        return cls(**{**plain, "na": None if plain["na"] is None else tuple(plain["na"])})

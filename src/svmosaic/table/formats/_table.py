@@ -167,17 +167,9 @@ def opened(path, progress=None):
 
 
 def read_line(file, name, number):
-    """The next line of a file of text or bytes, empty at its end.
+    """The next line of a file of text or bytes, empty at its end; an error gives the name and the number.
 
     What is no text is noticed early: a file of zeros has a single line, which would not fit into memory.
-
-    Parameters
-    ----------
-    file : file
-    name : str
-        What to call the file in an error.
-    number : int
-        Of the line, for the same purpose.
     """
     piece = file.readline(PIECE)
     is_bytes = isinstance(piece, bytes)
