@@ -10,12 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_absolute_error, r2_score
+from svmosaic.search.candidates import Candidate
+from svmosaic.search.trials import Trial
 
 import svmosaic
 from svmosaic import MosaicRegressor
-from svmosaic.search.candidates import Candidate
 from svmosaic.search.choice import _judged_by_most
-from svmosaic.search.trials import Trial
 
 FREE = {"time_budget": None, "random_state": 0}
 QUICK = FREE | {"families": ("linear", "local")}

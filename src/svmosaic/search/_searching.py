@@ -127,7 +127,7 @@ class SearchMixin:
             X, y, judge, folds, effort=self.effort, most_tiles=self.max_tiles,
             deadline=None if budget is None else began + share * budget, seed=rng.randint(2**31 - 1),
             n_jobs=self.n_jobs, say=self._say, families=self.families,
-            watch=lambda search: progress.step("trial", None, best_score=search.best_score),
+            watch=lambda search: progress.step("wave", None, best_score=search.best_score),
         )  # fmt: skip
         if folds:
             judge.check_metric()
