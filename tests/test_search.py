@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, log_loss, r2_score
 
 from svmosaic import LinearSVC, MosaicClassifier, MosaicRegressor
 from svmosaic.estimators.data import validate_training
-from svmosaic.search import choice, engine, plan
+from svmosaic.search import FAMILIES, choice, engine, plan
 from svmosaic.search.engine import Search
 from svmosaic.search.judge import ClassJudge
 
@@ -108,7 +108,8 @@ def test_families_and_tiles_are_bounded(most_tiles, n_classes):
     assert all(t.candidate.n_tiles <= most_tiles for t in search.trials)
     two = ran(effort="best", families=("local", "trees"))
     assert {t.candidate.family for t in two.trials} == {"local", "trees"}
-    assert {t.candidate.family for t in ran(effort="best").trials} == set(plan.FAMILIES)
+    assert {t.candidate.family for t in ran(effort="best").trials} == set(FAMILIES)
+    assert set(FAMILIES) == set(plan.CLASSIFIERS) == set(plan.REGRESSORS)
 
 
 def test_candidates_that_fail_leave_the_others_in_the_race():
@@ -121,7 +122,7 @@ def test_candidates_that_fail_leave_the_others_in_the_race():
     assert [t.candidate for t in search.trials if t.level == 0] == first
     assert all(t.failure == "scores are not finite" for t in ran(noise=lambda candidate: np.inf).trials)
     with pytest.raises(ValueError, match="no candidate could be fitted: diverged"):
-        choice.choose(ran(fails=plan.FAMILIES))
+        choice.choose(ran(fails=FAMILIES))
 
 
 def test_a_callback_ends_it_once_there_is_a_model():

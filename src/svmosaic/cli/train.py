@@ -17,7 +17,7 @@ from svmosaic.cli._io import (
     say,
 )
 from svmosaic.cli._tasks import add_task_argument
-from svmosaic.search.plan import FAMILIES
+from svmosaic.search import FAMILIES
 from svmosaic.table.formats import is_npy
 
 # For classes, and for values.

@@ -14,10 +14,11 @@ from svmosaic.estimators._region_words import DESCRIBED_ROWS, MOST_DESCRIBED, pa
 from svmosaic.explain.regions import words_of_tiles
 from svmosaic.explain.subject import take
 from svmosaic.rows import evenly
+from svmosaic.search import FAMILIES
 from svmosaic.search.choice import HARDLY_HELD_OUT, Found, choose, finish, finish_linear
 from svmosaic.search.engine import Search
 from svmosaic.search.leaderboard import Leaderboard
-from svmosaic.search.plan import CLASSIFIERS, FAMILIES, REGRESSORS, folds_of
+from svmosaic.search.plan import CLASSIFIERS, REGRESSORS, folds_of
 
 # Share of the time budget after which nothing more is tried, if the model is then fitted to all rows, and if not.
 LAST_FIT, NO_LAST_FIT = 0.8, 0.93

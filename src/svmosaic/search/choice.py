@@ -195,7 +195,9 @@ def _small_enough(search, chosen):
     kept: list[tuple[Trial, float]] = []
     for pair in sorted(chosen, key=lambda pair: -pair[1]):
         more = [*kept, pair]
-        if not kept or (sum(n_tiles(t) for t, _ in more) <= search.most_tiles and n_weights(search, more) <= MOST_WEIGHTS):
+        if not kept or (
+            sum(n_tiles(t) for t, _ in more) <= search.most_tiles and n_weights(search, more) <= MOST_WEIGHTS
+        ):
             kept = more
     return _to_one(kept)
 
@@ -256,9 +258,7 @@ def finish(search: Search, chosen, deadline) -> Found:
         models = [several[:n] for several in models] if too_large() else models
     if too_large():  # trees that all rows have more of
         models = [trial.models[:1] or several for several, (trial, _) in zip(models, kept, strict=True)]
-    parts = [
-        _part(search, weight, trial, several) for several, (trial, weight) in zip(models, kept, strict=True)
-    ]
+    parts = [_part(search, weight, trial, several) for several, (trial, weight) in zip(models, kept, strict=True)]
     if len(parts) == 1:
         trial = kept[0][0]
         scores = (trial.scores - trial.shift) / trial.factor

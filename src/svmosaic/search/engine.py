@@ -19,8 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic.maps import Pieces
 from svmosaic.rows import evenly, total_variance
+from svmosaic.search import FAMILIES
 from svmosaic.search.judge import MetricError
-from svmosaic.search.plan import COMPONENTS, EFFORTS, FAMILIES, Candidate, fitting, portfolio, rungs_of
+from svmosaic.search.plan import COMPONENTS, EFFORTS, Candidate, fitting, portfolio, rungs_of
 from svmosaic.search.scalings import scalings_of
 
 # Candidates of the first wave, which is all that a short search has, and of later ones.
