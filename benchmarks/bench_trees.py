@@ -54,7 +54,6 @@ CHOICES += [
         TreeSVC(64, max_leaves=1000, min_rows_per_leaf=1, C=0.3, growth=way, **ONLY_LEAVES)
         for way in ("forest", "extra")
     ),
-    TreeSVC(50, max_leaves=64, min_rows_per_leaf=5, C=0.1, growth="boosted", **ONLY_LEAVES),
 ]
 # Seconds of a fit on the wall; what takes longer counts as last.
 LIMIT = 900

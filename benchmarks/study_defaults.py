@@ -94,9 +94,6 @@ def tree_settings():
     for growth, C in product(("forest", "extra"), (0.1, 0.3, 1.0)):
         setting = bare | {"n_trees": 32, "max_leaves": 1000, "min_rows_per_leaf": 1, "growth": growth, "C": C}
         found[f"32 trees of 1000, only leaves, {growth}, C = {C:g}"] = setting
-    for C in (0.03, 0.1, 0.3):
-        setting = bare | {"n_trees": 50, "max_leaves": 64, "min_rows_per_leaf": 5, "growth": "boosted", "C": C}
-        found[f"50 trees of 64, only leaves, boosted, C = {C:g}"] = setting
     return found
 
 

@@ -1,6 +1,5 @@
 """What all tests share."""
 
-import itertools
 import signal
 
 import pytest
@@ -10,48 +9,31 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def counting(n_settings=None):
-    """Searches count steps instead of seconds, vary nothing, and try few settings."""
-    from svmosaic.search import _searching, choice, engine
+@pytest.fixture
+def counted_time():
+    """A test whose searches vary nothing, and count steps instead of seconds."""
+    from searches import counted, search_of
 
-    whole, steps = engine.portfolio, itertools.count()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "portfolio", lambda *arguments: whole(*arguments)[:n_settings])
-        patch.setattr(engine, "EFFORTS", {name: (n, 0, work) for name, (n, _, work) in engine.EFFORTS.items()})
-        for module in (_searching, choice, engine):
-            patch.setattr(module, "perf_counter", lambda: 1e-3 * next(steps))
+    with search_of(clock=counted()):
         yield
 
 
 @pytest.fixture
-def counted_time():
-    """A test whose searches count steps: a time budget leads to the same trials on any machine, slow or busy."""
-    yield from counting()
-
-
-@pytest.fixture
 def one_short_search():
-    """A test whose searches also try two candidates alone: what it shows does not depend on how many are tried."""
-    yield from counting(2)
+    """A test whose searches try two settings and vary nothing: what it shows does not depend on how many are tried."""
+    from searches import search_of
+
+    with search_of(2):
+        yield
 
 
 @pytest.fixture(scope="module")
 def short_search():
     """The same for all tests of a module, and for what it fits once."""
-    yield from counting(2)
+    from searches import search_of
 
-
-@pytest.fixture(scope="module")
-def impatient():
-    """A function that fits a search of every family, which varies nothing."""
-    from svmosaic.search import engine
-
-    def fit(model, X, y):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(engine, "EFFORTS", {name: (16, 0, work) for name, (_, _, work) in engine.EFFORTS.items()})
-            return model.fit(X, y)
-
-    return fit
+    with search_of(2):
+        yield
 
 
 @pytest.fixture

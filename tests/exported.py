@@ -11,6 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.svm import SVC
 
 from svmosaic import (
+    BoostedTreesClassifier,
     ClusteredSVC,
     FusedSVC,
     GaussianMixtureClassifier,
@@ -104,6 +105,8 @@ def estimators():
         "rules-linear-temperature": TreeSVC(
             2, max_leaves=4, tiles="linear", pieces=5, tol=1e-2, calibration="temperature", random_state=0
         ),
+        "boosted": BoostedTreesClassifier(4, max_leaves=5, early_stopping=False, random_state=0),
+        "boosted-isotonic": BoostedTreesClassifier(4, max_leaves=5, calibration="isotonic", random_state=0),
         "mixture": MixtureSVC(6, max_iter=4, random_state=0),
         "mixture-sigmoid": MixtureSVC(6, max_iter=4, calibration="sigmoid", random_state=0),
         "mixture-paper": MixtureSVC(6, gate="paper", nu=0, max_iter=2, calibration="posterior", random_state=0),

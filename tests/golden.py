@@ -36,6 +36,8 @@ from threadpoolctl import threadpool_limits
 import svmosaic
 from svmosaic import (
     BoostedLinearSVC,
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
     ClusteredSVC,
     ClusteredSVR,
     FusedSVC,
@@ -280,6 +282,11 @@ MODELS = {
     "BoostedLinearSVC": (BoostedLinearSVC(5, **EXACT), (*ALL[:3], "two-float32")),
     "BoostedLinearSVC-stopped": (
         BoostedLinearSVC(5, early_stopping=True, n_iter_no_change=1, calibration="sigmoid", **EXACT), ("two",)),
+    "BoostedTreesClassifier": (BoostedTreesClassifier(20, random_state=0), ALL),
+    "BoostedTreesClassifier-all-rounds": (
+        BoostedTreesClassifier(8, row_share=0.7, early_stopping=False, calibration="sigmoid", random_state=0),
+        ("two",)),
+    "BoostedTreesRegressor": (BoostedTreesRegressor(20, random_state=0), VALUES),
     "TreeSVC": (TreeSVC(3, **CONSTANT_LEAVES), ALL),
     "TreeSVC-linear": (
         TreeSVC(1, max_leaves=4, tiles="linear", pieces=None, tol=1e-9, max_iter=100_000, random_state=0), ("two",)),
@@ -340,7 +347,9 @@ CASES = {case.name: case for case in _cases()}
 # Results ----------------------------------------------------------------------------------------------------------
 
 # The first that a fitted model has is its objective.
-OBJECTIVES = ("objective_", "log_likelihood_", "loss_curve_", "estimator_errors_", "best_score_", "log_ratio_")
+OBJECTIVES = (
+    "objective_", "log_likelihood_", "loss_curve_", "losses_", "estimator_errors_", "best_score_", "log_ratio_",
+)  # fmt: skip
 # What a model without a mosaic is made of.
 ARRAYS = (
     "estimator_coef_", "intercept_", "estimator_weights_", "means_", "covariances_", "weights_", "dual_coef_",

@@ -31,6 +31,8 @@ SQUARED = {"loss": "squared_epsilon_insensitive", "solver": "newton", "tol": 1e-
 SMALL = {"n_anchors": 8, "n_neighbors": 4, "anchors": "kmeans"}
 SETTINGS = {
     "BoostedLinearSVC": [TIGHT | {"n_estimators": 5}],
+    "BoostedTreesClassifier": [{"n_rounds": 20, "max_leaves": 4}],
+    "BoostedTreesRegressor": [{"n_rounds": 20, "max_leaves": 4}],
     "LinearSVC": [TIGHT, TIGHT | {"pieces": 4}],
     "KMeansSVC": [TIGHT, TIGHT | {"pieces": 4}],
     "ClusteredSVC": [TIGHT, TIGHT | {"pieces": 4}],
@@ -97,6 +99,9 @@ REASONS = {
     ),
     "the rows held out are drawn, and a weighted row is drawn once, copies of it one by one": (
         "MosaicClassifier", "MosaicRegressor",
+    ),
+    "rounds are chosen by rows that are drawn, and derivatives are rounded to steps that follow from the largest": (
+        "BoostedTreesClassifier", "BoostedTreesRegressor",
     ),
     "copies of a row take the places of other neighbors": ("NeighborsSVC",),
     STOCHASTIC: ("LearnedGateSVC", "LearnedGateSVR"),

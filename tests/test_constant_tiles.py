@@ -9,12 +9,13 @@ import pytest
 from exported import Fitted
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from test_export_c import Compiled
 from test_export_onnx import run
 
 import svmosaic
-from svmosaic import ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, TreeSVC, TreeSVR
+from svmosaic import BoostedTreesClassifier, ClusteredSVC, KMeansSVC, LinearSVC, LocalCodingSVC, TreeSVC, TreeSVR
 from svmosaic.explain import effects, importances
 from svmosaic.explain.contributions import explain
 from svmosaic.explain.curves import curves_of
@@ -76,11 +77,12 @@ def moves_of(gate, value, tile, n_features):
     return found / len(tile)
 
 
+@pytest.mark.parametrize("model", [forest(global_reg=1e24), BoostedTreesClassifier(8, random_state=0)])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_splits_of_trees_of_numbers_have_importances(n_classes):
+def test_splits_of_trees_of_numbers_have_importances(n_classes, model):
     """Without a global tile, columns count by the splits alone."""
     X, y = rows_of(n_classes)
-    model = forest(growth="boosted", global_reg=1e24).fit(X, y)
+    model = clone(model).fit(X, y)
     one, trees = model.mosaic_.gate.gates
     assert isinstance(one, SingleCell)
     tile, value = trees.code(X)[0], model.mosaic_.intercept[one.n_tiles :]
@@ -93,7 +95,7 @@ def test_contributions_of_next_to_nothing_are_not_what_importances_and_effects_a
     """A global tile that may not learn has weights of 1e-24, whose order says nothing."""
     rng = np.random.RandomState(0)
     X = rng.standard_normal((600, 4))
-    model = forest(growth="boosted", n_trees=20, global_reg=1e24).fit(X, X[:, 0] * X[:, 1] > 0)
+    model = forest(n_trees=20, global_reg=1e24).fit(X, X[:, 0] * X[:, 1] > 0)
     table = importances(model, X)
     assert set(table["feature"][:2]) == {"x0", "x1"}
     assert table["importance"][0] > 0.1

@@ -20,6 +20,8 @@ from sklearn.svm import SVC
 import svmosaic
 from svmosaic import (
     BoostedLinearSVC,
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
     ClusteredSVC,
     ClusteredSVR,
     FusedSVC,
@@ -72,11 +74,13 @@ ESTIMATORS = [
     GaussianMixtureClassifier(2, random_state=0),
     FusedSVC(SVC(gamma=0.1), weight=0.5, max_densities=10, random_state=0),
     BoostedLinearSVC(5, random_state=0),
+    BoostedTreesClassifier(5, calibration="isotonic", random_state=0),
     MosaicClassifier(time_budget=None, max_tiles=4, families=("linear", "trees"), random_state=0),
 ]  # fmt: skip
 
 REGRESSORS = [
     MosaicRegressor(time_budget=None, max_tiles=4, families=("linear", "trees"), random_state=0),
+    BoostedTreesRegressor(5, random_state=0),
     LinearSVR(random_state=0),
     KMeansSVR(4, tol=1e-2, random_state=0),
     ClusteredSVR(4, tol=1e-2, clusterer=KMeans(4, random_state=0), loss="expectile", random_state=0),

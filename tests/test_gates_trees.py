@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_classification
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from svmosaic import _core
@@ -59,7 +59,7 @@ def test_sparse_rows_and_threads_change_nothing(dtype):
 @pytest.mark.parametrize("regression", [False, True])
 @pytest.mark.parametrize("growth", get_args(Growth))
 def test_decimals_are_in_the_same_leaves_in_either_precision(growth, regression, storage):
-    """Thresholds of boosted trees are values of the column, and means of two values are close to others."""
+    """Thresholds between decimals are close to values of the column."""
     rng = np.random.RandomState(0)
     X = (rng.randint(0, 400, (1000, 4)) / 10) * (rng.random_sample((1000, 4)) < 0.9)
     y = np.sin(X[:, 0]) + X[:, 1] * (X[:, 2] > 20)
@@ -162,41 +162,6 @@ def test_trees_grow_as_asked_whatever_the_threads(growth, regression):
         assert rows_per_leaf.min() >= 3
 
 
-def test_boosted_trees_split_as_scikit_learn_does():
-    X, y = rows_of(3)
-    trees = forest_of(X, y, 5, 8, growth="boosted")
-    gate = TreeGate.from_trees(trees, X.shape[1])
-    model = HistGradientBoostingClassifier(
-        max_iter=5, max_leaf_nodes=8, min_samples_leaf=3, learning_rate=0.3, max_features=0.3, early_stopping=False,
-        random_state=np.random.RandomState(0).randint(2**31 - 1),
-    ).fit(X, y)  # fmt: skip
-    # Rows in the same leaves of all trees have the same score, and no others: scores are sums of the leaves' numbers.
-    codes, group = np.unique(gate.code(X)[0], axis=0, return_inverse=True)
-    scores, same_score = np.unique(model.decision_function(X).round(9), return_inverse=True)
-    assert len(codes) >= len(scores) > 8
-    assert_array_equal([len(np.unique(same_score[group == g])) for g in range(len(codes))], 1)
-
-
-def test_boosted_trees_of_several_classes_and_targets_share_the_number_of_trees():
-    X, y = make_classification(300, 7, n_informative=5, n_classes=3, random_state=0)
-    assert len(forest_of(X, y, 9, 4, growth="boosted")) == 9
-    assert len(forest_of(X, y, 2, 4, growth="boosted")) == 3  # a tree per class at least
-    targets = np.column_stack([X[:, 0], X[:, 1] ** 2])
-    assert len(forest_of(X, targets, 4, 4, growth="boosted", regression=True)) == 4
-
-
-def test_boosted_trees_of_sparse_rows_and_weights():
-    X, y = rows_of(4)
-    dense = TreeGate.from_trees(forest_of(X, y, 3, 6, growth="boosted"), X.shape[1])
-    assert_array_equal(
-        TreeGate.from_trees(forest_of(sparse.csr_array(X), y, 3, 6, growth="boosted"), X.shape[1]).threshold,
-        dense.threshold,
-    )
-    weight = np.where(y == 1, 5.0, 1.0)
-    weighted = TreeGate.from_trees(forest_of(X, y, 3, 6, growth="boosted", sample_weight=weight), X.shape[1])
-    assert not np.array_equal(weighted.threshold, dense.threshold)
-
-
 @pytest.mark.parametrize("growth", get_args(Growth))
 def test_a_time_limit_changes_the_number_of_trees_alone(growth):
     X, y = rows_of(5)
@@ -215,8 +180,8 @@ class Growing:
     def __init__(self, seconds_per_tree):
         self.seconds_per_tree, self.now, self.size, self.sizes = seconds_per_tree, 0.0, 0, []
 
-    def set_params(self, warm_start=True, size=0):
-        self.size = size
+    def set_params(self, warm_start=True, n_estimators=0):
+        self.size = n_estimators
         return self
 
     def fit(self, X, y, sample_weight=None):
@@ -232,5 +197,5 @@ class Growing:
 def test_trees_with_a_time_limit_are_grown_in_few_calls(monkeypatch, seconds_per_tree, sizes):
     model = Growing(seconds_per_tree)
     monkeypatch.setattr(tree_growth, "perf_counter", lambda: model.now)
-    tree_growth._grown(model, "size", 200, 10.0, None, None, None)
+    tree_growth._grown(model, 200, 10.0, None, None, None)
     assert model.sizes == sizes

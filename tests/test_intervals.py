@@ -105,7 +105,7 @@ def test_what_is_refused():
 @pytest.fixture(scope="module")
 def fitted():
     X, y = noisy(600, 0)
-    settings = {"time_budget": None, "max_tiles": 16, "families": ("linear", "local"), "random_state": 0}
+    settings = {"effort": "quick", "max_tiles": 16, "families": ("linear", "local"), "random_state": 0}
     return MosaicRegressor(quantiles=(0.1, 0.9), **settings).fit(100.0 * X, y), 100.0 * X, y
 
 
@@ -122,9 +122,9 @@ def test_the_model_to_try_first_has_intervals(fitted, tmp_path):
     assert width[Z[:, 1] < 0].mean() < width[Z[:, 1] > 0].mean()
     model.save(tmp_path / "model.svmosaic")
     assert_array_equal(load(tmp_path / "model.svmosaic").predict_interval(X), model.predict_interval(X))
-    predictor = model.intervals_.predictor()
-    assert_allclose(predictor.predict(X), model.predict_interval(X), rtol=1e-6)
-    assert_allclose(predictor.predict(X[0]), model.predict_interval(X[:1])[0], rtol=1e-6)
+    predictor = model.predictor()
+    assert_allclose(predictor.predict_interval(X), model.predict_interval(X), rtol=1e-6)
+    assert_allclose(predictor.predict_interval(X[0]), model.predict_interval(X[:1])[0], rtol=1e-6)
 
 
 def test_no_intervals_without_quantiles():

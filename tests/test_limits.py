@@ -250,22 +250,22 @@ def test_callbacks_see_every_round_of_boosting_and_can_stop_it():
     assert (stopped.n_estimators_, stopped.stop_reason_) == (2, "callback")
 
 
-def test_callbacks_see_every_trial_of_the_search_and_can_end_it():
-    settings = {"time_budget": None, "max_tiles": 8, "families": ("linear", "local"), "blend": False, "random_state": 0}
+def test_callbacks_see_every_wave_of_the_search_and_can_end_it():
+    settings = {"effort": "quick", "max_tiles": 8, "families": ("linear", "local"), "blend": False, "random_state": 0}
     plain = MosaicClassifier(**settings).fit(X_IRIS, Y_IRIS)
     watcher = Watcher()
     model = MosaicClassifier(**settings).set_callbacks(watcher).fit(X_IRIS, Y_IRIS)
     assert_array_equal(model.decision_function(X_IRIS), plain.decision_function(X_IRIS))
-    assert watcher.events.count("end trial") == len(model.leaderboard_)
+    assert 1 < watcher.events.count("end wave") < len(model.leaderboard_)
     assert watcher.events[-2:] == ["end fit", "teardown"]
 
-    class AfterThree(Watcher):
+    class AfterOne(Watcher):
         def on_fit_task_end(self, estimator, context):
-            self.events.append(f"end {context.task_name}")
-            return self.events.count("end trial") >= 3
+            return context.task_name == "wave"
 
-    stopped = MosaicClassifier(**settings).set_callbacks(AfterThree()).fit(X_IRIS, Y_IRIS)
-    assert len(stopped.leaderboard_) == 3
+    stopped = MosaicClassifier(**settings).set_callbacks(AfterOne()).fit(X_IRIS, Y_IRIS)
+    assert stopped.stop_reason_ == "stopped by a callback"
+    assert 0 < len(stopped.leaderboard_) < len(model.leaderboard_)
     assert stopped.best_score_ == max(line["score"] for line in stopped.leaderboard_)
 
 

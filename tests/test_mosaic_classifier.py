@@ -4,7 +4,6 @@ import ctypes
 import pickle
 import subprocess
 import time
-from dataclasses import replace
 
 import numpy as np
 import onnxruntime
@@ -12,12 +11,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from searches import counted, search_of
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import f1_score, log_loss, make_scorer, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from svmosaic.search._families import build_classifier
 from svmosaic.search.candidates import Candidate, fitting
 
 import svmosaic
@@ -26,11 +25,11 @@ from svmosaic.datasets import make_xor
 from svmosaic.estimators._table_input import prepare_training
 from svmosaic.estimators.data import validate_training
 from svmosaic.gates import SeveralGates
-from svmosaic.search import _searching, candidates, choice, climb, mixing, mosaic_classifier, rungs, trials
-from svmosaic.search.judge import ClassJudge
+from svmosaic.search import choice, engine, mosaic_classifier, plan
 from svmosaic.search.leaderboard import Leaderboard
+from svmosaic.search.plan import Candidate, fitting, folds_of
 
-FREE = {"time_budget": None, "random_state": 0}
+FREE = {"effort": "quick", "random_state": 0}
 QUICK = FREE | {"families": ("linear", "local")}
 LINEAR = FREE | {"families": ("linear",), "validation_fraction": 0.5}
 
@@ -53,15 +52,14 @@ def noisy():
 
 
 @pytest.fixture(scope="module")
-def fitted(xor, impatient):
-    return impatient(MosaicClassifier(max_tiles=32, calibration="sigmoid", blend=False, **FREE), *xor)
+def fitted(xor):
+    with search_of(16):
+        return MosaicClassifier(max_tiles=32, calibration="sigmoid", blend=False, **FREE | {"effort": "good"}).fit(*xor)
 
 
 @pytest.fixture(scope="module")
-def blended(noisy, impatient):
-    # Without boosted trees, which are so well suited to this problem that no blend is better.
-    families = ("linear", "clustered", "local", "learned")
-    return impatient(MosaicClassifier(max_tiles=400, families=families, **FREE), *noisy)
+def blended(noisy):
+    return MosaicClassifier(max_tiles=400, families=("linear", "clustered", "local", "learned"), **FREE).fit(*noisy)
 
 
 def test_a_single_model_is_scaled_as_a_pipeline_would(xor):
@@ -79,17 +77,17 @@ def test_a_single_model_is_scaled_as_a_pipeline_would(xor):
 
 def test_leaderboard_reports_what_was_tried(fitted):
     board = fitted.leaderboard_
-    models = {"LinearSVC", "ClusteredSVC", "LocallyLinearSVC", "KernelSVC", "LearnedGateSVC", "TreeSVC"}
-    assert {line["model"] for line in board} == models
+    assert {line["model"] for line in board} == {kind.__name__ for kind in plan.CLASSIFIERS.values()}
     parts = [line["parts"] for line in board]
     assert parts == sorted(parts, reverse=True)
-    assert {line["model"] for line in board if line["parts"] == 5} == models  # no family is dropped early
+    assert set(parts) == {2, 5, 10}
     scores = [line["score"] for line in board if line["parts"] == 10]
     assert scores == sorted(scores, reverse=True)
     assert fitted.best_score_ == scores[0]
     assert [line["chosen"] for line in board] == [True] + [False] * (len(board) - 1)
     assert all(line["tiles"] <= 32 for line in board)
     assert not fitted.budget_bound_
+    assert fitted.stop_reason_ == "nothing left to try"
 
 
 def test_leaderboard_prints_as_text_and_as_html(fitted):
@@ -103,14 +101,6 @@ def test_leaderboard_prints_as_text_and_as_html(fitted):
     assert f"... and {len(board) - 15} more" in lines
     assert board._repr_html_().count("<tr>") == 16
     assert "&lt;" in Leaderboard([{"model": "<b>", "score": 1.0}])._repr_html_()
-
-
-def test_same_seed_same_model_whatever_the_threads(xor):
-    X, y = xor
-    first, second = (MosaicClassifier(max_tiles=8, n_jobs=n, **QUICK).fit(X, y) for n in (1, 2))
-    assert_array_equal(first.decision_function(X), second.decision_function(X))
-    boards = [[{k: v for k, v in line.items() if k != "seconds"} for line in m.leaderboard_] for m in (first, second)]
-    assert repr(boards[0]) == repr(boards[1])
 
 
 def test_a_blend_is_better_by_held_out_rows_and_one_mosaic(blended, noisy):
@@ -182,149 +172,56 @@ def test_probabilities_by_default(blended, noisy):
         _ = MosaicClassifier(calibration=None, **LINEAR).fit(X, y).predict_proba
 
 
-def test_never_worse_than_the_linear_baseline_on_held_out_rows(noisy):
-    rng = np.random.RandomState(1)
-    for X, y in (noisy, (noisy[0], rng.permutation(noisy[1])), load_breast_cancer(return_X_y=True)):
-        model = MosaicClassifier(1.0, random_state=0).fit(X, y)
-        parts = {line["parts"] for line in model.leaderboard_ if line["weight"] > 0}
-        lines = [line for line in model.leaderboard_ if {line["parts"]} == parts and line["model"] == "LinearSVC"]
-        assert lines
-        assert model.best_score_ >= max(line["score"] for line in lines)
-
-
-def test_equal_weights_are_of_different_kinds():
-    tile, leaf = Candidate("linear"), Candidate("trees", tiles=8, gates=4, C=1.0)
-    candidates = [*(replace(tile, C=C) for C in (1.0, 2.0, 4.0)), *(replace(leaf, tiles=n) for n in (2, 4, 8)), leaf]
-    pool = [trials.Trial(candidate, 0, 100, 5) for candidate in (*candidates, replace(tile, pieces=16, C=1.0))]
-    weights = choice.equal_weights(pool)
-    assert_allclose(weights, np.array([1, 1, 0, 1, 1, 0, 0, 1]) / 5)
-    assert_allclose(choice.equal_weights(pool, n=3), np.array([1, 1, 0, 1, 0, 0, 0, 0]) / 3)
-    assert_allclose(choice.equal_weights(pool, of_a_kind=99), np.full(8, 1 / 8))
-
-
-def test_nothing_goes_on_without_the_linear_baseline(noisy, monkeypatch):
-    def expected(self, candidate, n_rows):
-        linear_again = candidate.family == "linear" and any(key[0] == "linear" for key in self.measured)
-        return 1e6 if linear_again else 1e-6
-
-    monkeypatch.setattr(rungs.Clock, "expected", expected)
-    model = MosaicClassifier(3.0, random_state=0).fit(*noisy)
-    assert {line["parts"] for line in model.leaderboard_} == {rungs.FIRST_PARTS}
-    assert "LinearSVC" in {line["model"] for line in model.leaderboard_}
-
-
-def test_few_rows_judge_all_candidates_by_all_parts(noisy):
-    X, y = noisy
-    model = MosaicClassifier(60.0, families=("linear", "clustered"), random_state=0).fit(X[:120], y[:120])
-    most = max(line["parts"] for line in model.leaderboard_)
-    judged = {(line["tiles"], line["pieces"], line["C"]) for line in model.leaderboard_ if line["parts"] == most}
-    begun = [c for c in candidates.seeds(["standard"], 120) if c.family in ("linear", "clustered")]
-    assert {(c.n_tiles, c.pieces, c.C) for c in begun} <= judged
-
-
-def test_kernel_machines_come_first_for_few_rows():
-    def places(n_rows, **options):
-        return [
-            k for k, c in enumerate(candidates.seeds(["standard", "common"], n_rows, **options)) if c.family == "kernel"
-        ]
-
-    assert places(1000)[:3] == [1, 2, 3]
-    assert len(places(10_000)) == 2
-    assert places(10_000)[0] > 5
-    assert places(1000, kernels=False) == []
-
-
-@pytest.mark.parametrize("reason", ["rows", "time"])
-def test_kernel_machines_of_many_rows_or_that_take_long_are_tried_only_if_asked_for(reason, monkeypatch):
-    def tried(families):
-        model = MosaicClassifier(3.0, families=families, random_state=0).fit(X, y)
-        return {line["model"] for line in model.leaderboard_}
-
-    X, y = make_classification(300, 5, random_state=0)
-    assert "KernelSVC" in tried(None)
-    if reason == "rows":
-        monkeypatch.setattr(climb, "KERNEL_ROWS", 200)
-    else:
-        monkeypatch.setitem(rungs.USUAL_SPEED, "kernel", 1.0)
-    assert "KernelSVC" not in tried(None)
-    assert tried(("kernel",)) == {"KernelSVC"}
-
-
-def test_the_linear_baseline_goes_on_however_far_behind(xor, monkeypatch):
-    monkeypatch.setattr(climb, "FAMILY_MARGIN", 0.0)
-    model = MosaicClassifier(max_tiles=8, **QUICK).fit(*xor)
-    most = max(line["parts"] for line in model.leaderboard_)
-    models = {line["model"] for line in model.leaderboard_ if line["parts"] == most}
-    assert "LinearSVC" in models
-    assert len(models) > 1
-
-
-@pytest.mark.parametrize("n_rows", [300, 6000])
-def test_the_budget_is_kept(n_rows, monkeypatch):
+@pytest.mark.slow
+@pytest.mark.parametrize("n_rows", [300, 6000, 60_000])
+def test_the_budget_is_kept(n_rows):
     # Seconds of this process alone, for the search and here: what else the machine does counts for neither.
-    for module in (rungs, trials):
-        monkeypatch.setattr(module, "perf_counter", time.process_time)
     X, y = make_classification(n_rows, 10, n_informative=6, random_state=0)
     MosaicClassifier(0.5, n_jobs=1, random_state=0).fit(X[:100], y[:100])  # imports
-    started = time.process_time()
-    model = MosaicClassifier(3.0, n_jobs=1, random_state=0).fit(X, y)
-    seconds = time.process_time() - started
-    assert seconds < 3.0 * 1.1 + 0.5
-    assert seconds > 3.0 * 0.5 or "no better" in model.stop_reason_
-    assert model.stop_reason_ in ("time budget", "no better model in 16 trials")
+    with search_of(64, clock=time.process_time, variations=48):
+        started = time.process_time()
+        model = MosaicClassifier(3.0, n_jobs=1, random_state=0).fit(X, y)
+        seconds = time.process_time() - started
+    assert seconds < 3.0 * 1.1 + 1.0
+    assert model.stop_reason_ == ("nothing left to try" if seconds < 1.5 else "time budget")
 
 
-@pytest.mark.parametrize(("took", "left"), [(2.0, 1.0), (9.0, 0.3)])
-def test_the_preparation_of_a_table_is_part_of_the_budget(took, left, monkeypatch):
+@pytest.mark.parametrize("took", [2.0, 9.0])
+def test_the_preparation_of_a_table_is_part_of_the_budget(took, monkeypatch):
     def slow(*arguments, **options):
         now[0] += took
         return prepare_training(*arguments, **options)
 
-    now, budgets = [0.0], []
+    now = [0.0]
     monkeypatch.setattr(mosaic_classifier, "prepare_training", slow)
-    for module in (mosaic_classifier, _searching):
-        monkeypatch.setattr(module, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(
-        _searching,
-        "Search",
-        lambda *given, budget, **options: budgets.append(budget) or climb.Search(*given, **options, budget=1),
-    )
     X, y = make_xor(100, random_state=0)
-    MosaicClassifier(3.0, families=("linear",), random_state=0).fit(X, y)
-    assert budgets == [pytest.approx(left)]
+    with search_of(clock=lambda: now[0]):
+        model = MosaicClassifier(3.0, families=("linear",), random_state=0).fit(X, y)
+    assert model.budget_bound_ == (took > 3.0)
+    assert (len(model.leaderboard_) == 1) == (took > 3.0)  # the first has no limit
+
+
+def test_a_longer_budget_tries_what_a_shorter_one_does_and_more(noisy):
+    boards = []
+    for budget in (2e4, 5e4, 2e5):
+        with search_of(clock=counted(1e3)):
+            model = MosaicClassifier(budget, n_jobs=1, random_state=0).fit(*noisy)
+        boards.append({(str(line["model"]), line["details"], line["tiles"], line["C"], line["parts"], line["score"])
+                       for line in model.leaderboard_})  # fmt: skip
+    assert boards[0] < boards[1] < boards[2]
 
 
 def test_many_rows_climb_rungs(monkeypatch):
-    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 1000)
-    monkeypatch.setattr(rungs, "FIRST_RUNG", 200)
-    monkeypatch.setattr(rungs, "FIRST_SHARE", 0.0)  # the first rung stays as small as it can be
+    monkeypatch.setattr(plan, "CROSS_VALIDATED", 1000)
+    monkeypatch.setattr(plan, "RARE", 0)
+    monkeypatch.setattr(plan, "FIRST_RUNG", 200)
     X, y = make_xor(2000, random_state=0)
     model = MosaicClassifier(max_tiles=16, **FREE).fit(X, y)
     rows = [line["rows"] for line in model.leaderboard_]
     assert sorted(set(rows)) == [200, 1600]
     assert rows == sorted(rows, reverse=True)
-    assert {line["model"] for line in model.leaderboard_ if line["rows"] == 1600} == {
-        line["model"] for line in model.leaderboard_
-    }
     assert {line["parts"] for line in model.leaderboard_} == {1}
     assert len(model.held_out_[0]) == 400
-
-
-def assert_scores_are_those_of(model, X, held_out):
-    """The same but for offsets: each group of held-out rows has the one that the other groups ask for."""
-    moved = model.decision_function(X) - held_out[:, 0]
-    assert len(np.unique(np.round(moved, 9))) <= mixing.GROUPS
-    assert np.abs(moved).max() < 0.2
-
-
-def test_few_held_out_rows_are_not_worth_another_fit(monkeypatch):
-    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 1000)
-    monkeypatch.setattr(rungs, "MOST_HELD_OUT", 100)
-    X, y = make_xor(3000, random_state=0)
-    model = MosaicClassifier(max_tiles=8, blend=False, **QUICK).fit(X, y)
-    rows, scores = model.held_out_
-    assert len(rows) == 100
-    assert_scores_are_those_of(model, X[rows], scores)  # it is the model that was judged
 
 
 @pytest.mark.parametrize("labels", [(0, 1), ("yes", "no")])
@@ -506,121 +403,23 @@ def test_what_fails_stays_in_the_leaderboard(monkeypatch):
 
 def test_a_blend_that_would_be_too_large_is_cut(noisy, monkeypatch):
     monkeypatch.setattr(choice, "MOST_WEIGHTS", 1)
-    model = MosaicClassifier(**QUICK).fit(*noisy)
-    assert len(model.parts_) == 1
-
-
-def test_a_last_fit_without_time_keeps_the_model_that_was_judged(monkeypatch, noisy):
-    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
-    monkeypatch.setattr(rungs, "RARE", 0)
-    monkeypatch.setattr(choice, "SAFETY", 1e9)
-    X, y = noisy
-    model = MosaicClassifier(2.0, blend=False, families=("linear", "local"), random_state=0).fit(X, y)
-    assert model.budget_bound_
-    rows, scores = model.held_out_
-    assert_scores_are_those_of(model, X[rows], scores)
+    assert len(MosaicClassifier(**QUICK).fit(*noisy).parts_) == 1
 
 
 def test_models_that_take_too_much_memory_are_let_go(monkeypatch, noisy):
-    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
-    monkeypatch.setattr(rungs, "RARE", 0)
-    kept = MosaicClassifier(**QUICK).fit(*noisy)
-    monkeypatch.setattr(trials, "MOST_BYTES", 0)
-    again = MosaicClassifier(**QUICK).fit(*noisy)  # chosen parts are fitted anew
+    kept = MosaicClassifier(blend=False, **QUICK).fit(*noisy)
+    monkeypatch.setattr(engine, "MOST_BYTES", 0)
+    again = MosaicClassifier(blend=False, **QUICK).fit(*noisy)  # what was chosen is fitted anew
     assert_array_equal(again.decision_function(noisy[0]), kept.decision_function(noisy[0]))
-
-
-def test_a_last_rung_without_time_leaves_the_rungs_below(monkeypatch):
-    """On a machine that is busy with other things, nothing may be affordable on all rows."""
-    for name, rows in {"CROSS_VALIDATED": 1000, "FIRST_RUNG": 200}.items():
-        monkeypatch.setattr(rungs, name, rows)
-    monkeypatch.setattr(climb, "MANY_ROWS", 1000)
-    monkeypatch.setattr(climb.Search, "_affords", lambda self, candidate, rung, share: rung.n_rows < 1000)
-    monkeypatch.setattr(climb.Search, "_fewer_rows", lambda self, candidate, rung, until: None)
-    X, y = make_xor(2000, random_state=0)
-    model = MosaicClassifier(3.0, families=("linear", "local"), random_state=0).fit(X, y)
-    assert max(line["rows"] for line in model.leaderboard_) < 1000
-    assert model.score(X, y) > 0.9
-
-
-def search_of(rows):
-    """A search that has not begun."""
-    X, target = validate_training(LinearSVC(), *rows)
-    judge = ClassJudge(X, target, "accuracy")
-    return climb.Search(
-        X, rows[1], judge, None, rungs.folds_of(target, 0.2, np.random.RandomState(0)), most_tiles=100, budget=None,
-        seed=0, n_jobs=1, say=print, watch=print,
-    )  # fmt: skip
-
-
-def test_models_that_learn_more_from_more_rows_come_first(monkeypatch, noisy):
-    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
-    monkeypatch.setattr(rungs, "RARE", 0)
-    search = search_of(noisy)
-    families = ["linear", "clustered", "local", "trees", "learned"]
-    search.trials = [trials.Trial(Candidate(f, tiles=128, C=1.0), 0, 60, 1, loss=0.4, score=0.8) for f in families]
-    assert [c.family for c in search._survivors(0)][1:] == families[:0:-1]  # after the baseline
-    # Two rungs tell what the family's usual slope did not.
-    search.trials += [
-        trials.Trial(Candidate(f, tiles=128, C=1.0), 1, 240, 1, loss=0.4 - 0.01 * (f == "trees"), score=0.8)
-        for f in families
-    ]
-    assert search._survivors(1)[1].family == "trees"
-
-
-def test_larger_learned_gates_learn_more_from_more_rows(monkeypatch, noisy):
-    """Fewer tiles are ahead of few rows; the first with curves and the first without go on to more."""
-    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
-    monkeypatch.setattr(rungs, "RARE", 0)
-    monkeypatch.setattr(climb, "KEPT_FIRST", 1)
-    search = search_of(noisy)
-    small, large = Candidate("learned", tiles=128), Candidate("learned", tiles=512)
-    gates = {small: 0.40, large: 0.405, replace(small, pieces=16): 0.48, replace(large, pieces=16): 0.485}
-    search.trials = [trials.Trial(gate, 0, 60, 1, loss=loss, score=1 - loss) for gate, loss in gates.items()]
-    assert search._survivors(0) == [large, replace(large, pieces=16), small]
-
-
-def test_none_is_behind_because_rows_teach_more_than_usual(noisy, monkeypatch):
-    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
-    monkeypatch.setattr(rungs, "RARE", 0)
-    search = search_of(noisy)
-    search.clock.budget = 1e9
-    tree, gate, local = (
-        Candidate("trees", tiles=8, C=1.0),
-        Candidate("learned", tiles=128),
-        Candidate("local", tiles=8, C=1.0),
-    )
-    losses = {tree: 0.4, gate: 0.4, local: 0.8}
-    search.trials = [trials.Trial(c, 0, 60, 1, loss=loss, score=0.8) for c, loss in losses.items()]
-    search.trials.append(trials.Trial(tree, 1, 320, 1, loss=0.1, score=0.9))  # the usual slope leads to 0.25
-    assert not search._is_behind(gate, 1)
-    assert search._is_behind(local, 1)
-    for trial in search.trials:
-        trial.loss = 0.0
-    assert not search._is_behind(gate, 1)
-
-
-def test_variations_leave_time_for_the_last_fit(noisy, monkeypatch):
-    monkeypatch.setattr(rungs, "CROSS_VALIDATED", 100)
-    monkeypatch.setattr(rungs, "RARE", 0)
-    search = search_of(noisy)
-    search.clock.budget = 100.0
-    best, rung = Candidate("local", tiles=8, C=1.0), rungs.Rung(320, 1, 0.8)
-    assert search.search_share == trials.SEARCH_SHARE["large"]  # nothing is known yet
-    search.trials = [trials.Trial(best, 1, 320, 1, loss=0.4, score=0.8)]
-    for seconds, share, has_time in ((1.0, trials.MOST_SHARE, True), (30.0, trials.SEARCH_SHARE["large"], False)):
-        monkeypatch.setattr(search.clock, "expected", lambda candidate, n_rows, seconds=seconds: 2 * seconds)
-        assert search.search_share == pytest.approx(share)
-        assert search._leaves_time(replace(best, C=4.0), rung) == has_time
 
 
 def test_a_rare_class_is_judged_by_all_its_rows(monkeypatch):
     for name, value in {"CROSS_VALIDATED": 300, "RARE_CROSS_VALIDATED": 2000, "RARE": 50}.items():
-        monkeypatch.setattr(rungs, name, value)
+        monkeypatch.setattr(plan, name, value)
     rng, X = np.random.RandomState(0), np.zeros((1000, 1))
     for n_rare, n_held_out in ((40, 1000), (60, 200)):
         _, target = validate_training(LinearSVC(), X, np.arange(1000) < n_rare)
-        folds = rungs.folds_of(target, 0.2, rng)
+        folds = folds_of(target, 0.2, rng)
         assert len(np.unique(np.concatenate([held for _, held in folds]))) == n_held_out
 
 
@@ -633,7 +432,7 @@ def test_trees_may_be_nothing_but_leaves(noisy):
     )  # fmt: skip
     assert candidate.tiles == 50  # half as many as rows
     assert all(not other.linear_leaves for other in candidate.neighborhood())
-    model = build_classifier(candidate, 100, seed=0).fit(X[:100], y[:100])
+    model = candidate.estimator("classification", 100, seed=0).fit(X[:100], y[:100])
     tile, weight = model.mosaic_.gate.code(X)
     of_leaves = (weight[:, 1:] * model.mosaic_.intercept[tile[:, 1:], 0]).sum(axis=1)
     assert_allclose(model.decision_function(X), of_leaves, atol=1e-6 * np.abs(of_leaves).max())

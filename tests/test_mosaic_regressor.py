@@ -1,23 +1,20 @@
 """MosaicRegressor: the same search, with values instead of classes."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from searches import search_of
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_absolute_error, r2_score
-from svmosaic.search.candidates import Candidate
-from svmosaic.search.trials import Trial
 
 import svmosaic
 from svmosaic import MosaicRegressor
-from svmosaic.search.choice import _judged_by_most
+from svmosaic.search.plan import REGRESSORS
 
-FREE = {"time_budget": None, "random_state": 0}
+FREE = {"effort": "quick", "random_state": 0}
 QUICK = FREE | {"families": ("linear", "local")}
 LINEAR = FREE | {"families": ("linear",), "validation_fraction": 0.5}
 
@@ -31,16 +28,16 @@ def rows():
 
 
 @pytest.fixture(scope="module")
-def fitted(rows, impatient):
-    return impatient(MosaicRegressor(max_tiles=64, **FREE), *rows)
+def fitted(rows):
+    with search_of(16):
+        return MosaicRegressor(max_tiles=64, **FREE | {"effort": "good"}).fit(*rows)
 
 
 def test_it_finds_what_a_linear_model_cannot(fitted, rows):
     X, y = rows
     board = fitted.leaderboard_
-    assert {"LinearSVR", "ClusteredSVR", "LocallyLinearSVR", "LearnedGateSVR", "TreeSVR"} == {
-        line["model"] for line in board
-    }
+    usual = {kind.__name__ for kind in REGRESSORS.values()} - {"KernelSVR"}  # unless it is asked for
+    assert {line["model"] for line in board} == usual
     straight = max(line["score"] for line in board if line["model"] == "LinearSVR" and line["pieces"] is None)
     assert fitted.best_score_ > straight + 0.1
     held, scores = fitted.held_out_
@@ -93,12 +90,11 @@ def test_several_targets_sparse_rows_and_weights(rows):
     assert_array_equal(MosaicRegressor(**LINEAR).fit(X, y, sample_weight=weight).predict(X), cut.predict(X))
 
 
-def test_never_worse_than_the_linear_baseline_and_the_same_for_one_seed():
+def test_the_seed_decides_and_kernel_machines_are_tried_if_asked_for():
     X, y = load_diabetes(return_X_y=True)
-    models = [MosaicRegressor(**QUICK).fit(X, y) for _ in range(2)]
-    board = models[0].leaderboard_
-    last = [line for line in board if line["parts"] == 10 and line["model"] == "LinearSVR"]
-    assert models[0].best_score_ >= max(line["score"] for line in last)
+    settings = FREE | {"families": ("linear", "kernel")}
+    models = [MosaicRegressor(n_jobs=n, **settings).fit(X, y) for n in (1, 2)]
+    assert {line["model"] for line in models[0].leaderboard_} == {"LinearSVR", "KernelSVR"}
     assert_array_equal(models[0].predict(X), models[1].predict(X))
 
 
@@ -153,27 +149,3 @@ def test_two_rows_give_a_model():
     model = MosaicRegressor(**FREE).fit([[0.0], [1.0]], [1.0, 3.0])
     assert model.predict([[0.0], [1.0]]).shape == (2,)
     assert len(model.predict([[2.0]])) == 1
-
-
-def test_a_clearly_better_model_that_time_was_too_short_for_is_chosen_by_fewer_parts():
-    """Candidates are judged by 2, 5 and 10 parts held out in turn; cheap linear ones reach all of them in any time."""
-    linear, trees = Candidate("linear", "none"), Candidate("trees", "none", tiles=8, gates=4)
-    error = SimpleNamespace(error_of_difference=lambda *_: 0.1, error_of_losses=lambda *_: 0.1)
-
-    def parts_of_choice(*trials):
-        done = [Trial(candidate, 0, 100, n_parts, score=score, loss=1 - score) for candidate, n_parts, score in trials]
-        return {t.n_parts for t in _judged_by_most(error, done)}
-
-    always = (linear, 2, 0.5), (linear, 5, 0.5), (linear, 10, 0.5)
-    assert parts_of_choice(*always, (trees, 2, 0.9)) == {2}
-    assert parts_of_choice(*always, (trees, 2, 0.9), (trees, 5, 0.8)) == {5}
-    assert parts_of_choice(*always, (trees, 2, 0.6)) == {10}  # within chance
-    assert parts_of_choice(*always, (trees, 2, 0.9), (trees, 5, 0.8), (trees, 10, 0.8)) == {10}
-    assert parts_of_choice((linear, 1, 0.5), (trees, 1, 0.4)) == {1}
-    error.error_of_losses = lambda *_: 0.01  # the loss tells what the score does not
-    assert parts_of_choice(*always, (trees, 2, 0.6)) == {2}
-    error.error_of_losses = lambda *_: 0.1
-    rejected = Trial(trees, 0, 100, 2, score=0.9, loss=0.6)  # by its loss, not for want of time
-    assert _judged_by_most(error, [rejected, *(Trial(linear, 0, 100, n, score=0.5, loss=0.5) for n in (2, 10))]) != [
-        rejected
-    ]

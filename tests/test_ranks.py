@@ -26,7 +26,8 @@ from svmosaic.estimators._anchors import AnchorsMixin
 from svmosaic.maps import Ranks, Scaling, over_measured_rows
 from svmosaic.maps.ranks import KNOTS
 from svmosaic.model.blending import blend
-from svmosaic.search import climb
+from svmosaic.search import engine
+from svmosaic.search.plan import Candidate, portfolio
 from svmosaic.search.scalings import scalings_of
 
 MODELS = {
@@ -224,8 +225,9 @@ def test_the_search_offers_ranks_where_they_matter():
     assert "rank" not in scalings_of(np.exp(rng.normal(size=(200, 65))))
     assert "rank" not in scalings_of(sparse.csr_array(np.exp(gaussian)))
     assert "rank" not in scalings_of((gaussian > 0).astype(float))
-    assert climb.seeds(["standard"], 500) == [c for c in climb.seeds(["standard", "rank"], 500) if c.scaling != "rank"]
-    assert {c.family for c in climb.seeds(["standard", "rank"], 500) if c.scaling == "rank"} == {"local", "learned"}
+    some = portfolio(["standard", "rank"], 500)
+    assert portfolio(["standard"], 500) == [c for c in some if c.scaling != "rank"]
+    assert {c.family for c in some if c.scaling == "rank"} == {"local", "learned"}
 
 
 def test_weights_of_curves_count():
@@ -237,20 +239,17 @@ def test_weights_of_curves_count():
 def only_ranks(monkeypatch):
     """Searches that try models over ranks alone."""
     chosen = [Candidate("local", "rank", 12, C=1.0, neighbors=4), Candidate("local", "rank", 6, C=1.0, neighbors=4)]
-    monkeypatch.setattr(climb, "seeds", lambda *arguments: chosen)
-    for patience in ("PATIENCE", "FREE_PATIENCE"):
-        monkeypatch.setattr(climb, patience, 1)
+    monkeypatch.setattr(engine, "portfolio", lambda *arguments: chosen)
 
 
 @pytest.mark.usefixtures("only_ranks")
 def test_a_search_that_chooses_ranks(tmp_path):
     X, y = skewed(200)
     X = X.astype(np.float64)
-    model = MosaicClassifier(time_budget=None, random_state=0).fit(X, y)
+    model = MosaicClassifier(effort="quick", random_state=0).fit(X, y)
     assert isinstance(model.scaling_, Ranks)
     assert {line["scaling"] for line in model.leaderboard_} == {"rank"}
     assert model.score(X, y) > 0.8
-    assert len(model.parts_) > 1
     assert_array_equal(model.best_estimator_.predict(X).shape, y.shape)
     model.save(tmp_path / "m")
     loaded = svmosaic.load(tmp_path / "m")
@@ -261,7 +260,7 @@ def test_a_search_that_chooses_ranks(tmp_path):
     sums = account.contributions.sum(axis=2) + account.intercept
     assert_allclose(sums[:, 0], model.decision_function(X[:10]), rtol=1e-9, atol=1e-9)
     assert len(model.regions_) == model.mosaic_.n_tiles
-    again = MosaicClassifier(time_budget=None, random_state=0).fit(X, y)
+    again = MosaicClassifier(effort="quick", random_state=0).fit(X, y)
     assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
@@ -270,7 +269,7 @@ def test_intervals_over_ranks():
     X, _ = skewed(400)
     X = X.astype(np.float64)
     y = np.log(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=400)
-    model = MosaicRegressor(time_budget=None, quantiles=(0.1, 0.9), random_state=0).fit(X, y)
+    model = MosaicRegressor(effort="quick", quantiles=(0.1, 0.9), random_state=0).fit(X, y)
     assert isinstance(model.scaling_, Ranks)
     ends = model.predict_interval(X)
     assert np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])) > 0.75
@@ -289,7 +288,7 @@ def test_tables_larger_than_memory(tmp_path, capsys):
     frame = pandas.DataFrame(X, columns=list("abcdef")).assign(label=np.where(y, "yes", "no"))
     frame.to_csv(tmp_path / "t.csv", index=False)
     train = ["train", tmp_path / "t.csv", "--label", "label", "-o", tmp_path / "m", "--memory", "20kB", "--seed", "0"]
-    assert main([*train, "--set", "time_budget=None", "--test-size", "0", "--quiet"]) == 0
+    assert main([*train, "--set", "effort=quick", "--test-size", "0", "--quiet"]) == 0
     assert main(["predict", tmp_path / "m", tmp_path / "t.csv", "-o", tmp_path / "out.csv"]) == 0
     found = pandas.read_csv(tmp_path / "out.csv")["prediction"]
     assert np.mean(found == frame["label"]) > 0.85

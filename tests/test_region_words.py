@@ -33,6 +33,7 @@ VALUES = X[:, 0] * X[:, 1]
 
 SMALL = {
     "n_clusters": 4, "n_tiles": 4, "n_anchors": 6, "n_neighbors": 3, "n_experts": 4, "max_leaves": 4, "n_trees": 2,
+    "n_rounds": 3,
     "max_iter": 20, "n_jobs": 1, "random_state": 0,
 }  # fmt: skip
 pytestmark = pytest.mark.usefixtures("short_search")

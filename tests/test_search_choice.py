@@ -12,7 +12,9 @@ from svmosaic.search.trials import Trial
 from svmosaic import LinearSVC
 from svmosaic.estimators.data import validate_training
 from svmosaic.search import choice
+from svmosaic.search.engine import Trial
 from svmosaic.search.judge import ClassJudge
+from svmosaic.search.plan import Candidate
 
 N_ROWS, N_FEATURES = 2000, 20
 LINEAR = Candidate("linear", C=1.0)
@@ -86,38 +88,57 @@ def test_the_loss_of_a_lighter_blend_is_within_its_share():
     assert loss(lighter) <= (1 + choice.LIGHTER) * loss(whole)
 
 
-def test_a_linear_model_that_is_ahead_gets_half_of_a_blend(monkeypatch):
+def test_equal_weights_are_of_different_kinds():
+    leaf = Candidate("trees", tiles=8, gates=4, C=1.0)
+    kinds = [*(replace(LINEAR, C=C) for C in (1.0, 2.0, 4.0)), *(replace(leaf, tiles=n) for n in (2, 4, 8)), leaf]
+    pool = [Trial(candidate, 0, 100, 5) for candidate in (*kinds, CURVES)]
+    assert_allclose(choice.equal_weights(pool), np.array([1, 1, 0, 1, 1, 0, 0, 1]) / 5)
+    assert_allclose(choice.equal_weights(pool, n=3), np.array([1, 1, 0, 1, 0, 0, 0, 0]) / 3)
+    assert_allclose(choice.equal_weights(pool, of_a_kind=99), np.full(8, 1 / 8))
+
+
+@pytest.mark.parametrize(("most_tiles", "n_parts"), [(5, 1), (9, 2), (100, 4)])
+def test_a_blend_keeps_to_max_tiles(most_tiles, n_parts):
     search = Ended()
-    linear = search.add(LINEAR, search.signs + search.noise(1.5))
-    for k in range(2):
-        search.add(replace(CELLS, tiles=4 + k), search.signs + search.noise(3.0))
-
-    def without_linear(trials):
-        return np.array([0.0 if t is linear else 0.5 for t in trials])
-
-    monkeypatch.setattr(choice, "equal_weights", without_linear)
-    monkeypatch.setattr(
-        choice, "greedy_weights", lambda *_: without_linear(sorted(search.trials, key=lambda t: t.loss))
-    )
+    search.most_tiles = most_tiles
+    for k in range(4):
+        search.add(replace(CELLS, C=2.0**k), search.signs + search.noise(2.0))
     chosen = choice.choose(search)
-    assert_allclose([weights_of(chosen)[id(t)] for t in search.trials], [0.5, 0.25, 0.25])
-    scores = search.judge.tempered(choice.blended(chosen), linear.rows)
-    assert search.judge.score(scores, linear.rows) >= linear.score
-    assert search.judge.loss(scores, linear.rows) <= linear.loss
-    # Without that, the linear model would be all there is.
-    monkeypatch.setattr(choice, "_with_linear", lambda *_: None)
-    assert weights_of(choice.choose(search)) == {id(linear): 1.0}
+    assert sum(t.candidate.n_tiles for t, _ in chosen) <= most_tiles
+    assert len(chosen) == n_parts
+    assert_allclose(sum(weight for _, weight in chosen), 1.0)
 
 
-def test_a_linear_model_gets_its_half_only_if_it_is_ahead():
+def test_a_blend_that_is_worse_is_none():
     search = Ended()
-    linear = search.add(LINEAR, search.signs + search.noise(2.0))
-    cells = search.add(CELLS, search.signs + search.noise(6.0))
-    both = choice._with_linear(search.judge, [(linear, 0.2), (cells, 0.8)], search.trials)
-    assert both == [(linear, pytest.approx(0.6)), (cells, 0.4)]  # what it had before is not counted twice
-    better = search.add(replace(CELLS, tiles=8), search.signs + search.noise(1.0))
-    assert choice._with_linear(search.judge, [(better, 1.0)], search.trials) is None
-    assert choice._with_linear(search.judge, [(cells, 1.0)], [cells, better]) is None
+    good = search.add(LINEAR, search.signs + search.noise(0.3))
+    for k in range(7):
+        search.add(replace(CELLS, tiles=4 + k, neighbors=k), search.signs + search.noise(30.0))
+    assert choice.choose(search, blends=False) == [(good, 1.0)]
+    chosen = choice.choose(search)
+    rows = np.arange(N_ROWS)
+    assert search.judge.loss(search.judge.tempered(choice.blended(chosen), rows), rows) <= good.loss
+
+
+def test_a_clearly_better_model_that_had_no_time_to_go_on_is_chosen_on_a_lower_rung():
+    trees = Candidate("trees", "none", tiles=8, gates=4)
+    error = SimpleNamespace(error_of_difference=lambda *_: 0.1, error_of_losses=lambda *_: 0.1)
+
+    def level_of_choice(*trials):
+        done = [Trial(c, level, 100, 5, score=score, loss=1 - score) for c, level, score in trials]
+        return {t.level for t in choice._judged_by_most(error, done)}
+
+    always = (LINEAR, 0, 0.5), (LINEAR, 1, 0.5), (LINEAR, 2, 0.5)
+    assert level_of_choice(*always, (trees, 0, 0.9)) == {0}
+    assert level_of_choice(*always, (trees, 0, 0.9), (trees, 1, 0.8)) == {1}
+    assert level_of_choice(*always, (trees, 0, 0.6)) == {2}  # within chance
+    assert level_of_choice(*always, (trees, 0, 0.9), (trees, 1, 0.8), (trees, 2, 0.8)) == {2}
+    error.error_of_losses = lambda *_: 0.01  # the loss tells what the score does not
+    assert level_of_choice(*always, (trees, 0, 0.6)) == {0}
+    error.error_of_losses = lambda *_: 0.1
+    rejected = Trial(trees, 0, 100, 2, score=0.9, loss=0.6)  # by its loss, not for want of time
+    others = [Trial(LINEAR, level, 100, 5, score=0.5, loss=0.5) for level in (0, 2)]
+    assert rejected not in choice._judged_by_most(error, [rejected, *others])
 
 
 def test_numbers_of_a_blend():

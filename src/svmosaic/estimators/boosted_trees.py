@@ -115,7 +115,8 @@ class BoostedTreesMixin(FitMixin):
         self.mosaic_ = _mosaic(trees, data.n_features)
         head = self._head(target, X, parts)
         vars(self).update(head.attributes)
-        self.region_counts_, _ = describe(data, self.mosaic_, head, n_jobs)
+        self.region_counts_, sample = describe(data, self.mosaic_, head, n_jobs)
+        self._keep_region_sample(sample)
 
     def _n_tasks(self, target):
         return None

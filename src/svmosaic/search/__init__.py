@@ -16,3 +16,6 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     globals(), {"mosaic_classifier": ["MosaicClassifier"], "mosaic_regressor": ["MosaicRegressor"]}
 )
+
+# Model families that may be tried; here, because the command line names them and imports nothing else of the search.
+FAMILIES = ("linear", "clustered", "local", "kernel", "learned", "trees", "boosted")

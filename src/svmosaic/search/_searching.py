@@ -15,10 +15,11 @@ from svmosaic.estimators.tiles import DESCRIBED_ROWS, MOST_DESCRIBED
 from svmosaic.explain.regions import words_of_tiles
 from svmosaic.explain.subject import take
 from svmosaic.rows import evenly
+from svmosaic.search import FAMILIES
 from svmosaic.search.choice import HARDLY_HELD_OUT, Found, choose, finish, finish_linear
 from svmosaic.search.engine import Search
 from svmosaic.search.leaderboard import Leaderboard
-from svmosaic.search.plan import CLASSIFIERS, FAMILIES, REGRESSORS, folds_of
+from svmosaic.search.plan import CLASSIFIERS, REGRESSORS, folds_of
 
 # Shares of the time budget after which nothing more is tried: if the model is then fitted to all rows, and if not. The
 # rest is for the calibration and the regions.
@@ -129,7 +130,7 @@ class SearchMixin:
             X, y, judge, folds, effort=self.effort, most_tiles=self.max_tiles,
             deadline=None if budget is None else began + share * budget, seed=rng.randint(2**31 - 1),
             n_jobs=self.n_jobs, say=self._say, families=self.families,
-            watch=lambda search: progress.step("trial", None, best_score=search.best_score),
+            watch=lambda search: progress.step("wave", None, best_score=search.best_score),
         )  # fmt: skip
         if folds:
             judge.check_metric()

@@ -183,13 +183,19 @@ def n_weights(search, chosen) -> int:
     return sum(c.n_weights(n_features, n_outputs) for c in bent)
 
 
+def n_tiles(trial) -> int:
+    """Tiles of a model of the trial, if there is one; at most, if not."""
+    return max((model.mosaic_.n_tiles for model in trial.models), default=trial.candidate.n_tiles)
+
+
 def _small_enough(search, chosen):
     """The largest weights that fit into one model, scaled to sum to one."""
     kept: list[tuple[Trial, float]] = []
     for pair in sorted(chosen, key=lambda pair: -pair[1]):
         more = [*kept, pair]
-        n_tiles = sum(t.candidate.n_tiles for t, _ in more)
-        if not kept or (n_tiles <= search.most_tiles and n_weights(search, more) <= MOST_WEIGHTS):
+        if not kept or (
+            sum(n_tiles(t) for t, _ in more) <= search.most_tiles and n_weights(search, more) <= MOST_WEIGHTS
+        ):
             kept = more
     return _to_one(kept)
 
@@ -235,13 +241,22 @@ def finish(search: Search, chosen, deadline) -> Found:
     kept = [(t, w) for t, w in chosen if t.models] or chosen[:1]
     kept = sorted(_to_one(kept), key=lambda pair: -pair[1])
     refits = len(search.folds[0][1]) > HARDLY_HELD_OUT * search.X.shape[0]
-    parts = []
+    models = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for trial, weight in kept:
             trial.weight = weight
             refitted = _refitted(search, trial, deadline) if refits or not trial.models else None
-            parts.append(_part(search, weight, trial, [refitted] if refitted is not None else trial.models))
+            models.append(trial.models if refitted is None else [refitted])
+
+    def too_large():
+        return sum(model.mosaic_.n_tiles for several in models for model in several) > search.most_tiles
+
+    for n in range(max(map(len, models)) - 1, 0, -1):
+        models = [several[:n] for several in models] if too_large() else models
+    if too_large():  # trees that all rows have more of
+        models = [trial.models[:1] or several for several, (trial, _) in zip(models, kept, strict=True)]
+    parts = [_part(search, weight, trial, several) for several, (trial, weight) in zip(models, kept, strict=True)]
     if len(parts) == 1:
         trial = kept[0][0]
         scores = (trial.scores - trial.shift) / trial.factor
@@ -264,7 +279,7 @@ def _refitted(search, trial, deadline):
         return None
     try:
         model = search.fit(candidate, np.arange(n_rows), limit, search.n_jobs)
-    except ValueError:
+    except (ValueError, FloatingPointError):
         if not trial.models:
             raise
         return None  # a learned gate that diverged with all rows

@@ -19,8 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from svmosaic.maps import Pieces
 from svmosaic.rows import evenly, total_variance
+from svmosaic.search import FAMILIES
 from svmosaic.search.judge import MetricError
-from svmosaic.search.plan import COMPONENTS, EFFORTS, FAMILIES, Candidate, fitting, portfolio, rungs_of
+from svmosaic.search.plan import COMPONENTS, EFFORTS, Candidate, fitting, portfolio, rungs_of
 from svmosaic.search.scalings import scalings_of
 
 # Candidates of the first wave, which is all that a short search has, and of later ones.
@@ -159,7 +160,7 @@ class Search:
             warnings.simplefilter("ignore", ConvergenceWarning)
             for level, candidates in waves:
                 self._attempt(level, candidates)
-                if self.out_of_time:
+                if self.out_of_time and any(not trial.failure for trial in self.trials):
                     self.stop_reason = "time budget"
                     return
                 if self.watch(self) and any(not trial.failure for trial in self.trials):
@@ -228,7 +229,7 @@ class Search:
         todo = [key for key in keys if key not in self.parts]
         n_threads = effective_n_jobs(self.n_jobs)
         # What is fitted first has no limit, so that there is a result.
-        first = todo[: rung.n_parts] if not self.trials else []
+        first = todo[: rung.n_parts] if all(trial.failure for trial in self.trials) else []
         if n_threads > 1 and rung.n_rows * self.density < SIDE_BY_SIDE and len(todo) > 1:
             pool = ThreadPoolExecutor(min(n_threads, len(todo)))
             try:
@@ -285,7 +286,8 @@ class Search:
             trial.failure = str(error)  # such as negative values, where only positive ones are scored
             return
         trial.loss = self.judge.loss(trial.scores, trial.rows)
-        trial.models = [model for *_, model in parts]
+        models = [model for *_, model in parts]
+        trial.models = [] if None in models else models  # some of a lower rung may have been let go
         if len(parts) > 1:
             each = np.split(trial.scores, np.cumsum([len(rows) for rows, *_ in parts])[:-1])
             try:

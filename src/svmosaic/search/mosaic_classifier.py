@@ -21,12 +21,12 @@ from svmosaic.search.judge import ClassJudge
 class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseMosaicClassifier):
     r"""Mosaic of linear classifiers that chooses its models, their tiles and their scaling. Try this model first.
 
-    The model scales the rows itself. Linear, clustered, locally linear, learned-gate and tree models, with and without
-    a curve per feature, are compared on held-out rows: by five-fold cross-validation for up to 4000 rows, and on a
-    single held-out part for more, with increasing numbers of rows. Variations of the best models are tried as long as
-    there is time and it helps. If a weighted blend of the best few is better than the best one, the blend is the model:
-    a weighted sum of mosaics is a mosaic. The chosen models are fitted again to all rows, unless at most a twentieth of
-    the rows was held out.
+    The model scales the rows itself. Linear, clustered, locally linear, kernel, learned-gate and tree models, boosted
+    or not, with and without a curve per feature, are compared on held-out rows: by five-fold cross-validation for up to
+    10,000 rows, and on a single held-out part for more, with increasing numbers of rows. Variations of the best models
+    follow as long as they help. If a weighted blend of the best few is better than the best one, the blend is the
+    model: a weighted sum of mosaics is a mosaic. The chosen models are fitted again to all rows, unless at most a
+    twentieth of the rows was held out, or that would make them worse.
 
     Parameters
     ----------

@@ -20,9 +20,10 @@ from svmosaic.search.judge import ValueJudge
 class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSupportMixin, BaseMosaicRegressor):
     r"""Mosaic of linear regressions that chooses its models, their tiles and their scaling. Try this model first.
 
-    The search is that of `MosaicClassifier`, over `LinearSVR`, `ClusteredSVR`, `LocallyLinearSVR`, `LearnedGateSVR` and
-    `TreeSVR`. The model scales the rows itself. Candidates minimize squared errors, or absolute errors if the metric
-    is based on these. A weighted blend of the best few is the model if it is better on held-out rows.
+    The search is that of `MosaicClassifier`, over `LinearSVR`, `ClusteredSVR`, `LocallyLinearSVR`, `LearnedGateSVR`,
+    `TreeSVR` and `BoostedTreesRegressor`. The model scales the rows itself. Candidates minimize squared errors, or
+    absolute errors if the metric is based on these. A weighted blend of the best few is the model if it is better on
+    held-out rows.
 
     Parameters
     ----------

@@ -32,7 +32,6 @@ REGRESSORS = {
     "linear": LinearSVR, "clustered": ClusteredSVR, "local": LocallyLinearSVR, "kernel": KernelSVR,
     "learned": LearnedGateSVR, "trees": TreeSVR, "boosted": BoostedTreesRegressor,
 }  # fmt: skip
-FAMILIES = tuple(CLASSIFIERS)
 # Candidates of the portfolio, and variations of the leaders, that an effort pays for; and the multiplications of a fit
 # at most.
 EFFORTS = {"quick": (8, 0, 3e10), "good": (24, 12, 3e11), "best": (64, 48, 3e12)}
@@ -77,7 +76,8 @@ class Candidate:
 
     Attributes
     ----------
-    family : {"linear", "clustered", "local", "kernel", "learned", "trees", "boosted"}
+    family : str
+        One of `FAMILIES`.
     scaling : str
         A key of `scalings_of`. "none" for families that need none, because their pieces or trees see to it.
     tiles : int
