@@ -100,6 +100,8 @@ _TYPES = {
         "svmosaic.model.heads.Regress",
         "svmosaic.learner.gate_learner.GateLearner",
         "svmosaic.search.intervals.Intervals",
+        "svmosaic.solvers.sgd.SgdOptions",
+        "svmosaic.solvers.sgd.StochasticDescent",
         "svmosaic.model.mosaic.Mosaic",
         "svmosaic.search.leaderboard.Leaderboard",
         "svmosaic.table.columns.Column",
