@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import TargetEncoder
 
 import svmosaic
-from svmosaic import MosaicClassifier
+from svmosaic import MosaicClassifier, MosaicRegressor, load
 from svmosaic.estimators._table_input import is_matrix, prepare_training
 from svmosaic.export.calendar import part_of_date
 from svmosaic.table.formats import TableError
@@ -361,6 +361,72 @@ def test_means_of_the_target_need_few_rows_of_a_class():
     frame = pd.DataFrame({"a": [f"text {k % 9}" for k in range(12)]})
     prepared = TablePreparation(max_categories=4, random_state=0).fit(frame, np.arange(12) % 3)
     assert prepared.transform(frame).shape == (12, 3)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "array"])
+def test_rows_without_weight_are_not_learned_from(kind):
+    rng = np.random.default_rng(0)
+    n, junk = 300, 600
+    X = pd.DataFrame({"c": [f"u{i}" for i in rng.integers(0, 70, n)], "z": rng.normal(size=n)})
+    X.loc[5, "z"] = np.nan
+    more = pd.DataFrame({"c": [f"v{i}" for i in rng.integers(0, 200, junk)], "z": 1e6})
+    both, y = pd.concat([more, X], ignore_index=True), (X.z > 0).to_numpy().astype(int)
+    as_kind = {
+        "pandas": lambda frame: frame, "array": lambda frame: frame.to_numpy(object),
+        "polars": lambda frame: pl.from_pandas(frame),
+        "pyarrow": lambda frame: pa.Table.from_pandas(frame),
+    }[kind]  # fmt: skip
+    weight = np.r_[np.zeros(junk), np.ones(n)]
+    options = {"effort": "quick", "families": ("linear",), "random_state": 0}
+    alone = MosaicClassifier(**options).fit(as_kind(X), y)
+    weighted = MosaicClassifier(**options).fit(as_kind(both), np.r_[1 - np.resize(y, junk), y], sample_weight=weight)
+    by_class = MosaicClassifier(**options, class_weight={2: 0}).fit(as_kind(both), np.r_[np.full(junk, 2), y])
+    values = MosaicRegressor(**options).fit(as_kind(both), np.r_[np.full(junk, 1e6), y], sample_weight=weight)
+    assert_array_equal(by_class.classes_, [0, 1])
+    for model in (weighted, by_class, values):
+        fills = [column.fill for column in model.preparation_.columns_]
+        assert_array_equal(np.concatenate(fills), np.concatenate([c.fill for c in alone.preparation_.columns_]))
+        assert "v1" not in model.preparation_.columns_[0].table
+    for model in (weighted, values):
+        assert model.preparation_.columns_[0].table == alone.preparation_.columns_[0].table
+    assert_array_equal(weighted.predict_proba(as_kind(X)), alone.predict_proba(as_kind(X)))
+    with pytest.raises(ValueError, match="zero for every row"):
+        MosaicClassifier(**options).fit(as_kind(X), y, sample_weight=np.zeros(n))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "uint64", "bool", "float16", "float32", "longdouble", ">f8", ">i4", "object", "Int64"]
+)
+def test_means_of_targets_of_all_types(dtype):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"c": [f"u{i}" for i in rng.integers(0, 70, 300)], "z": rng.normal(size=300)})
+    y = rng.integers(0, 2, 300)
+    typed = pd.array(y, dtype="Int64") if dtype == "Int64" else y.astype(dtype)
+    table, expected = (TablePreparation(task="regression", random_state=0).fit_transform(X, t) for t in (typed, y))
+    assert_array_equal(table, expected)
+    options = {"effort": "quick", "families": ("linear",), "random_state": 0}
+    assert_array_equal(
+        MosaicRegressor(**options).fit(X, typed).predict(X), MosaicRegressor(**options).fit(X, y).predict(X)
+    )
+
+
+def test_means_of_several_targets(tmp_path):
+    rng = np.random.default_rng(0)
+    category = rng.integers(0, 70, 600)
+    X = pd.DataFrame({"c": [f"u{i}" for i in category], "z": rng.normal(size=600)})
+    y = np.stack([np.sin(category), np.cos(category)], axis=1)
+    model = MosaicRegressor(effort="quick", families=("linear",), random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert model.preparation_.get_feature_names_out()[:2].tolist() == ["c_y0", "c_y1"]
+    alone = TablePreparation(task="regression", random_state=0).fit(X, y[:, :1])
+    for text, line in alone.columns_[0].table.items():
+        assert_allclose(model.preparation_.columns_[0].table[text][0], line[0])
+    model.save(tmp_path / "model.skops")
+    assert_array_equal(load(tmp_path / "model.skops").predict(X), model.predict(X))
+    one = dict(X.iloc[0])
+    assert_allclose(model.predictor()(one), model.predict(X[:1])[0], rtol=1e-5)
+    with pytest.raises(ValueError, match="y must hold numbers for regression, got 'u"):
+        TablePreparation(task="regression").fit(X, X.c)
 
 
 def test_tables_that_cannot_be_read(fitted):

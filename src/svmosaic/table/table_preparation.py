@@ -11,6 +11,7 @@ from sklearn.preprocessing import LabelEncoder, TargetEncoder
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from svmosaic._validation import numbers_of
 from svmosaic.export.calendar import PARTS, part_of_date
 from svmosaic.export.preparation import Affine, Preparation
 from svmosaic.table.columns import CATEGORY, GONE, MISSING, TABLE, VALUE, Column, PreparedColumns
@@ -40,8 +41,8 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
     - Numbers and booleans stay as they are. Missing values become the median, and if there were any in training, an
       extra feature marks them.
     - Text and categories: one feature of zeros and ones per category; missing text is a category of its own. With more
-      than `max_categories`, the mean of the target for the category instead (for several classes, the share of each),
-      computed out of fold for the training rows.
+      than `max_categories`, the mean of the target for the category instead (for several classes, the share of each;
+      for several targets, the mean of each), computed out of fold for the training rows.
     - Dates, also text such as 2026-01-31 or 2026-01-31 12:00: days elapsed since 1970-01-01, month, day, weekday, hour.
     - Ordered categories: their rank.
     - Features that are constant in training are left out, and so are, with a warning, identifiers: text with nearly as
@@ -296,30 +297,34 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
             return column, column.features_of(texts)
         # The mean of the target for each category, out of fold for these rows.
         task = self.task or ("regression" if type_of_target(y).startswith("continuous") else "classification")
-        classes, target, kind = [], np.asarray(y), "continuous"
         if task == "classification":
-            encoder = LabelEncoder().fit(target)
-            target, classes = encoder.transform(target), list(encoder.classes_)
+            encoder = LabelEncoder().fit(np.asarray(y))
+            targets, classes = [encoder.transform(np.asarray(y))], list(encoder.classes_)
             kind = "binary" if len(classes) == 2 else "multiclass"
+        else:
+            values = numbers_of("regression", y)
+            targets, classes, kind = list(values.reshape(len(values), -1).T), [], "continuous"
         texts = np.array([[MISSING if t is None else t] for t in texts], dtype=object)
-        most = int(np.bincount(target).max()) if classes else len(target)
+        most = int(np.bincount(targets[0]).max()) if classes else len(texts)
         folds = (StratifiedKFold if classes else KFold)(
             max(2, min(FOLDS, most)), shuffle=True, random_state=self.random_state
         )
-        encoder = TargetEncoder(target_type=kind, cv=folds).set_output(transform="default")
+        encoders = [TargetEncoder(target_type=kind, cv=folds).set_output(transform="default") for _ in targets]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
-            features = encoder.fit_transform(texts, target)
-        lines = np.stack(encoder.encodings_, axis=1)
-        table = {str(t): list(map(float, line)) for t, line in zip(encoder.categories_[0], lines, strict=True)}
+            found = [encoder.fit_transform(texts, target) for encoder, target in zip(encoders, targets, strict=True)]
+        features = np.concatenate(found, axis=1)
+        lines = np.stack([line for encoder in encoders for line in encoder.encodings_], axis=1)
+        table = {str(t): list(map(float, line)) for t, line in zip(encoders[0].categories_[0], lines, strict=True)}
+        named = classes or [f"y{c}" for c in range(len(targets))]
         column = Column(
             name,
             TEXT,
             [(TABLE, k) for k in range(features.shape[1])],
             [np.nan] * features.shape[1],
             table,
-            [float(mean) for mean in np.atleast_1d(encoder.target_mean_)],
-            [] if features.shape[1] == 1 else [str(name) for name in classes],
+            [float(mean) for encoder in encoders for mean in np.atleast_1d(encoder.target_mean_)],
+            [] if features.shape[1] == 1 else [str(name) for name in named],
         )
         return column, features
 
