@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import TargetEncoder
 
 import svmosaic
-from svmosaic import MosaicClassifier, MosaicRegressor, load
+from svmosaic import LinearSVC, MosaicClassifier, MosaicRegressor, load
 from svmosaic.estimators._table_input import is_matrix, prepare_training
 from svmosaic.export.calendar import part_of_date
 from svmosaic.table.formats import TableError
@@ -427,6 +427,85 @@ def test_means_of_several_targets(tmp_path):
     assert_allclose(model.predictor()(one), model.predict(X[:1])[0], rtol=1e-5)
     with pytest.raises(ValueError, match="y must hold numbers for regression, got 'u"):
         TablePreparation(task="regression").fit(X, X.c)
+
+
+@pytest.mark.parametrize("table", ["many categories", "few", "numbers"])
+def test_objects_that_are_no_labels(table):
+    rng = np.random.default_rng(0)
+    b = np.arange(300) % 2 == 0
+    X = pd.DataFrame({"z": rng.normal(size=300), "c": rng.integers(0, 70 if table == "many categories" else 3, 300)})
+    X = X if table == "numbers" else X.assign(c="u" + X.c.astype(str))
+    one, two = Decimal("sNaN"), Decimal(1)
+    for y, message in (
+        ([("a",) if i else ("b", "c") for i in b], "one label per row"), ([{} for _ in b], "of type dict"),
+        (pd.Series([("a",) if i else ("b",) for i in b]), "of type tuple; for classes, pass y.astype"),
+        (pd.Series(["a" if i else 1 for i in b], dtype=object), "of type int and str; for classes"),
+        (pd.Series([one if i else two for i in b]), "of type Decimal; for classes"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            MosaicClassifier(**QUICK).fit(X, y)
+    for value in (10**400, one):
+        y = pd.Series([value if i == 0 else float(i) for i in range(300)], dtype=object)
+        with pytest.raises(ValueError, match="y must hold numbers"):
+            MosaicRegressor(effort="quick", families=("linear",)).fit(X, y)
+    with pytest.raises(ValueError, match="X must hold numbers that float64 can hold"):
+        LinearSVC().fit(np.array([[10**400, 1.0], [1.0, 2.0]], dtype=object), [0, 1])
+
+
+def test_numbers_that_no_float_holds():
+    z = np.random.default_rng(0).normal(size=300)
+    huge = pd.Series([10**400 if i % 2 else 1 for i in range(300)], dtype=object)
+    with pytest.raises(TableError, match="column 'c' holds an infinite number in row 2"):
+        MosaicClassifier(**QUICK).fit(pd.DataFrame({"z": z, "c": huge}), z > 0)
+    model = MosaicClassifier(**QUICK, categorical=["c"]).fit(pd.DataFrame({"z": z, "c": huge}), huge > 1)
+    assert model.predictor()({"z": 0.0, "c": 10**400}) == model.predict(pd.DataFrame({"z": [0.0], "c": [10**400]}))[0]
+    signal = pd.Series([Decimal("sNaN") if i == 0 else Decimal(i) for i in range(300)], dtype=object)
+    model = MosaicClassifier(**QUICK).fit(pd.DataFrame({"z": z, "c": signal}), z > 0)
+    one = {"z": 1.0, "c": Decimal("sNaN")}
+    assert model.predictor()(one) == model.predict(pd.DataFrame([one]))[0]
+    numbers = LinearSVC().fit(pd.DataFrame({"z": z, "c": z**2}), z > 0).predictor()
+    assert numbers({"z": Decimal("1.5"), "c": np.True_}) == numbers({"z": 1.5, "c": 1.0})
+    for value in (10**400, Decimal("sNaN"), 1j):
+        with pytest.raises(ValueError, match="column 'z' must be a number"):
+            numbers({"z": value, "c": 1.0})
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_a_category_in_each_row_and_a_class_in_each_row():
+    X = pd.DataFrame({"c": [f"u{i % 70}" for i in range(140)], "z": np.arange(140.0)})
+    assert MosaicClassifier(effort="quick", families=("linear",)).fit(X, np.arange(140)).classes_.size == 140
+
+
+def test_batches_of_pyarrow_and_names_that_occur_twice():
+    z, c = np.random.default_rng(0).normal(size=300), ["a" if i % 3 else "b" for i in range(300)]
+    batch = pa.RecordBatch.from_pydict({"z": z, "c": c})
+    model, same = (MosaicClassifier(**QUICK).fit(X, z > 0) for X in (batch, pa.Table.from_batches([batch])))
+    assert_array_equal(model.predict_proba(batch), same.predict_proba(batch))
+    weight = (np.arange(300) > 5).astype(float)
+    assert MosaicClassifier(**QUICK).fit(batch, z > 0, sample_weight=weight).score(batch, z > 0) > 0.9
+    for kind in (pa.Table, pa.RecordBatch):
+        for values in (pa.array(z), pa.array(c)):
+            twice = kind.from_arrays([pa.array(z), values, values], names=["z", "a", "a"])
+            with pytest.raises(TableError, match="X has several columns called 'a'"):
+                MosaicClassifier(**QUICK).fit(twice, z > 0)
+
+
+def test_dicts_with_keys_that_are_numbers():
+    z, c = np.random.default_rng(0).normal(size=300), ["a" if i % 3 else "b" for i in range(300)]
+    predictor = MosaicClassifier(**QUICK).fit(pd.DataFrame({0: z, 1: c}), z > 0).predictor()
+    assert predictor({0: 3.0, 1: "a"}) == predictor({"0": 3.0, "1": "a"})
+    with pytest.raises(ValueError, match="the row lacks '1'"):
+        predictor({0: 3.0})
+
+
+def test_half_of_a_character_is_refused_by_name(tmp_path):
+    z = np.random.default_rng(0).normal(size=300)
+    frame = pd.DataFrame({"c": pd.Series(["a\udcff" if v > 0 else "b" for v in z], dtype=object), "z": z})
+    for model in (MosaicClassifier(**QUICK).fit(frame, z > 0), LinearSVC().fit(z[:, None], frame.c.to_numpy())):
+        model.save(tmp_path / "model.skops")
+        for write in (model.to_c, model.to_onnx):
+            with pytest.raises(ValueError, match=r"'a\\udcff' holds half of a character.*: rename it"):
+                write(tmp_path / "model.c")
 
 
 def test_tables_that_cannot_be_read(fitted):

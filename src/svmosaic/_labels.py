@@ -24,8 +24,14 @@ def classes_and_labels(y):
 
 
 def require_labels(y):
-    """Raise ValueError if labels are missing, whatever stands for that: scikit-learn's message would depend on it."""
-    labels = np.asarray(y)
+    """Raise ValueError if labels are missing, whatever stands for that, or are objects that are no labels.
+
+    scikit-learn's message would depend on what they are, and on where it first looks at them.
+    """
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"y must hold one label per row, text or a number: {error}") from error
     if labels.dtype.kind == "O":
         missing = np.array([type(label) is not str and _is_missing(label) for label in labels.ravel()], dtype=bool)
     elif labels.dtype.kind in "fM":
@@ -37,13 +43,17 @@ def require_labels(y):
             f"y contains NaN or None in place of a label for {missing.sum()} of {len(labels)} rows, first at position "
             f"{missing.argmax()}: leave these rows out"
         )
+    require_text(np.asarray(of_plain_type(y)))
 
 
 def check_labels(y):
-    """Raise ValueError if y is no target of a classification.
+    """Raise ValueError if y is no target of a classification."""
+    require_text(y)
+    check_classification_targets(y)
 
-    scikit-learn takes objects for labels only if they are text, and says of others no more than that it is unknown.
-    """
+
+def require_text(y):
+    """Raise ValueError if y holds objects other than text, of which scikit-learn only says that they are unknown."""
     if y.dtype.kind == "O":
         types = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in y.ravel()})
         if types != ["str"]:
@@ -52,7 +62,6 @@ def check_labels(y):
             raise ValueError(
                 f"Unknown label type: y is an array of objects of type {found}; for classes, pass {remedy}"
             )
-    check_classification_targets(y)
 
 
 def of_plain_type(y):

@@ -72,7 +72,7 @@ def numbers_of(name, y):
         )
     try:
         return np.asarray(y).astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ArithmeticError) as error:
         text = next((value for value in np.ravel(y).tolist() if isinstance(value, str)), None)
         shown = f"got {text!r}" if text is not None else str(error)
         raise ValueError(f"y must hold numbers for {name}, {shown}; for labels use a classifier") from error
@@ -136,8 +136,15 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
             estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False,
             ensure_all_finite=not finite, **check,
         )  # fmt: skip
+    except ArithmeticError as error:  # a whole number of more than 308 digits, or a decimal that no comparison takes
+        for name, values in (("X", X), *(("y", values) for values in y)):
+            try:
+                np.asarray(values).astype(np.float64)
+            except (ValueError, ArithmeticError) as why:
+                raise ValueError(f"{name} must hold numbers that float64 can hold: {why}") from error
+        raise
     except ValueError as error:
-        if "could not convert" in str(error):
+        if "could not convert" in str(error) or "cannot convert" in str(error):
             raise ValueError(f"X must be numeric: {error}") from error
         if "Found array with dim" in str(error):
             raise ValueError(f"X must have two dimensions, got an array of shape {np.shape(X)}") from error

@@ -75,6 +75,8 @@ def is_matrix(X) -> bool:
         numbers = np.asarray(X, dtype=object).astype(np.float64)
     except ValueError:
         return np.ndim(np.asarray(X, dtype=object)) != 2
+    except OverflowError:  # whole numbers of more than 308 digits may be categories
+        return False
     except TypeError:  # neither numbers nor text
         return True
     return numbers.ndim != 2 or not np.isnan(numbers).any()

@@ -306,7 +306,7 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
             targets, classes, kind = list(values.reshape(len(values), -1).T), [], "continuous"
         texts = np.array([[MISSING if t is None else t] for t in texts], dtype=object)
         most = int(np.bincount(targets[0]).max()) if classes else len(texts)
-        folds = (StratifiedKFold if classes else KFold)(
+        folds = (StratifiedKFold if classes and most > 1 else KFold)(
             max(2, min(FOLDS, most)), shuffle=True, random_state=self.random_state
         )
         encoders = [TargetEncoder(target_type=kind, cv=folds).set_output(transform="default") for _ in targets]

@@ -72,7 +72,12 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
     else:
         if explain and described["unexplained"] is not None:
             raise OnnxExportError(f"{described['unexplained']}: explain=True cannot be written as ONNX")
-        proto = _assembled(graph, described, explain)
+        try:
+            proto = _assembled(graph, described, explain)
+        except UnicodeEncodeError as error:
+            raise OnnxExportError(
+                f"{error.object!r} holds half of a character, which UTF-8 has no bytes for: rename it"
+            ) from None
     if path is not None:
         write_bytes(path, proto.SerializeToString())
     return proto
