@@ -441,6 +441,7 @@ def test_objects_that_are_no_labels(table):
         (pd.Series([("a",) if i else ("b",) for i in b]), "of type tuple; for classes, pass y.astype"),
         (pd.Series(["a" if i else 1 for i in b], dtype=object), "of type int and str; for classes"),
         (pd.Series([one if i else two for i in b]), "of type Decimal; for classes"),
+        (pd.Series([10**400 if i else 1 for i in b], dtype=object), r"of type int; for classes, pass y.astype\(str"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             MosaicClassifier(**QUICK).fit(X, y)

@@ -57,7 +57,8 @@ def require_text(y):
     if y.dtype.kind == "O":
         types = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in y.ravel()})
         if types != ["str"]:
-            remedy = f"y.astype({types[0]})" if types in (["bool"], ["int"]) else "y.astype(str)"
+            plain = types == ["bool"] or (types == ["int"] and all(abs(label) < 2**63 for label in y.ravel()))
+            remedy = f"y.astype({types[0]})" if plain else "y.astype(str)"
             found = " and ".join(types)
             raise ValueError(
                 f"Unknown label type: y is an array of objects of type {found}; for classes, pass {remedy}"
