@@ -3,6 +3,7 @@
 #include "parallel.hpp"
 
 NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false);
   m.doc() = "The C++ core of svmosaic: rows, block designs, dual descent, second-order kernels, scoring.";
   nb::class_<svmosaic::Pool>(m, "Pool",
                    "Threads that help each other: within `with pool`, loops over rows are open to those that serve.")

@@ -224,6 +224,24 @@ def test_labels_of_every_type(tmp_path, capsys, labels, classes):
     assert told(capsys, "score", tmp_path / "m", tmp_path / "one.csv")["rows_of_unknown_class"] == 0
 
 
+@pytest.mark.parametrize("memory", [[], ["--memory", "0.2M"]])
+def test_labels_with_leading_zeros_are_names(tmp_path, capsys, memory):
+    n = 3000
+    label = np.where(np.arange(n) < n // 2, "1", "01")
+    label[-n // 10 :] = "2"
+    frame = pd.DataFrame({"a": np.arange(n) / n, "b": np.arange(n) % 7, "zip": label})
+    frame.to_csv(tmp_path / "zip.csv", index=False)
+    train = ["train", tmp_path / "zip.csv", "--label", "zip", "-o", tmp_path / "zip.model", "--model", "tree"]
+    assert main([*map(str, train), *memory]) == 0
+    assert open_model(tmp_path / "zip.model").classes.tolist() == ["01", "1", "2"]
+    capsys.readouterr()
+    assert main(["score", str(tmp_path / "zip.model"), str(tmp_path / "zip.csv"), "--json"]) == 0
+    assert answer(capsys)["accuracy"] > 0.95
+    assert main(["predict", str(tmp_path / "zip.model"), str(tmp_path / "zip.csv"), "-o", str(tmp_path / "p.csv")]) == 0
+    found = pd.read_csv(tmp_path / "p.csv", dtype=str).iloc[:, 0]
+    assert (found.to_numpy() == label).mean() > 0.95
+
+
 def test_rows_without_label_are_left_out_and_counted(tmp_path, capsys):
     frame = mixed_table(200)
     frame.loc[:9, "kind"] = None

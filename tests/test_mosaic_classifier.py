@@ -17,7 +17,6 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import f1_score, log_loss, make_scorer, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from svmosaic.search.candidates import Candidate, fitting
 
 import svmosaic
 from svmosaic import LinearSVC, MosaicClassifier

@@ -98,6 +98,16 @@ def test_rows_of_weight_zero_are_not_neighbours():
     assert_array_equal(model.decision_function(X), without.decision_function(X))
 
 
+@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
+def test_rows_are_the_models_own(storage):
+    X, y = make_data(2)
+    X = storage(X)
+    model = NeighborsSVC(20).fit(X, y)
+    expected, queries = model.decision_function(X), X.copy()
+    (X.data if sparse.issparse(X) else X)[:] = 0
+    assert_array_equal(model.decision_function(queries), expected)
+
+
 def test_class_weight_multiplies_the_cost():
     X, y = make_data(2)
     by_class = NeighborsSVC(20, class_weight={1: 3.0}, random_state=0).fit(X, y)

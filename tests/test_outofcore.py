@@ -171,6 +171,105 @@ def test_types_of_columns(data, tmp_path):
     assert open_source(folder, "kind").dtype == np.float64
 
 
+@pytest.mark.parametrize("empty", [["part0.parquet"], ["part2.parquet"], ["a.parquet", "part0.parquet", "z.parquet"]])
+def test_files_without_rows_are_passed_over(empty, data, tmp_path):
+    X, y, _ = data
+    folder = write(tmp_path / "rows", X, y)
+    for name in ("part2", "part1", "part0"):  # one place up, so that there is room for part0
+        (folder / f"{name}.parquet").rename(folder / f"{name}b.parquet")
+    for name in empty:  # pandas writes the columns of such a frame without types
+        pd.DataFrame({column: [] for column in ["x0", "x1", "x2", "x3", "x4", "kind"]}).to_parquet(folder / name)
+    model = outofcore.fit(LinearSVC(tol=1e-6), folder, "kind")
+    assert_allclose(model.objective_, LinearSVC(tol=1e-6).fit(X, y).objective_, rtol=1e-4)
+    found = np.concatenate(list(outofcore.predict(model, folder)))
+    assert_array_equal(found, model.predict(pd.DataFrame(X, columns=model.feature_names_in_)))
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("method", outofcore.METHODS)
+@pytest.mark.parametrize("kind", ["parquet", "npy"])
+def test_predictions_of_no_rows(kind, method, data, tmp_path):
+    X, y, _ = data
+    names = list("abcde")
+    model = LinearSVC(calibration="temperature").fit(pd.DataFrame(X, columns=names), y.astype(object))
+    pd.DataFrame(X[:0], columns=names).to_parquet(tmp_path / "none.parquet")
+    for source in (X[:0], tmp_path / "none.parquet"):
+        assert [len(chunk) for chunk in outofcore.predict(model, source, method=method)] == [0]
+        assert outofcore.predict(model, source, tmp_path / f"out.{kind}", method=method) == 0
+        read = pd.read_parquet if kind == "parquet" else np.load
+        assert read(tmp_path / f"out.{kind}").shape[0] == 0
+    for work in (outofcore.fit, outofcore.partial_fit):
+        with pytest.raises(ValueError, match="the array has no rows"):
+            work(LocallyLinearSVC(), X[:0], y[:0])
+
+
+def test_text_labels_in_npy_files(data, tmp_path):
+    X, y, _ = data
+    model = outofcore.fit(LinearSVC(), write(tmp_path / "rows", X, y), "kind")
+    assert model.classes_.dtype == object
+    outofcore.predict(model, tmp_path / "rows", tmp_path / "out.npy", chunk_rows=60)
+    found = np.load(tmp_path / "out.npy")
+    assert found.dtype == "<U3"
+    assert_array_equal(found, np.concatenate(list(outofcore.predict(model, tmp_path / "rows"))))
+    model.classes_ = np.array(["ape", "bee", "cow\0"], dtype=object)  # as labels in Parquet files may be
+    with pytest.raises(TypeError, match=r"cannot hold the label 'c.*': write a Parquet file"):
+        outofcore.predict(model, tmp_path / "rows", tmp_path / "no.npy")
+    assert not (tmp_path / "no.npy").exists()
+
+
+def test_inputs_are_not_replaced(data, tmp_path):
+    X, y, _ = data
+    folder = write(tmp_path / "rows", X, y)
+    np.save(tmp_path / "X.npy", X)
+    (tmp_path / "link.npy").symlink_to(tmp_path / "X.npy")
+    model = LinearSVC().fit(X, y)
+    named = outofcore.fit(LinearSVC(), folder, "kind")
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for estimator, source, output in (
+        (model, tmp_path / "X.npy", tmp_path / "X.npy"), (model, str(tmp_path / "X.npy"), tmp_path / "link.npy"),
+        (model, mapped, tmp_path / "X.npy"), (model, mapped[:10], tmp_path / "X.npy"),
+        (named, folder, folder / "part1.parquet"), (named, folder / "part0.parquet", folder / "part0.parquet"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="which is read: name another file"):
+            outofcore.predict(estimator, source, output)
+    assert_array_equal(np.load(tmp_path / "X.npy"), X)
+    for chunk_rows in (-5, 1.5):
+        for work in (outofcore.predict, lambda *a, **k: outofcore.partial_fit(*a, y, **k)):
+            with pytest.raises(ValueError, match="chunk_rows must be"):
+                work(model, X, chunk_rows=chunk_rows)
+
+
+def test_types_of_all_files(data, tmp_path):
+    X, y, _ = data
+    big = 2**30 + np.arange(N) % 64
+
+    small = np.zeros(N, np.int16)
+
+    def written(second, label=y, first=small):
+        for k, (column, labels) in enumerate([(first, y), (second, label)]):
+            pd.DataFrame({"a": column, "kind": labels}).to_parquet(tmp_path / f"{k}.parquet", index=False)
+        return open_source(tmp_path, "kind")
+
+    for order in ({"second": big}, {"first": big, "second": small}):
+        source = written(**order)
+        assert source.dtype == np.float64
+        read = np.concatenate([source.rows(k) for k in range(source.n_chunks)])
+        assert len(np.unique(read)) == 65
+    dates = np.arange(N).astype("datetime64[s]")
+    for values in (dates, dates - dates[0], big.astype(str), np.full(N, None)):
+        with pytest.raises(ValueError, match=r"1\.parquet: column 'a' is of type .* not numeric"):
+            written(values)
+    with pytest.raises(ValueError, match=r"1\.parquet: the label 'kind' is of type int64, and in 0.parquet of type"):
+        written(big, big)
+    assert written(big, pd.Categorical(y)).n_chunks == 2
+    (tmp_path / "0.parquet").write_bytes(b"PAR1xx")
+    with pytest.raises(ValueError, match=r"0\.parquet cannot be read as Parquet"):
+        open_source(tmp_path, "kind")
+    for values in (dates, X[:, 0] * 1j, big.astype(str)):
+        with pytest.raises(ValueError, match="which is not numeric; encode them first"):
+            outofcore.fit(LinearSVC(), values[:, None], y)
+
+
 def test_page():
     result = doctest.testfile(str(Path(__file__).parent.parent / "docs" / "dask.md"), module_relative=False)
     assert result.attempted > 5

@@ -8,7 +8,6 @@ import pytest
 from exported import check_agreement
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
-from svmosaic.search.candidates import Candidate
 from test_export_c import Compiled
 from test_export_javascript import run_javascript, table
 

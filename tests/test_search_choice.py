@@ -6,8 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from svmosaic.search.candidates import Candidate
-from svmosaic.search.trials import Trial
 
 from svmosaic import LinearSVC
 from svmosaic.estimators.data import validate_training

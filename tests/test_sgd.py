@@ -1,17 +1,20 @@
 """Stochastic descent: Algorithm 1 step by step, its step sizes, averages, and streams."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 
-from svmosaic import ClusteredSVC, LinearSVC, LocallyLinearSVC
+from svmosaic import ClusteredSVC, LearnedGateSVR, LinearSVC, LocallyLinearSVC, LocallyLinearSVR, load
 from svmosaic.couplings import Coupling
 from svmosaic.gates import DistanceGate
+from svmosaic.losses import REGRESSION_LOSSES
 from svmosaic.solvers import Problem, Rows, SgdOptions, StochasticDescent, solve
 from svmosaic.solvers.certificates import margins
 from svmosaic.solvers.sgd import penalty
@@ -272,6 +275,58 @@ def test_stream_says_what_is_wrong():
         LocallyLinearSVC(5, penalize_intercept=False).fit(X, y)
     assert not hasattr(LocallyLinearSVC(solver="dual"), "partial_fit")
     assert not hasattr(LocallyLinearSVC(multi_class="crammer_singer"), "partial_fit")
+
+
+def test_batches_of_one_value_wait_for_others():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = 1000 * (X[:, 0] * X[:, 1] + 5)
+    for Model, least in ((LocallyLinearSVR, 0.85), (LearnedGateSVR, 0.85)):
+        for first, value in ((1, y[:1]), (500, np.full(500, 5.0))):
+            model = Model(8, n_neighbors=3, random_state=0).partial_fit(X[:first], value)
+            assert_array_equal(model.predict(X[:5]), np.full(5, value[0]))
+            again = clone(model).partial_fit(X[first:], y[first:])
+            assert_array_equal(model.partial_fit(X[first:], y[first:]).predict(X), again.predict(X))
+            assert model.score(X, y) > least
+    model = LocallyLinearSVR(8, random_state=0).partial_fit(X[:500], np.zeros(500)).partial_fit(X, y)
+    assert model.n_samples_seen_ == 4500
+    with pytest.raises(ValueError, match="2 features"):
+        LocallyLinearSVR(8).partial_fit(X[:1], y[:1]).partial_fit(X[:, :2], y)
+
+
+@pytest.mark.parametrize("loss", REGRESSION_LOSSES)
+def test_descent_does_not_run_away(loss):
+    """Not after a start of rows that tell little of the others, in a stream or in a fit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 3))
+    model = LocallyLinearSVR(8, loss=loss, n_neighbors=3, random_state=0)
+    late = np.where(np.arange(8000) < 2000, 0.0, X[:, 0])
+    for y, first in ((X[:, 0] * X[:, 1] + 5, 2), (late, 2001)):
+        stream = clone(model).partial_fit(X[:first], y[:first]).partial_fit(X[first:], y[first:])
+        assert np.abs(stream.predict(X)).max() < 10 * np.abs(y).max()
+    stream = clone(model).fit(X, np.full(8000, 5.0)).partial_fit(X, 1e6 * X[:, 0])
+    assert np.isfinite(stream.predict(X)).all()
+    with warnings.catch_warnings(action="ignore"):
+        whole = model.set_params(solver="sgd", shuffle=False).fit(X, late)
+    assert whole.score(X, late) > 0.5
+
+
+@pytest.mark.parametrize("Model", [LocallyLinearSVC, LocallyLinearSVR])
+def test_a_stream_goes_on_from_a_file(Model, tmp_path):
+    X, y = make_data(400)
+    options = {"classes": [-1, 1]} if Model is LocallyLinearSVC else {}
+    for before in (0, 200):
+        model = Model(5, random_state=0)
+        model = model.fit(X[:before], y[:before]) if before else model
+        model.partial_fit(X[before:300], y[before:300], **options).save(tmp_path / "stream.skops")
+        loaded = load(tmp_path / "stream.skops")
+        for stream in (model, loaded):
+            stream.partial_fit(X[300:], y[300:])
+        assert_array_equal(model.mosaic_.coef, loaded.mosaic_.coef)
+    if Model is LocallyLinearSVR:
+        Model(5, random_state=0).partial_fit(X[:1], y[:1]).save(tmp_path / "stream.skops")
+        loaded = load(tmp_path / "stream.skops").partial_fit(X, y)
+        assert_array_equal(loaded.mosaic_.coef, Model(5, random_state=0).partial_fit(X, y).mosaic_.coef)
 
 
 def test_class_weight_multiplies_the_cost_in_a_stream():

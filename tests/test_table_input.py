@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import TargetEncoder
 
 import svmosaic
-from svmosaic import MosaicClassifier
+from svmosaic import LinearSVC, MosaicClassifier, MosaicRegressor, load
 from svmosaic.estimators._table_input import is_matrix, prepare_training
 from svmosaic.export.preparation import part_of_date
 from svmosaic.table.formats import TableError
@@ -361,6 +361,152 @@ def test_means_of_the_target_need_few_rows_of_a_class():
     frame = pd.DataFrame({"a": [f"text {k % 9}" for k in range(12)]})
     prepared = TablePreparation(max_categories=4, random_state=0).fit(frame, np.arange(12) % 3)
     assert prepared.transform(frame).shape == (12, 3)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "array"])
+def test_rows_without_weight_are_not_learned_from(kind):
+    rng = np.random.default_rng(0)
+    n, junk = 300, 600
+    X = pd.DataFrame({"c": [f"u{i}" for i in rng.integers(0, 70, n)], "z": rng.normal(size=n)})
+    X.loc[5, "z"] = np.nan
+    more = pd.DataFrame({"c": [f"v{i}" for i in rng.integers(0, 200, junk)], "z": 1e6})
+    both, y = pd.concat([more, X], ignore_index=True), (X.z > 0).to_numpy().astype(int)
+    as_kind = {
+        "pandas": lambda frame: frame, "array": lambda frame: frame.to_numpy(object),
+        "polars": lambda frame: pl.from_pandas(frame),
+        "pyarrow": lambda frame: pa.Table.from_pandas(frame),
+    }[kind]  # fmt: skip
+    weight = np.r_[np.zeros(junk), np.ones(n)]
+    options = {"effort": "quick", "families": ("linear",), "random_state": 0}
+    alone = MosaicClassifier(**options).fit(as_kind(X), y)
+    weighted = MosaicClassifier(**options).fit(as_kind(both), np.r_[1 - np.resize(y, junk), y], sample_weight=weight)
+    by_class = MosaicClassifier(**options, class_weight={2: 0}).fit(as_kind(both), np.r_[np.full(junk, 2), y])
+    values = MosaicRegressor(**options).fit(as_kind(both), np.r_[np.full(junk, 1e6), y], sample_weight=weight)
+    assert_array_equal(by_class.classes_, [0, 1])
+    for model in (weighted, by_class, values):
+        fills = [column.fill for column in model.preparation_.columns_]
+        assert_array_equal(np.concatenate(fills), np.concatenate([c.fill for c in alone.preparation_.columns_]))
+        assert "v1" not in model.preparation_.columns_[0].table
+    for model in (weighted, values):
+        assert model.preparation_.columns_[0].table == alone.preparation_.columns_[0].table
+    assert_array_equal(weighted.predict_proba(as_kind(X)), alone.predict_proba(as_kind(X)))
+    with pytest.raises(ValueError, match="zero for every row"):
+        MosaicClassifier(**options).fit(as_kind(X), y, sample_weight=np.zeros(n))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "uint64", "bool", "float16", "float32", "longdouble", ">f8", ">i4", "object", "Int64"]
+)
+def test_means_of_targets_of_all_types(dtype):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"c": [f"u{i}" for i in rng.integers(0, 70, 300)], "z": rng.normal(size=300)})
+    y = rng.integers(0, 2, 300)
+    typed = pd.array(y, dtype="Int64") if dtype == "Int64" else y.astype(dtype)
+    table, expected = (TablePreparation(task="regression", random_state=0).fit_transform(X, t) for t in (typed, y))
+    assert_array_equal(table, expected)
+    options = {"effort": "quick", "families": ("linear",), "random_state": 0}
+    assert_array_equal(
+        MosaicRegressor(**options).fit(X, typed).predict(X), MosaicRegressor(**options).fit(X, y).predict(X)
+    )
+
+
+def test_means_of_several_targets(tmp_path):
+    rng = np.random.default_rng(0)
+    category = rng.integers(0, 70, 600)
+    X = pd.DataFrame({"c": [f"u{i}" for i in category], "z": rng.normal(size=600)})
+    y = np.stack([np.sin(category), np.cos(category)], axis=1)
+    model = MosaicRegressor(effort="quick", families=("linear",), random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert model.preparation_.get_feature_names_out()[:2].tolist() == ["c_y0", "c_y1"]
+    alone = TablePreparation(task="regression", random_state=0).fit(X, y[:, :1])
+    for text, line in alone.columns_[0].table.items():
+        assert_allclose(model.preparation_.columns_[0].table[text][0], line[0])
+    model.save(tmp_path / "model.skops")
+    assert_array_equal(load(tmp_path / "model.skops").predict(X), model.predict(X))
+    one = dict(X.iloc[0])
+    assert_allclose(model.predictor()(one), model.predict(X[:1])[0], rtol=1e-5)
+    with pytest.raises(ValueError, match="y must hold numbers for regression, got 'u"):
+        TablePreparation(task="regression").fit(X, X.c)
+
+
+@pytest.mark.parametrize("table", ["many categories", "few", "numbers"])
+def test_objects_that_are_no_labels(table):
+    rng = np.random.default_rng(0)
+    b = np.arange(300) % 2 == 0
+    X = pd.DataFrame({"z": rng.normal(size=300), "c": rng.integers(0, 70 if table == "many categories" else 3, 300)})
+    X = X if table == "numbers" else X.assign(c="u" + X.c.astype(str))
+    one, two = Decimal("sNaN"), Decimal(1)
+    for y, message in (
+        ([("a",) if i else ("b", "c") for i in b], "one label per row"), ([{} for _ in b], "of type dict"),
+        (pd.Series([("a",) if i else ("b",) for i in b]), "of type tuple; for classes, pass y.astype"),
+        (pd.Series(["a" if i else 1 for i in b], dtype=object), "of type int and str; for classes"),
+        (pd.Series([one if i else two for i in b]), "of type Decimal; for classes"),
+        (pd.Series([10**400 if i else 1 for i in b], dtype=object), r"of type int; for classes, pass y.astype\(str"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            MosaicClassifier(**QUICK).fit(X, y)
+    for value in (10**400, one):
+        y = pd.Series([value if i == 0 else float(i) for i in range(300)], dtype=object)
+        with pytest.raises(ValueError, match="y must hold numbers"):
+            MosaicRegressor(effort="quick", families=("linear",)).fit(X, y)
+    with pytest.raises(ValueError, match="X must hold numbers that float64 can hold"):
+        LinearSVC().fit(np.array([[10**400, 1.0], [1.0, 2.0]], dtype=object), [0, 1])
+
+
+def test_numbers_that_no_float_holds():
+    z = np.random.default_rng(0).normal(size=300)
+    huge = pd.Series([10**400 if i % 2 else 1 for i in range(300)], dtype=object)
+    with pytest.raises(TableError, match="column 'c' holds an infinite number in row 2"):
+        MosaicClassifier(**QUICK).fit(pd.DataFrame({"z": z, "c": huge}), z > 0)
+    model = MosaicClassifier(**QUICK, categorical=["c"]).fit(pd.DataFrame({"z": z, "c": huge}), huge > 1)
+    assert model.predictor()({"z": 0.0, "c": 10**400}) == model.predict(pd.DataFrame({"z": [0.0], "c": [10**400]}))[0]
+    signal = pd.Series([Decimal("sNaN") if i == 0 else Decimal(i) for i in range(300)], dtype=object)
+    model = MosaicClassifier(**QUICK).fit(pd.DataFrame({"z": z, "c": signal}), z > 0)
+    one = {"z": 1.0, "c": Decimal("sNaN")}
+    assert model.predictor()(one) == model.predict(pd.DataFrame([one]))[0]
+    numbers = LinearSVC().fit(pd.DataFrame({"z": z, "c": z**2}), z > 0).predictor()
+    assert numbers({"z": Decimal("1.5"), "c": np.True_}) == numbers({"z": 1.5, "c": 1.0})
+    for value in (10**400, Decimal("sNaN"), 1j):
+        with pytest.raises(ValueError, match="column 'z' must be a number"):
+            numbers({"z": value, "c": 1.0})
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_a_category_in_each_row_and_a_class_in_each_row():
+    X = pd.DataFrame({"c": [f"u{i % 70}" for i in range(140)], "z": np.arange(140.0)})
+    assert MosaicClassifier(effort="quick", families=("linear",)).fit(X, np.arange(140)).classes_.size == 140
+
+
+def test_batches_of_pyarrow_and_names_that_occur_twice():
+    z, c = np.random.default_rng(0).normal(size=300), ["a" if i % 3 else "b" for i in range(300)]
+    batch = pa.RecordBatch.from_pydict({"z": z, "c": c})
+    model, same = (MosaicClassifier(**QUICK).fit(X, z > 0) for X in (batch, pa.Table.from_batches([batch])))
+    assert_array_equal(model.predict_proba(batch), same.predict_proba(batch))
+    weight = (np.arange(300) > 5).astype(float)
+    assert MosaicClassifier(**QUICK).fit(batch, z > 0, sample_weight=weight).score(batch, z > 0) > 0.9
+    for kind in (pa.Table, pa.RecordBatch):
+        for values in (pa.array(z), pa.array(c)):
+            twice = kind.from_arrays([pa.array(z), values, values], names=["z", "a", "a"])
+            with pytest.raises(TableError, match="X has several columns called 'a'"):
+                MosaicClassifier(**QUICK).fit(twice, z > 0)
+
+
+def test_dicts_with_keys_that_are_numbers():
+    z, c = np.random.default_rng(0).normal(size=300), ["a" if i % 3 else "b" for i in range(300)]
+    predictor = MosaicClassifier(**QUICK).fit(pd.DataFrame({0: z, 1: c}), z > 0).predictor()
+    assert predictor({0: 3.0, 1: "a"}) == predictor({"0": 3.0, "1": "a"})
+    with pytest.raises(ValueError, match="the row lacks '1'"):
+        predictor({0: 3.0})
+
+
+def test_half_of_a_character_is_refused_by_name(tmp_path):
+    z = np.random.default_rng(0).normal(size=300)
+    frame = pd.DataFrame({"c": pd.Series(["a\udcff" if v > 0 else "b" for v in z], dtype=object), "z": z})
+    for model in (MosaicClassifier(**QUICK).fit(frame, z > 0), LinearSVC().fit(z[:, None], frame.c.to_numpy())):
+        model.save(tmp_path / "model.skops")
+        for write in (model.to_c, model.to_onnx):
+            with pytest.raises(ValueError, match=r"'a\\udcff' holds half of a character.*: rename it"):
+                write(tmp_path / "model.c")
 
 
 def test_tables_that_cannot_be_read(fitted):

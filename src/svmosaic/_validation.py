@@ -81,8 +81,14 @@ def classes_and_labels(y):
 
 
 def require_labels(y):
-    """Raise ValueError if labels are missing, whatever stands for that: scikit-learn's message would depend on it."""
-    labels = np.asarray(y)
+    """Raise ValueError if labels are missing, whatever stands for that, or are objects that are no labels.
+
+    scikit-learn's message would depend on what they are, and on where it first looks at them.
+    """
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"y must hold one label per row, text or a number: {error}") from error
     if labels.dtype.kind == "O":
         missing = np.array(
             [
@@ -100,22 +106,32 @@ def require_labels(y):
             f"y contains NaN or None in place of a label for {missing.sum()} of {len(labels)} rows, first at position "
             f"{missing.argmax()}: leave these rows out"
         )
+    require_text(np.asarray(of_plain_type(y)))
 
 
-def check_labels(y):
-    """Raise ValueError if y is no target of a classification.
-
-    scikit-learn takes objects for labels only if they are text, and says of others no more than that it is unknown.
-    """
+def require_text(y):
+    """Raise ValueError if y holds objects other than text, of which scikit-learn only says that they are unknown."""
     if y.dtype.kind == "O":
         types = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in y.ravel()})
         if types != ["str"]:
-            remedy = f"y.astype({types[0]})" if types in (["bool"], ["int"]) else "y.astype(str)"
+            plain = types == ["bool"] or (types == ["int"] and all(abs(label) < 2**63 for label in y.ravel()))
+            remedy = f"y.astype({types[0]})" if plain else "y.astype(str)"
             found = " and ".join(types)
             raise ValueError(
                 f"Unknown label type: y is an array of objects of type {found}; for classes, pass {remedy}"
             )
+
+
+def check_labels(y):
+    """Raise ValueError if y is no target of a classification."""
+    require_text(y)
     check_classification_targets(y)
+
+
+def of_plain_type(y):
+    """Labels of a nullable type of pandas as NumPy's type: scikit-learn would make floats of truth values."""
+    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    return y if plain is None else np.asarray(y, dtype=plain)
 
 
 def check_pieces(name, pieces, optional=True):
@@ -156,7 +172,7 @@ def numbers_of(name, y):
         )
     try:
         return np.asarray(y).astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ArithmeticError) as error:
         text = next((value for value in np.ravel(y).tolist() if isinstance(value, str)), None)
         shown = f"got {text!r}" if text is not None else str(error)
         raise ValueError(f"y must hold numbers for {name}, {shown}; for labels use a classifier") from error
@@ -206,9 +222,7 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
         )
     if y and is_classifier(estimator):
         require_labels(*y)
-        # Labels of a nullable type of pandas: scikit-learn would make floats of truth values.
-        plain_type = getattr(getattr(y[0], "dtype", None), "numpy_dtype", None)
-        y = y if plain_type is None else (np.asarray(y[0], dtype=plain_type),)
+        y = (of_plain_type(y[0]),)
     # Of arrays that need no conversion, squares with a finite sum are of finite values, and those of a large array are
     # looked through on all threads: then scikit-learn need not look for others.
     plain_rows = type(X) is np.ndarray and X.dtype in DTYPES and X.flags.c_contiguous
@@ -222,8 +236,15 @@ def validate(estimator, X, *y, accept_sparse="csr", **check):
             estimator, X, *y, accept_sparse=accept_sparse, dtype=DTYPES, order="C", accept_large_sparse=False,
             ensure_all_finite=not finite, **check,
         )  # fmt: skip
+    except ArithmeticError as error:  # a whole number of more than 308 digits, or a decimal that no comparison takes
+        for name, values in (("X", X), *(("y", values) for values in y)):
+            try:
+                np.asarray(values).astype(np.float64)
+            except (ValueError, ArithmeticError) as why:
+                raise ValueError(f"{name} must hold numbers that float64 can hold: {why}") from error
+        raise
     except ValueError as error:
-        if "could not convert" in str(error):
+        if "could not convert" in str(error) or "cannot convert" in str(error):
             raise ValueError(f"X must be numeric: {error}") from error
         if "Found array with dim" in str(error):
             raise ValueError(f"X must have two dimensions, got an array of shape {np.shape(X)}") from error

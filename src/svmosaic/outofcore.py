@@ -21,8 +21,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone, is_regressor
 
-from svmosaic._validation import check_real
-from svmosaic.atomic import written
+from svmosaic.atomic import check_output, written
 from svmosaic.model.heads import head_of
 from svmosaic.scale.chunks import Chunks
 from svmosaic.scale.fit import fit as fit_partitions
@@ -46,6 +45,7 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
         Its parameters are used; it is not changed.
     source : path or array
         A Parquet file, a folder of Parquet files, a .npy file (memory-mapped), or an array such as a `numpy.memmap`.
+        Files without rows are passed over; columns must be numeric in all files, and are read in the widest type.
     label : str or array
         The column of the labels; for an array of rows, the labels, as an array or the path of a .npy file.
     sample_weight : str or array, optional
@@ -67,7 +67,6 @@ def fit(estimator, source, label=None, *, sample_weight=None, features=None, chu
     partial_fit : A single pass over the rows.
     predict : Predictions for rows on disk.
     """
-    check_real("chunk_rows", chunk_rows, at_least=1, integer=True, optional=True)
     if label is None and not hasattr(source, "n_chunks"):
         raise ValueError("label must name the column of the labels, or hold them")
     opened = open_source(source, label, sample_weight, chunk_rows, features)
@@ -116,8 +115,8 @@ def predict(estimator, source, output=None, *, method="predict", chunk_rows=None
     source : path or array
         As for `fit`. Columns unknown to the estimator are ignored.
     output : path, optional
-        Output file: a .npy file, or a Parquet file with a column "prediction" (with several outputs, one per class
-        or target).
+        Output file, none of those that are read: a .npy file, or with any other name a Parquet file with a column
+        "prediction" (with several outputs, one per class or target). Labels of text are of fixed width in .npy files.
     method : {"predict", "decision_function", "predict_proba"}
     chunk_rows : int, optional
         Rows per chunk; see `fit`.
@@ -136,32 +135,43 @@ def predict(estimator, source, output=None, *, method="predict", chunk_rows=None
     opened = open_source(source, chunk_rows=chunk_rows, features=None if names is None else list(names))
     work = getattr(estimator, method)
     found = (work(opened.inputs(k)) for k in range(opened.n_chunks))
+    if opened.n_chunks == 0:  # an empty answer, of the type and the width of others
+        blank = np.zeros((1, estimator.n_features_in_))
+        if names is not None:
+            import pandas
+
+            blank = pandas.DataFrame(blank, columns=list(names))
+        found = iter([work(blank)[:0]])
     if output is None:
         return found
+    check_output(output, getattr(opened, "files", ()))
     with written(output) as path:
-        return _write_npy(path, found) if path.suffix == ".npy" else _write_parquet(path, found, estimator)
+        return _write_npy(path, found, estimator) if path.suffix == ".npy" else _write_parquet(path, found, estimator)
 
 
-def _write_npy(path, chunks) -> int:
+def _write_npy(path, chunks, estimator) -> int:
     """Append chunks to a .npy file, whose header is written anew at the end."""
-    n_rows, first = 0, None
+    n_rows, dtype = 0, None
     with Path(path).open("wb") as file:
         for chunk in chunks:
-            first = chunk if first is None else first
-            if n_rows == 0:
-                _npy_header(file, first, 0)
-            file.write(np.ascontiguousarray(chunk, dtype=first.dtype).tobytes())
+            if dtype is None:
+                dtype = chunk.dtype
+                if dtype.hasobject:
+                    fixed = estimator.classes_.astype(str)
+                    dtype, lost = fixed.dtype, estimator.classes_[fixed != estimator.classes_]
+                    if len(lost):  # such as text that ends in a zero character
+                        raise TypeError(f"a .npy file cannot hold the label {lost[0]!r}: write a Parquet file")
+                _npy_header(file, dtype, (0, *chunk.shape[1:]))
+            file.write(np.ascontiguousarray(chunk, dtype=dtype).tobytes())
             n_rows += len(chunk)
-        if first is not None:
-            file.seek(0)
-            _npy_header(file, first, n_rows)
+        file.seek(0)
+        _npy_header(file, dtype, (n_rows, *chunk.shape[1:]))
     return n_rows
 
 
-def _npy_header(file, like, n_rows):
+def _npy_header(file, dtype, shape):
     # The header is padded for a first axis of any length, so that it can be written twice.
-    shape = (n_rows, *like.shape[1:])
-    described = {"descr": np.lib.format.dtype_to_descr(like.dtype), "fortran_order": False, "shape": shape}
+    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, described)
 
 
@@ -173,7 +183,9 @@ def _write_parquet(path, chunks, estimator) -> int:
     try:
         for chunk in chunks:
             if chunk.ndim == 1:
-                table = pyarrow.table({"prediction": chunk})
+                # Of objects, one type for all chunks, also for one without rows.
+                kind = pyarrow.array(estimator.classes_).type if chunk.dtype.hasobject else None
+                table = pyarrow.table({"prediction": pyarrow.array(chunk, type=kind)})
             else:
                 names = head_of(estimator).output_names if is_regressor(estimator) else estimator.classes_
                 table = pyarrow.table({str(name): chunk[:, c] for c, name in enumerate(names)})

@@ -7,20 +7,27 @@ user's columns.
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from svmosaic._validation import require_labels
+from svmosaic._validation import check_weight, require_labels
 from svmosaic.estimators._parameters import parameters
+from svmosaic.explain.subject import take
 
 
-def prepare_training(X, y, task, *, categorical=None, ordered=None, drop=None, random_state=None):
+def prepare_training(
+    X, y, task, *, sample_weight=None, class_weight=None, categorical=None, ordered=None, drop=None, random_state=None
+):
     """The preparation of a table, fitted, and its rows; None and X itself if X is a matrix of numbers.
+
+    Nothing is learned from rows of weight zero, which become zeros.
 
     Parameters
     ----------
     X : frame, array-like or sparse matrix
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,); for regression also (n_samples, n_targets)
     task : {"classification", "regression"}
+    sample_weight, class_weight
+        As given to the estimator.
     categorical, ordered, drop, random_state
         As for `TablePreparation`.
     """
@@ -36,7 +43,18 @@ def prepare_training(X, y, task, *, categorical=None, ordered=None, drop=None, r
         require_labels(y)
     check_consistent_length(X, y)
     prepared = TablePreparation(**options, task=task, random_state=random_state)
-    return prepared, np.asarray(prepared.fit_transform(X, y))  # whatever set_config(transform_output=...) asks for
+    counts = np.ones(_num_samples(X), dtype=bool)
+    if sample_weight is not None:
+        counts &= check_weight(sample_weight, X) > 0
+    if isinstance(class_weight, dict):
+        counts &= [class_weight.get(label, 1) != 0 for label in np.ravel(np.asarray(y)).tolist()]
+    if counts.all() or not counts.any():  # without any, validation says so
+        return prepared, np.asarray(prepared.fit_transform(X, y))  # whatever set_config(transform_output=...) asks for
+    here, X = np.flatnonzero(counts), X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+    learned = np.asarray(prepared.fit_transform(take(X, here), np.asarray(y)[here]))
+    rows = np.zeros((len(counts), learned.shape[1]))
+    rows[here] = learned
+    return prepared, rows
 
 
 def is_matrix(X) -> bool:
@@ -56,6 +74,8 @@ def is_matrix(X) -> bool:
         numbers = np.asarray(X, dtype=object).astype(np.float64)
     except ValueError:
         return np.ndim(np.asarray(X, dtype=object)) != 2
+    except OverflowError:  # whole numbers of more than 308 digits may be categories
+        return False
     except TypeError:  # neither numbers nor text
         return True
     return numbers.ndim != 2 or not np.isnan(numbers).any()

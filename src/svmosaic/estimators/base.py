@@ -562,9 +562,14 @@ class ValuesMixin:
     def _fit_batch(self, X, y, sample_weight):
         """Take a batch of a stream, for models that have `_take_batch`."""
         self._check_parameters()
-        first = not hasattr(self, "mosaic_")
-        known = {"head": None if first else self.head_, "reset": first}
-        return self._take_batch(*self._validated(X, y, sample_weight, **known), first)
+        new = not hasattr(self, "mosaic_")
+        # Rows of one value are answered with it and teach nothing of the scale: the next batch is then the first again.
+        first = new or self.head_ is getattr(self, "_head_of_one_value", None)
+        X, target = self._validated(X, y, sample_weight, head=None if first else self.head_, reset=new)
+        if first:
+            one_value = self.normalize_y and (target.truth == target.truth[0]).all()
+            self._head_of_one_value = target.head if one_value else None
+        return self._take_batch(X, target, first)
 
     @property
     def _quantiles(self):

@@ -129,7 +129,7 @@ class _LocallyLinear(AnchorsMixin):
             rng = check_random_state(self.random_state)
             data.map(self._map(data, rng))
             gate = self._gate(data, rng)
-            self.n_samples_seen_, self._stream = 0, None
+            self.n_samples_seen_, self._stream = getattr(self, "n_samples_seen_", 0), None
         else:
             gate = self.mosaic_.gate
         coupling = self._coupling(gate.n_tiles)
@@ -139,7 +139,7 @@ class _LocallyLinear(AnchorsMixin):
         problems = data.problems(coupling, options)
         if self._stream is None:  # a descent for each output, from zero or from what `fit` left
             n_sides = problems[0].n_rows // data.n_rows  # rows of the problem per sample
-            n_rows = n_sides * (self.stream_length or self.n_samples_seen_ or data.n_rows)
+            n_rows = n_sides * (self.stream_length or (data.n_rows if first else self.n_samples_seen_))
             start = np.zeros((target.n_outputs, gate.n_tiles, data.tile_rows.shape[1] + 1), dtype=data.tile_rows.dtype)
             if not first:
                 start[:, :, :-1] = self.mosaic_.coef.transpose(1, 0, 2)
@@ -292,7 +292,8 @@ class LocallyLinearSVR(_LocallyLinear, ComposedRegressor):
         """One pass of stochastic gradient descent over a batch, as in `LocallyLinearSVC.partial_fit`.
 
         The first batch also determines the mean and the standard deviation by which y is normalized; it should be
-        representative of the stream.
+        representative of the stream. As long as y has one value, as in a batch of one row, this is the prediction, and
+        the next batch is the first again.
 
         Parameters
         ----------

@@ -150,6 +150,7 @@ class NeighborsSVC(ProbabilityMixin, ExportMixin, ClassifierMixin, BaseEstimator
         rng = check_random_state(self.random_state)
         self._seed = rng.randint(2**31 - 1)
         self.classes_ = target.classes
+        X = X.copy()  # validation may return the caller's own, which may change
         self._rows, self._label, self._weight = X, target.label.astype(np.int32), target.weight
         self._squared_norms = Rows(X, 0.0).squared_norms
         self.neighbors_ = self._search()

@@ -3,6 +3,8 @@
 This module needs numpy and the core only; so does unpickling a `Predictor` whose gate the core knows.
 """
 
+from decimal import Decimal
+
 import numpy as np
 
 from svmosaic import _core
@@ -251,9 +253,13 @@ def _by_name(row, names):
     values = [row[name] for name in names if name in row]
     if len(values) < len(names):
         raise ValueError(f"the row lacks {', '.join(repr(name) for name in names if name not in row)}")
-    for name, value in zip(names, values, strict=True):
-        if not isinstance(value, (int, float, np.number)):
+    for place, (name, value) in enumerate(zip(names, values, strict=True)):
+        if not isinstance(value, (int, float, np.number, np.bool_, Decimal)):
             raise ValueError(f"column {name!r} must be a number, got {value!r}")
+        try:
+            values[place] = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"column {name!r} must be a number of float64, got {value!r:.60}") from None
     return values
 
 

@@ -58,7 +58,8 @@ _TYPES = {
     "part": (
         "densities.conversion.OneVsRestMachine", "densities.fused.Blend", "densities.fused.Reduction",
         "densities.growth.Densities", "learner.gate_learner.GateLearner", "model.heads.Regress", "model.mosaic.Mosaic",
-        "search.intervals.Intervals", "search.leaderboard.Leaderboard", "table.columns.Column",
+        "search.intervals.Intervals", "search.leaderboard.Leaderboard", "solvers.sgd.SgdOptions",
+        "solvers.sgd.StochasticDescent", "table.columns.Column",
         "table.table_preparation.TablePreparation", "table.trained_model.TrainedModel",
     ),
 }  # fmt: skip

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from svmosaic._validation import check_real
 from svmosaic.scale.part import Raw
 
 # Values in a chunk where its size is not given: 64 MB as float32.
@@ -12,7 +13,7 @@ CHUNK_VALUES = 16_000_000
 
 
 def open_source(source, label=None, sample_weight=None, chunk_rows=None, features=None):
-    """What `Chunks` reads from.
+    """A source of chunks, which `Chunks` reads; for a fit, if there is a label, it must have rows.
 
     Parameters
     ----------
@@ -30,14 +31,20 @@ def open_source(source, label=None, sample_weight=None, chunk_rows=None, feature
     """
     if hasattr(source, "n_chunks"):
         return source
+    check_real("chunk_rows", chunk_rows, at_least=1, integer=True, optional=True)
     if hasattr(source, "shape"):
-        return ArraySource(source, label, sample_weight, chunk_rows)
-    path = Path(source)
-    if not path.exists():
-        raise FileNotFoundError(f"there is no {str(path)!r}")
-    if path.suffix == ".npy":
-        return ArraySource(np.load(path, mmap_mode="r"), label, sample_weight, chunk_rows)
-    return ParquetSource(path, label, sample_weight, chunk_rows, features)
+        opened, name = ArraySource(source, label, sample_weight, chunk_rows), "the array"
+    else:
+        path, name = Path(source), repr(str(source))
+        if not path.exists():
+            raise FileNotFoundError(f"there is no {name}")
+        if path.suffix == ".npy":
+            opened = ArraySource(np.load(path, mmap_mode="r"), label, sample_weight, chunk_rows)
+        else:
+            opened = ParquetSource(path, label, sample_weight, chunk_rows, features)
+    if label is not None and opened.n_chunks == 0:
+        raise ValueError(f"{name} has no rows")
+    return opened
 
 
 def _array(values, name):
@@ -54,6 +61,8 @@ class ArraySource:
     def __init__(self, X, y=None, weight=None, chunk_rows=None):
         if X.ndim != 2:
             raise ValueError(f"the rows must have two dimensions, got an array of shape {X.shape}")
+        if X.dtype.kind not in "biufO":  # NumPy would turn dates and text into numbers, and drop imaginary parts
+            raise ValueError(f"the rows are of type {X.dtype}, which is not numeric; encode them first")
         self.X, self.y, self.weight = X, _array(y, "label"), _array(weight, "sample_weight")
         for name, values in (("label", self.y), ("sample_weight", self.weight)):
             if values is not None and len(values) != len(X):
@@ -61,6 +70,8 @@ class ArraySource:
         n_rows = chunk_rows or max(1, CHUNK_VALUES // max(1, X.shape[1]))
         self.bounds = [*range(0, len(X), n_rows), len(X)]
         self.n_chunks = len(self.bounds) - 1
+        mapped = getattr(X, "filename", None)
+        self.files = [] if mapped is None else [mapped]
 
     def read(self, k) -> Raw:
         here = slice(self.bounds[k], self.bounds[k + 1])
@@ -98,30 +109,41 @@ class ParquetSource:
         files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
         if not files:
             raise FileNotFoundError(f"there is no .parquet file in {str(path)!r}")
-        schema = parquet.read_schema(files[0])
+        self.files, self.label, self.weight = files, label, weight
+        opened = {}
+        for file in files:
+            try:
+                with parquet.ParquetFile(file) as content:
+                    opened[file] = content.schema_arrow, content.metadata
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{file} cannot be read as Parquet: {error}") from error
+        # Files without rows are passed over, whatever their columns; of a source without any, the first names them.
+        used = [file for file in files if opened[file][1].num_rows] or files[:1]
+        first, schema = used[0], opened[used[0]][0]
         for name, what in ((label, "label"), (weight, "sample_weight")):
             if name is not None and name not in schema.names:
-                raise ValueError(
-                    f"{what}={name!r} is not a column of {files[0].name}; it has {', '.join(schema.names)}"
-                )
-        self.label, self.weight = label, weight
+                raise ValueError(f"{what}={name!r} is not a column of {first.name}; it has {', '.join(schema.names)}")
         self.names = list(features or [name for name in schema.names if name not in (label, weight)])
         missing = [name for name in self.names if name not in schema.names]
         if missing:
-            raise ValueError(f"these columns are needed, but {files[0].name} does not have them: {', '.join(missing)}")
-        self.dtype = _common_type(schema, self.names)
+            raise ValueError(f"these columns are needed, but {first.name} does not have them: {', '.join(missing)}")
         limit = chunk_rows or max(1, CHUNK_VALUES // max(1, len(self.names)))
-        self.chunks = []  # (file, row groups)
-        for file in files:
-            groups = parquet.ParquetFile(file).metadata
+        narrow, self.chunks = True, []  # (file, row groups)
+        for file in used:
+            here, groups = opened[file]
+            if groups.num_rows:
+                narrow = _check_types(file, here, schema, first, self.names, label, weight) and narrow
             size = limit  # a chunk ends with its file
             for g in range(groups.num_row_groups):
                 n_rows = groups.row_group(g).num_rows
+                if n_rows == 0:
+                    continue
                 if size + n_rows > limit:
                     self.chunks.append((file, []))
                     size = 0
                 self.chunks[-1][1].append(g)
                 size += n_rows
+        self.dtype = np.dtype(np.float32 if narrow else np.float64)
         self.n_chunks = len(self.chunks)
 
     def read(self, k) -> Raw:
@@ -152,9 +174,6 @@ class ParquetSource:
     def _table(self, k, names):
         file, groups = self.chunks[k]
         with _parquet().ParquetFile(file) as opened:
-            missing = [name for name in names if name not in opened.schema_arrow.names]
-            if missing:
-                raise ValueError(f"{file.name} has no column {missing[0]!r}, which {self.chunks[0][0].name} has")
             return opened.read_row_groups(groups, columns=names, use_threads=False)
 
     def _where(self, k):
@@ -182,17 +201,36 @@ def _parquet():
     return pyarrow.parquet
 
 
-def _common_type(schema, names):
+def _check_types(file, schema, first_schema, first, names, label, weight) -> bool:
+    """Whether float32 holds all values of the columns of a file, which must be numeric; labels are as in the first."""
     import pyarrow
+    from pyarrow import types
 
     narrow = {
         pyarrow.float32(), pyarrow.float16(), pyarrow.int8(), pyarrow.int16(), pyarrow.uint8(), pyarrow.uint16(),
         pyarrow.bool_(),
     }  # fmt: skip
-    for name in names:
+
+    def is_number(kind):
+        return types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
+
+    def family(kind):  # labels of one family have one order and one meaning
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return "a number" if is_number(kind) else "text" if "string" in str(kind) else str(kind)
+
+    for name in [*names, *(other for other in (label, weight) if other is not None)]:
+        if schema.names.count(name) != 1:
+            many = "no column" if name not in schema.names else "several columns"
+            raise ValueError(f"{file.name} has {many} {name!r}; {first.name} has {', '.join(first_schema.names)}")
         kind = schema.field(name).type
-        if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind)):
+        if name != label and not is_number(kind):
             raise ValueError(
-                f"column {name!r} is of type {kind}, which is not numeric; encode it first, or leave it out"
+                f"{file.name}: column {name!r} is of type {kind}, which is not numeric; encode it first, or leave it "
+                "out"
             )
-    return np.dtype(np.float32 if all(schema.field(name).type in narrow for name in names) else np.float64)
+    if label is not None and family(schema.field(label).type) != family(first_schema.field(label).type):
+        raise ValueError(
+            f"{file.name}: the label {label!r} is of type {schema.field(label).type}, and in {first.name} of type "
+            f"{first_schema.field(label).type}: write both in the same type"
+        )
+    return all(schema.field(name).type in narrow for name in names)

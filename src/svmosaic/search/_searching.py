@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from svmosaic._threads import one_thread
-from svmosaic._validation import check_real
+from svmosaic._validation import check_real, check_weight
 from svmosaic.estimators._parameters import Count, Positive, check_parameters, parameters, positional
 from svmosaic.estimators._progress import Progress
 from svmosaic.estimators.base import packed
@@ -176,13 +176,14 @@ class SearchMixin:
         gate_rows, tile_rows = self.mosaic_.features.rows(X)
         return self._count_regions(tile_rows, truth, self.mosaic_.gate.code(gate_rows, self.n_jobs))
 
-    def _words_of_regions(self, given) -> dict:
+    def _words_of_regions(self, given, sample_weight) -> dict:
         """Columns of `regions_` that describe up to 256 regions in words, by some of the rows as they were given."""
         if not 1 < self.mosaic_.n_tiles <= MOST_DESCRIBED:
             return {}
         if not hasattr(given, "shape"):
             given = np.asarray(given, dtype=None if getattr(self, "_table", None) is None else object)
-        few = take(given, evenly(given.shape[0], DESCRIBED_ROWS))
+        counted = np.flatnonzero(check_weight(sample_weight, given) > 0)
+        few = take(given, counted[evenly(len(counted), DESCRIBED_ROWS)])
         return packed(words_of_tiles(self, few, self.mosaic_.n_tiles))
 
     def _say(self, line):

@@ -1,5 +1,6 @@
 """The classifier to try first: it chooses the model itself."""
 
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +14,7 @@ from svmosaic.estimators._table_input import TableInputMixin, prepare_training
 from svmosaic.estimators.base import BaseMosaicClassifier
 from svmosaic.estimators.data import validate_training
 from svmosaic.model.calibration import KEEP_ORDER, Temperature, fit_calibration, require_rows
+from svmosaic.model.heads import Classify
 from svmosaic.search._searching import SearchMixin
 from svmosaic.search.judge import ClassJudge
 
@@ -96,10 +98,15 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         self._check_parameters()
         rng = check_random_state(self.random_state)
         prepared, rows = prepare_training(
-            X, y, "classification", categorical=self.categorical, ordered=self.ordered, drop=self.drop, random_state=rng
-        )
+            X, y, "classification", sample_weight=sample_weight, class_weight=self.class_weight,
+            categorical=self.categorical, ordered=self.ordered, drop=self.drop, random_state=rng,
+        )  # fmt: skip
         rows, target = validate_training(self, rows, y, sample_weight, self.class_weight)
         target = target.relative()
+        present = np.unique(target.label)
+        if len(present) < len(target.classes):  # classes of rows of weight zero alone are left out, as these rows are
+            head = Classify(target.classes[present])
+            target = replace(target, head=head, truth=np.searchsorted(present, target.label))
         self._remember_table(prepared)
         if self.calibration not in (None, *KEEP_ORDER):
             require_rows(self.calibration, target.classes, np.bincount(target.label, minlength=len(target.classes)))
@@ -109,7 +116,7 @@ class MosaicClassifier(SearchMixin, TableInputMixin, CallbackSupportMixin, BaseM
         self.calibration_ = self._calibrated(found, target)
         self._keep(found)
         self.region_counts_ = self._regions_of(rows, target.label)
-        self.region_words_ = self._words_of_regions(X)
+        self.region_words_ = self._words_of_regions(X, sample_weight)
         return self
 
     def _calibrated(self, found, target):

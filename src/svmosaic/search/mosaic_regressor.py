@@ -89,8 +89,9 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         self._check_parameters()
         rng = check_random_state(self.random_state)
         prepared, rows = prepare_training(
-            X, y, "regression", categorical=self.categorical, ordered=self.ordered, drop=self.drop, random_state=rng
-        )
+            X, y, "regression", sample_weight=sample_weight, categorical=self.categorical, ordered=self.ordered,
+            drop=self.drop, random_state=rng,
+        )  # fmt: skip
         rows, target = validate_values(self, rows, y, sample_weight)
         target = target.relative()
         self._check_intervals(target.truth)
@@ -101,6 +102,6 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         self.head_ = judge.head
         self._keep(found)
         self.region_counts_ = self._regions_of(rows, target.truth)
-        self.region_words_ = self._words_of_regions(X)
+        self.region_words_ = self._words_of_regions(X, sample_weight)
         self.intervals_ = self._fit_intervals(rows, target, rng)
         return self

@@ -23,6 +23,8 @@ SKIP_SHARE = 4
 LARGEST_SHRINK = 0.1
 # The core is called for about this many multiplications at a time (a fifth of a second), to look for interrupts.
 WORK_A_CALL = 2e8
+# A pass after which the penalty is so many times what it was, and what it can be at the best weights, has run away.
+RUNAWAY = 10
 # Passes without progress before descent stops.
 PATIENCE = 5
 
@@ -84,7 +86,8 @@ class StochasticDescent:
         As in SVMSGD2 (Bordes, Bottou and Gallinari, 2009) the first step should be of a sensible size. A step size eta
         moves the margin of a row by eta |x|^2 |coef|^2. Around the one that moves it by one on average, powers of two
         are tried, each in one pass over at most 1000 rows; of those that end within 5 % of the lowest objective the
-        largest is taken, as the real run is longer. Then t0 = 1 / (lambda eta), at least 1. `skip` makes the shrinking
+        largest is taken, as the real run is longer; the one in the middle if no row has a loss, which tells nothing.
+        Then t0 = 1 / (lambda eta), at least 1. `skip` makes the shrinking
         of all blocks cost an eighth of the updates between, and is at most a tenth of t0.
         """
         head = np.arange(min(problem.n_rows, TRIAL_ROWS), dtype=np.int32) if order is None else order[:TRIAL_ROWS]
@@ -100,10 +103,12 @@ class StochasticDescent:
         if curvature == 0 or cost == 0:
             return 1.0
         reach = self.n_rows * cost
+        if not np.dot(problem.cost, _losses(problem, self.weights)):
+            return max(1.0, reach * curvature)
 
         def outcome(eta):
             trial = StochasticDescent(self.n_rows, replace(self.options, t0=max(1.0, reach / eta)), self.last.copy())
-            trial.run(problem)
+            trial._take_steps(problem, self.n_rows * problem.cost)
             with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too large
                 losses = self.n_rows / problem.n_rows * np.dot(problem.cost, _losses(problem, trial.weights))
                 value = penalty(trial.weights, self.options.free_bias) + losses
@@ -125,11 +130,38 @@ class StochasticDescent:
         return max(1.0, reach / eta)
 
     def run(self, problem, order=None, control=None):
-        """One step on every row of the problem, in the given order, or in that of the rows."""
+        """One step on every row of the problem, in the given order, or in that of the rows.
+
+        With squared losses, t0 from rows that tell little of the others lets the weights grow without bound. All steps
+        are then made again, none of them further than to the threshold of its row.
+        """
+        if self._state is None:
+            self.begin(problem, order)
+        reach, squared = self.n_rows * problem.cost, problem.loss.power == 2
+        before = self.last.copy(), self.weights, self._state
+        self._take_steps(problem, reach, order, control)
+        if not squared:
+            return
+
+        def size(*of):
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.max([penalty(weights.astype(np.float64), False) for weights in of])  # nan if one is
+
+        zero = self.n_rows / problem.n_rows * problem.primal_at_zero  # bounds the penalty of the best weights
+        if not size(self.last, self.weights) <= RUNAWAY * max(size(*before[:2]), zero):
+            time = np.arange(problem.n_rows) + (self.t0 + before[2][0])
+            if order is not None:
+                time[order] = time.copy()
+            self.last[:], self._state = before[0], before[2]
+            if self.average is not None:
+                self.average[:] = before[1]
+            longest = 0.5 * time / np.maximum(problem.curvature, np.finfo(float).tiny)
+            self._take_steps(problem, np.minimum(reach, longest), order, control)
+
+    def _take_steps(self, problem, reach, order=None, control=None):
         if self._state is None:
             self.begin(problem, order)
         state = _core.SgdState(*self._state)
-        reach = self.n_rows * problem.cost
         stored = problem.rows.stored_per_row + 1
         piece = max(1, int(WORK_A_CALL / (problem.tile.shape[1] * stored)))
         try:

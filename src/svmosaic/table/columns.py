@@ -134,6 +134,9 @@ class PreparedColumns:
                             0.0 if form == GONE else part_of_date(form, days, math.floor) for (form, _), _ in features
                         ]
             except KeyError:
+                named = {str(name): value for name, value in row.items()}  # of a frame whose columns are numbers, say
+                if named.keys() != row.keys():
+                    return features_of_row(named)
                 lacking = [column.name for column in self.columns_ if column.name not in row]
                 if not lacking:
                     raise

@@ -67,12 +67,13 @@ def is_frame(X) -> bool:
         raise TypeError(f"X is a {type(X).__name__} of dicts: pass pandas.DataFrame(X)")
     if isinstance(X, np.ndarray) or not (hasattr(X, "columns") or hasattr(X, "column_names")):
         return False
+    X = _whole(X)
     import narwhals.stable.v2 as nw
 
     try:
         return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
     except nw.exceptions.DuplicateError:
-        names = [str(name) for name in X.columns]
+        names = [str(name) for name in getattr(X, "column_names", X.columns)]  # the columns of PyArrow are their data
         double = next(name for name in names if names.count(name) > 1)
         raise TableError(_SEVERAL.format(double)) from None
 
@@ -81,7 +82,7 @@ def is_complete_numbers(X) -> bool:
     """Whether all values of a frame are finite numbers, and none is missing: then it is a matrix with names."""
     import narwhals.stable.v2 as nw
 
-    if hasattr(X, "column_names") and not hasattr(X, "to_numpy"):  # PyArrow's, which scikit-learn does not take
+    if hasattr(X, "column_names"):  # PyArrow's, which scikit-learn does not take
         return False
     frame = nw.from_native(X, eager_only=True)
     # scikit-learn takes no frame whose names are text for some columns only, and does not say where an infinity is.
@@ -109,7 +110,7 @@ def read_frame(X, names=None) -> list[Values]:
         return [read_objects(name, list(X[:, f])) for f, name in enumerate(found if names is None else names)]
     import narwhals.stable.v2 as nw
 
-    frame = nw.from_native(X, eager_only=True)
+    frame = nw.from_native(_whole(X), eager_only=True)
     columns = [str(name) for name in frame.columns]
     double = sorted({name for name in columns if columns.count(name) > 1})
     if double:
@@ -120,6 +121,15 @@ def read_frame(X, names=None) -> list[Values]:
             raise TableError(f"X lacks {list_columns(lacking)}; the model was trained on {list_columns(names)}")
     wanted = columns if names is None else names
     return [_read_series(frame[:, columns.index(name)], name, nw) for name in wanted]
+
+
+def _whole(X):
+    """A batch of PyArrow, which narwhals does not read, as a table; others as they are."""
+    if type(X).__name__ != "RecordBatch":
+        return X
+    import pyarrow
+
+    return pyarrow.Table.from_batches([X])
 
 
 def list_columns(names) -> str:
@@ -268,6 +278,8 @@ def is_missing(value: Any) -> bool:
         return False
     try:
         return bool(value != value)
+    except ArithmeticError:  # a decimal that signals that it is no number
+        return True
     except (TypeError, ValueError):
         return type(value).__name__ == "NAType"
 
@@ -288,8 +300,15 @@ def check_numbers(values, name, first_row=0):
         )
 
 
+def _float_or_infinity(value) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of more than 308 digits, which may still be a category
+        return np.inf
+
+
 _CONVERSIONS: tuple[Any, ...] = (
-    ((Real, Decimal, np.bool_), NUMBER, float),
+    ((Real, Decimal, np.bool_), NUMBER, _float_or_infinity),
     ((date, np.datetime64), DATE, days_of),
     ((time,), NUMBER, number_of),
     ((timedelta,), NUMBER, number_of),

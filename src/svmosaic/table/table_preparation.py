@@ -11,6 +11,7 @@ from sklearn.preprocessing import LabelEncoder, TargetEncoder
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from svmosaic._validation import numbers_of
 from svmosaic.export.preparation import CATEGORY, GONE, PARTS, TABLE, VALUE, Affine, Preparation, part_of_date
 from svmosaic.table.columns import MISSING, Column, PreparedColumns
 from svmosaic.table.formats import TableError
@@ -39,8 +40,8 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
     - Numbers and booleans stay as they are. Missing values become the median, and if there were any in training, an
       extra feature marks them.
     - Text and categories: one feature of zeros and ones per category; missing text is a category of its own. With more
-      than `max_categories`, the mean of the target for the category instead (for several classes, the share of each),
-      computed out of fold for the training rows.
+      than `max_categories`, the mean of the target for the category instead (for several classes, the share of each;
+      for several targets, the mean of each), computed out of fold for the training rows.
     - Dates, also text such as 2026-01-31 or 2026-01-31 12:00: days elapsed since 1970-01-01, month, day, weekday, hour.
     - Ordered categories: their rank.
     - Features that are constant in training are left out, and so are, with a warning, identifiers: text with nearly as
@@ -286,26 +287,30 @@ class TablePreparation(PreparedColumns, TransformerMixin, BaseEstimator):
             return column, column.features_of(texts)
         # The mean of the target for each category, out of fold for these rows.
         task = self.task or ("regression" if type_of_target(y).startswith("continuous") else "classification")
-        classes, target, kind = [], np.asarray(y), "continuous"
         if task == "classification":
-            encoder = LabelEncoder().fit(target)
-            target, classes = encoder.transform(target), list(encoder.classes_)
+            encoder = LabelEncoder().fit(np.asarray(y))
+            targets, classes = [encoder.transform(np.asarray(y))], list(encoder.classes_)
             kind = "binary" if len(classes) == 2 else "multiclass"
+        else:
+            values = numbers_of("regression", y)
+            targets, classes, kind = list(values.reshape(len(values), -1).T), [], "continuous"
         texts = np.array([[MISSING if t is None else t] for t in texts], dtype=object)
-        most = int(np.bincount(target).max()) if classes else len(target)
-        folds = (StratifiedKFold if classes else KFold)(
+        most = int(np.bincount(targets[0]).max()) if classes else len(texts)
+        folds = (StratifiedKFold if classes and most > 1 else KFold)(
             max(2, min(FOLDS, most)), shuffle=True, random_state=self.random_state
         )
-        encoder = TargetEncoder(target_type=kind, cv=folds).set_output(transform="default")
+        encoders = [TargetEncoder(target_type=kind, cv=folds).set_output(transform="default") for _ in targets]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
-            features = encoder.fit_transform(texts, target)
-        texts, several = list(map(str, encoder.categories_[0])), features.shape[1] > 1
+            found = [encoder.fit_transform(texts, target) for encoder, target in zip(encoders, targets, strict=True)]
+        features = np.concatenate(found, axis=1)
+        texts = list(map(str, encoders[0].categories_[0]))
+        levels = (classes or [f"y{c}" for c in range(len(targets))]) if features.shape[1] > 1 else [None]
+        means = [mean for encoder in encoders for mean in np.atleast_1d(encoder.target_mean_)]
+        lines = [line for encoder in encoders for line in encoder.encodings_]
         tables = [
-            (TABLE, (dict(zip(texts, shares.tolist(), strict=True)), float(mean), str(level) if several else None))
-            for shares, mean, level in zip(
-                encoder.encodings_, np.atleast_1d(encoder.target_mean_), classes if several else [None], strict=True
-            )
+            (TABLE, (dict(zip(texts, line.tolist(), strict=True)), float(mean), None if level is None else str(level)))
+            for line, mean, level in zip(lines, means, levels, strict=True)
         ]
         return Column(name, TEXT, tables, [np.nan] * len(tables)), features
 

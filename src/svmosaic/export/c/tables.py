@@ -363,7 +363,11 @@ def c_string(text) -> str:
     """A text as C writes it, in UTF-8."""
     # Everything but plain characters as three octal digits: no escape can run into what follows it.
     plain = set(range(32, 127)) - set(b'"\\?@')
-    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in str(text).encode()) + '"'
+    try:
+        content = str(text).encode()
+    except UnicodeEncodeError:
+        raise CExportError(f"{text!r} holds half of a character, which UTF-8 has no bytes for: rename it") from None
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in content) + '"'
 
 
 def _number(value, suffix="") -> str:

@@ -75,33 +75,38 @@ def to_onnx(estimator, path=None, *, dtype=np.float32, explain=False):
     else:
         if explain and described["unexplained"] is not None:
             raise OnnxExportError(f"{described['unexplained']}: explain=True cannot be written as ONNX")
-        preparation, n_outputs = described["preparation"], len(described["outputs"])
-        names = input_names(preparation.names, OUTPUTS if described["classes"] is not None else OUTPUTS + VALUES)
-        inputs, rows = write_preparation(graph, preparation, names)
-        found = write_model(graph, described, rows, explain=explain)
-        element = helper.np_dtype_to_tensor_dtype(graph.dtype)
-        shapes = {name: [None, n_outputs] for name in ("variable", "scores", "intercept")}
-        shapes |= {"label": [None], "low": [None, 1], "high": [None, 1]}
-        shapes["contributions"] = [None, n_outputs, len(preparation.names)]
-        types = {}
-        if described["classes"] is not None:
-            shapes["probabilities"] = [None, len(described["classes"])]
-            text = labels_of(described["classes"]).dtype.kind == "O"
-            types["label"] = TensorProto.STRING if text else TensorProto.INT64
-        for name, value in found.items():
-            graph.add("Identity", value, out=name)
-        outputs = [helper.make_tensor_value_info(name, types.get(name, element), shapes[name]) for name in found]
-        content = helper.make_graph(graph.nodes, described["name"], inputs, outputs, graph.constants)
-        opsets = [helper.make_opsetid("", graph.opset)] + [helper.make_opsetid("ai.onnx.ml", 2)] * graph.ml
-        proto = helper.make_model(
-            content, opset_imports=opsets, producer_name="svmosaic",
-            producer_version=__version__, ir_version=8 if graph.opset == OPSET else 9,
-        )  # fmt: skip
-        if described["named"]:
-            together = preparation.takes_numbers
-            columns = {"X": preparation.names} if together else dict(zip(names, preparation.names, strict=True))
-            helper.set_model_props(proto, {"columns": json.dumps(columns)})
-        onnx.checker.check_model(proto)
+        try:
+            preparation, n_outputs = described["preparation"], len(described["outputs"])
+            names = input_names(preparation.names, OUTPUTS if described["classes"] is not None else OUTPUTS + VALUES)
+            inputs, rows = write_preparation(graph, preparation, names)
+            found = write_model(graph, described, rows, explain=explain)
+            element = helper.np_dtype_to_tensor_dtype(graph.dtype)
+            shapes = {name: [None, n_outputs] for name in ("variable", "scores", "intercept")}
+            shapes |= {"label": [None], "low": [None, 1], "high": [None, 1]}
+            shapes["contributions"] = [None, n_outputs, len(preparation.names)]
+            types = {}
+            if described["classes"] is not None:
+                shapes["probabilities"] = [None, len(described["classes"])]
+                text = labels_of(described["classes"]).dtype.kind == "O"
+                types["label"] = TensorProto.STRING if text else TensorProto.INT64
+            for name, value in found.items():
+                graph.add("Identity", value, out=name)
+            outputs = [helper.make_tensor_value_info(name, types.get(name, element), shapes[name]) for name in found]
+            content = helper.make_graph(graph.nodes, described["name"], inputs, outputs, graph.constants)
+            opsets = [helper.make_opsetid("", graph.opset)] + [helper.make_opsetid("ai.onnx.ml", 2)] * graph.ml
+            proto = helper.make_model(
+                content, opset_imports=opsets, producer_name="svmosaic",
+                producer_version=__version__, ir_version=8 if graph.opset == OPSET else 9,
+            )  # fmt: skip
+            if described["named"]:
+                together = preparation.takes_numbers
+                columns = {"X": preparation.names} if together else dict(zip(names, preparation.names, strict=True))
+                helper.set_model_props(proto, {"columns": json.dumps(columns)})
+            onnx.checker.check_model(proto)
+        except UnicodeEncodeError as error:
+            raise OnnxExportError(
+                f"{error.object!r} holds half of a character, which UTF-8 has no bytes for: rename it"
+            ) from None
     if path is not None:
         write_bytes(path, proto.SerializeToString())
     return proto

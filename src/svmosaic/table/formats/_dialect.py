@@ -47,8 +47,9 @@ class Dialect:
         texts = column.fillna("")
         known = texts[~texts.isin(self.missing)]
         numbers = pd.to_numeric(known, errors="coerce")
-        # Beyond 2^53 floats skip whole numbers: such labels are names.
-        if not as_text and len(known) and (numbers.abs() < 2**53).all():
+        # Beyond 2^53 floats skip whole numbers: such labels are names, and so are 01 and 007, as 1 and 7 are others.
+        names = known.str.fullmatch(r"\s*[+-]?0\d+\s*").any()
+        if not as_text and not names and len(known) and (numbers.abs() < 2**53).all():
             missing, values = texts.isin(self.missing), numbers.reindex(texts.index)
         else:
             missing = texts.isin(self.missing_labels)
