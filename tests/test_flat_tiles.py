@@ -10,7 +10,6 @@ from sklearn.datasets import make_classification
 
 from svmosaic import ClusteredSVC, LearnedGateSVC, LinearSVC, TreeSVC, _core
 from svmosaic.model.blending import blend
-from svmosaic.model.predictor import Predictor
 
 
 def rows_and_labels(n_classes=3):
@@ -91,17 +90,6 @@ def test_models_without_straight_tiles_stay_as_they_are(model):
     X, y = rows_and_labels()
     mosaic = model.set_params(random_state=0).fit(X, y).mosaic_
     assert mosaic.split_flat() == (mosaic, None)
-
-
-def test_predictors_of_earlier_files_know_no_straight_tiles():
-    mosaic = leaves()
-    X, _ = rows_and_labels()
-    state = mosaic.compile().__getstate__()
-    coef, curves = mosaic.features.pack(mosaic.coef)
-    tiles = np.ascontiguousarray(coef), mosaic.intercept, mosaic.link, mosaic.sloped
-    predictor = Predictor.__new__(Predictor)
-    predictor.__setstate__({**state, "tiles": tiles, "curves": curves})
-    assert_allclose(predictor.decision_function(X), mosaic.decision_function(X), atol=1e-9)
 
 
 def test_a_tile_has_weights_in_one_place_only():

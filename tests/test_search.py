@@ -64,7 +64,7 @@ def ran(*arguments, **options):
 # ---- what is tried ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n_rows", "n_rungs"), [(400, 3), (5000, 2), (40_000, 2)])
+@pytest.mark.parametrize(("n_rows", "n_rungs"), [(400, 3), (5000, 2), (40_000, 3)])
 def test_the_better_half_goes_on(n_rows, n_rungs):
     search = ran(n_rows)
     assert len(search.rungs) == n_rungs

@@ -31,7 +31,8 @@ class Ended:
         _, target = validate_training(LinearSVC(), self.X, y)
         self.judge = ClassJudge(self.X, target, "accuracy", None)
         self.signs = 2.0 * y - 1.0
-        self.folds, self.most_tiles, self.trials = [None] * 5, 10**6, []
+        self.folds = [(None, np.arange(k, N_ROWS, 5)) for k in range(5)]
+        self.most_tiles, self.trials = 10**6, []
 
     def add(self, candidate, scores):
         rows = np.arange(N_ROWS)
@@ -118,25 +119,29 @@ def test_a_blend_that_is_worse_is_none():
     assert search.judge.loss(search.judge.tempered(choice.blended(chosen), rows), rows) <= good.loss
 
 
-def test_a_clearly_better_model_that_had_no_time_to_go_on_is_chosen_on_a_lower_rung():
-    trees = Candidate("trees", "none", tiles=8, gates=4)
-    error = SimpleNamespace(error_of_difference=lambda *_: 0.1, error_of_losses=lambda *_: 0.1)
+def test_a_clearly_better_model_that_had_no_time_to_go_on_is_chosen_among_those_with_fewer_parts():
+    first = np.arange(100)
+    truth = np.random.RandomState(0).choice([-1.0, 1.0], (100, 1))
+    judge = SimpleNamespace(losses=lambda scores, rows: (scores[:, 0] - truth[:, 0]) ** 2)
+    search = SimpleNamespace(judge=judge, folds=[(None, first)])
+    trees, noise = Candidate("trees", "none", tiles=8, gates=4), np.random.RandomState(1).standard_normal((100, 1))
 
-    def level_of_choice(*trials):
-        done = [Trial(c, level, 100, 5, score=score, loss=1 - score) for c, level, score in trials]
-        return {t.level for t in choice._judged_by_most(error, done)}
+    def parts_of_choice(*trials):
+        done = [Trial(c, 0, 100, n, scores=truth + e * noise, loss=e**2) for c, n, e in trials]
+        return {t.n_parts for t in choice._comparable(search, done)}
 
-    always = (LINEAR, 0, 0.5), (LINEAR, 1, 0.5), (LINEAR, 2, 0.5)
-    assert level_of_choice(*always, (trees, 0, 0.9)) == {0}
-    assert level_of_choice(*always, (trees, 0, 0.9), (trees, 1, 0.8)) == {1}
-    assert level_of_choice(*always, (trees, 0, 0.6)) == {2}  # within chance
-    assert level_of_choice(*always, (trees, 0, 0.9), (trees, 1, 0.8), (trees, 2, 0.8)) == {2}
-    error.error_of_losses = lambda *_: 0.01  # the loss tells what the score does not
-    assert level_of_choice(*always, (trees, 0, 0.6)) == {0}
-    error.error_of_losses = lambda *_: 0.1
-    rejected = Trial(trees, 0, 100, 2, score=0.9, loss=0.6)  # by its loss, not for want of time
-    others = [Trial(LINEAR, level, 100, 5, score=0.5, loss=0.5) for level in (0, 2)]
-    assert rejected not in choice._judged_by_most(error, [rejected, *others])
+    assert parts_of_choice((LINEAR, 2, 1.0), (LINEAR, 5, 1.0), (trees, 2, 0.1)) == {2}
+    assert parts_of_choice((LINEAR, 2, 1.0), (LINEAR, 5, 1.0), (trees, 2, 0.99999)) == {
+        2
+    }  # the same errors, all smaller
+    assert parts_of_choice((LINEAR, 2, 1.0), (LINEAR, 5, 1.0), (trees, 2, 1.1)) == {5}
+    assert parts_of_choice((LINEAR, 2, 1.0), (LINEAR, 5, 1.0), (trees, 2, 0.1), (trees, 5, 0.9)) == {5}  # it went on
+
+
+def test_trials_with_equal_rows_held_out_are_compared_whatever_they_were_fitted_to():
+    search = SimpleNamespace(judge=None, folds=[(None, np.arange(10))])
+    few, more, other = (Trial(c, 0, n, 1) for c, n in ((LINEAR, 100), (LINEAR, 400), (CURVES, 100)))
+    assert choice._comparable(search, [few, more, other]) == [more, other]
 
 
 def test_numbers_of_a_blend():

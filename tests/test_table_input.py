@@ -386,9 +386,9 @@ def test_rows_without_weight_are_not_learned_from(kind):
     for model in (weighted, by_class, values):
         fills = [column.fill for column in model.preparation_.columns_]
         assert_array_equal(np.concatenate(fills), np.concatenate([c.fill for c in alone.preparation_.columns_]))
-        assert "v1" not in model.preparation_.columns_[0].table
+        assert "v1" not in model.preparation_.columns_[0].features[0][1][0]
     for model in (weighted, values):
-        assert model.preparation_.columns_[0].table == alone.preparation_.columns_[0].table
+        assert model.preparation_.columns_[0].features == alone.preparation_.columns_[0].features
     assert_array_equal(weighted.predict_proba(as_kind(X)), alone.predict_proba(as_kind(X)))
     with pytest.raises(ValueError, match="zero for every row"):
         MosaicClassifier(**options).fit(as_kind(X), y, sample_weight=np.zeros(n))
@@ -419,8 +419,9 @@ def test_means_of_several_targets(tmp_path):
     assert model.score(X, y) > 0.9
     assert model.preparation_.get_feature_names_out()[:2].tolist() == ["c_y0", "c_y1"]
     alone = TablePreparation(task="regression", random_state=0).fit(X, y[:, :1])
-    for text, line in alone.columns_[0].table.items():
-        assert_allclose(model.preparation_.columns_[0].table[text][0], line[0])
+    (_, (means, *_)), *_ = alone.columns_[0].features
+    (_, (first, *_)), *_ = model.preparation_.columns_[0].features
+    assert_allclose([first[text] for text in means], list(means.values()))
     model.save(tmp_path / "model.skops")
     assert_array_equal(load(tmp_path / "model.skops").predict(X), model.predict(X))
     one = dict(X.iloc[0])

@@ -106,7 +106,8 @@ def require_labels(y):
             f"y contains NaN or None in place of a label for {missing.sum()} of {len(labels)} rows, first at position "
             f"{missing.argmax()}: leave these rows out"
         )
-    require_text(np.asarray(of_plain_type(y)))
+    if labels.ndim:
+        require_text(np.asarray(of_plain_type(y)))
 
 
 def require_text(y):

@@ -17,6 +17,7 @@ from svmosaic.cli._io import (
     memory_size,
     say,
 )
+from svmosaic.search import FAMILIES
 from svmosaic.table.formats import is_npy
 
 # For classes, and for values.
@@ -120,8 +121,6 @@ def _share(text):
 
 
 def _families(text):
-    from svmosaic.search.plan import FAMILIES
-
     names = tuple(text.split(","))
     unknown = [name for name in names if name not in FAMILIES]
     if unknown:

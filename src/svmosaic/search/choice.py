@@ -153,20 +153,22 @@ def equal_weights(pool, n=EQUALS, of_a_kind=OF_A_KIND) -> np.ndarray:
 def _comparable(search, done) -> list[Trial]:
     """The last trial of each candidate, of those with the most parts held out.
 
-    Of those with fewer parts, if the best of them is better on the rows of the first part, which all have, by more than
-    a standard error: time was up before it went on.
+    Of those with fewer parts, if one that had no time to go on is better on the rows of the first part, which all have,
+    by more than two standard errors.
     """
     judge, first = search.judge, search.folds[0][1]
     by_parts: dict[int, dict] = {}
     for trial in sorted(done, key=lambda t: t.n_rows):
         by_parts.setdefault(trial.n_parts, {})[trial.candidate] = trial
-    most, *others = (list(by_parts[n].values()) for n in sorted(by_parts, reverse=True))
+    most, *others = (by_parts[n] for n in sorted(by_parts, reverse=True))
     for fewer in others:
-        ahead, here = (min(pool, key=lambda t: t.loss).scores[: len(first)] for pool in (fewer, most))
-        difference = judge.losses(ahead, first) - judge.losses(here, first)
-        if difference.mean() < -np.std(difference) / np.sqrt(len(first)):
-            most = fewer
-    return most
+        left = [trial for candidate, trial in fewer.items() if candidate not in most]
+        if left:
+            ahead, here = (min(pool, key=lambda t: t.loss).scores[: len(first)] for pool in (left, most.values()))
+            difference = judge.losses(ahead, first) - judge.losses(here, first)
+            if difference.mean() < -ERRORS * np.std(difference) / np.sqrt(len(first)):
+                most = fewer
+    return list(most.values())
 
 
 def blended(chosen) -> np.ndarray:
