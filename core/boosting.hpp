@@ -44,6 +44,7 @@ struct BoostedTrees {
 class Booster {
  public:
   static constexpr int64_t kBins = 256;
+  static constexpr int64_t kFewColumns = 10;  // a tree of fewer columns could not combine them
 
   // bins: n_rows x n_columns, row by row; rows from n_fitted on are held out. n_bins: of each column, negative if it is
   // shared. target: n_rows x n_outputs.
@@ -188,7 +189,7 @@ class Booster {
   void grow(Team& team, int64_t output, int n_threads) {
     used_ = columns_;
     if (options_.column_share < 1.0) {
-      const auto wanted = std::max<int64_t>(1, std::llround(options_.column_share * n_columns_));
+      const auto wanted = std::max<int64_t>(std::min(n_columns_, kFewColumns), std::llround(options_.column_share * n_columns_));
       for (int64_t k = 0; k < wanted; ++k) std::swap(used_[k], used_[k + random_.below(n_columns_ - k)]);
       used_.resize(wanted);
       std::sort(used_.begin(), used_.end());

@@ -42,7 +42,8 @@ class BoostedTreesMixin(FitMixin):
     l2 : float, default=1.0
         Penalty on the numbers of the leaves; larger values shrink those of few rows.
     column_share : float, default=0.5
-        Share of the columns that each tree may ask about. Less makes trees differ more, which helps with many columns.
+        Share of the columns that each tree may ask about, but at least ten columns. Less makes trees differ more, which
+        helps with many columns.
     row_share : float, default=1.0
         Share of the rows that each tree is grown on.
     early_stopping : bool, default=True

@@ -142,7 +142,7 @@ def boost(
     l2, min_curvature : float
         Penalty on the numbers of leaves, and the least sum of second derivatives in a leaf.
     column_share, row_share : float
-        Of the columns and rows that each tree is grown on.
+        Of the columns (at least ten) and rows that each tree is grown on.
     held_out : tuple of (rows, target, sample_weight), optional
         Other rows, as `Bins.of` gives them: the trees end with the round of their lowest loss.
     patience : int, optional
