@@ -22,9 +22,10 @@ from joblib import Parallel, delayed
 from svmosaic.estimators._table_input import prepare_training
 from svmosaic.estimators.data import validate_training, validate_values
 from svmosaic.estimators.linear import LinearSVC, LinearSVR
+from svmosaic.search import FAMILIES
 from svmosaic.search.engine import Search
 from svmosaic.search.judge import ClassJudge, ValueJudge
-from svmosaic.search.plan import FAMILIES, Rung, folds_of, settings
+from svmosaic.search.plan import Rung, folds_of, settings
 
 FILE = RESULTS / "search_study.json"
 MOST_ROWS, FEW_ROWS, PARTS = 12_000, 6000, 3
