@@ -78,7 +78,7 @@ def summary(records) -> list:
 if __name__ == "__main__":
     options = arguments(__doc__, sets=[name for name in SETS if name != "mnist"], out=True,
                         jobs={"type": int, "default": 1, "help": "fits at a time"})  # fmt: skip
-    sets, budgets = (["heart"], (1.0,)) if options.quick else (options.sets, BUDGETS)
+    sets, budgets = (["wine"], (1.0,)) if options.quick else (options.sets, BUDGETS)
     peers = ["random forest"] if options.quick else [PEER, "random forest"]
     work = [(name, "svmosaic", budget) for budget in budgets for name in sets]
     work += [(name, peer, None) for peer in peers for name in sets]

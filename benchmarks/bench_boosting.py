@@ -68,7 +68,7 @@ def measure(name, n_threads, quick):
 if __name__ == "__main__":
     options = arguments(__doc__, sets=SETS, out=True,
                         threads={"type": int, "nargs": "+", "default": [1], "help": "numbers of threads"})  # fmt: skip
-    sets, threads = (["german_credit"], [1]) if options.quick else (options.sets, options.threads)
+    sets, threads = (["wine"], [1]) if options.quick else (options.sets, options.threads)
     try:
         records = [measure(name, n_threads, options.quick) for n_threads in threads for name in sets]
     except ImportError:

@@ -14,7 +14,7 @@ import argparse
 import json
 
 import numpy as np
-from auto_data import PAPERS, TABLES, adult, paper_split, part, table_split
+from auto_data import BUNDLED, PAPERS, TABLES, adult, bundled_split, paper_split, part, table_split
 from bench_regression import LABELS, frame_of
 from common import RESULTS
 from joblib import Parallel, delayed
@@ -41,8 +41,8 @@ def training_rows(name, most=MOST_ROWS):
         train = np.random.RandomState(0).permutation(len(y))[: int(0.8 * len(y))][:most]
         X, y, task = X.iloc[train].reset_index(drop=True), y[train], "regression"
     else:
-        if name in PAPERS:
-            X, y, _, _ = paper_split(name, 0)
+        if name in (*PAPERS, *BUNDLED):
+            X, y, _, _ = (bundled_split if name in BUNDLED else paper_split)(name, 0)
         else:
             train = adult()[0] if name == "adult" else table_split(name, 0)[0]
             X, y = train.frame(), train.y
@@ -123,7 +123,7 @@ if __name__ == "__main__":
             for name, excess in order([r for r in stored if (r["rows"] <= 4000) == few]):
                 print(f"  {name}: {excess:.4f}")
     elif options.quick:
-        measure("heart")
+        measure("wine")
     else:
         asked = options.sets.split(";") if options.sets else SETS
         found = Parallel(options.processes)(delayed(measure)(name) for name in asked)
