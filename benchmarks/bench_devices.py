@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from svmosaic import LearnedGateSVC
 from svmosaic.atomic import write_text
-from svmosaic.estimators import _learning
+from svmosaic.estimators import learned_gate
 
 HERE = Path(__file__).parent
 SHARED = {"n_tiles": 1000, "early_stopping": False, "random_state": 0}
@@ -48,7 +48,7 @@ def covertype(task):
 
 def fitted(settings, device, n_jobs, X, y):
     """A model, and its seconds: on the clock, of the processors, and on the clock for the epochs alone."""
-    learn, epochs = _learning.learn, []
+    learn, epochs = learned_gate.learn, []
 
     def timed(*arguments, **options):
         began = perf_counter()
@@ -56,13 +56,13 @@ def fitted(settings, device, n_jobs, X, y):
         epochs.append(perf_counter() - began)
         return trace
 
-    _learning.learn = timed
+    learned_gate.learn = timed
     try:
         began, processor = perf_counter(), process_time()
         model = LearnedGateSVC(**SHARED | settings, device=device, n_jobs=n_jobs).fit(X, y)
         seconds = perf_counter() - began
     finally:
-        _learning.learn = learn
+        learned_gate.learn = learn
     times = {"fit_seconds": seconds, "epochs_seconds": sum(epochs), "processor_seconds": process_time() - processor}
     return model, {name: round(value, 2) for name, value in times.items()}
 

@@ -149,3 +149,15 @@ def test_two_rows_give_a_model():
     model = MosaicRegressor(**FREE).fit([[0.0], [1.0]], [1.0, 3.0])
     assert model.predict([[0.0], [1.0]]).shape == (2,)
     assert len(model.predict([[2.0]])) == 1
+
+
+def test_intervals_beside_boosted_trees():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(400, 3))
+    y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(400)
+    for families in (("boosted",), ("boosted", "trees")):
+        model = MosaicRegressor(effort="quick", families=families, quantiles=(0.1, 0.9), random_state=0).fit(
+            X[:300], y[:300]
+        )
+        low, high = model.predict_interval(X[300:]).T
+        assert 0.6 < ((low <= y[300:]) & (y[300:] <= high)).mean() < 0.95

@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from svmosaic._validation import check_real
+from svmosaic.estimators.linear import LinearSVR
 from svmosaic.maps import over_measured_rows
 from svmosaic.model.heads import widened
 
@@ -87,16 +88,20 @@ class IntervalMixin:
         if self.quantiles is not None:
             check_one_target(y)
 
-    def _fit_intervals(self, X, target, rng):
-        """Intervals by a model like the best one, on unscaled rows."""
+    def _fit_intervals(self, X, target, rng, parts):
+        """Intervals by a model like the best part that can be fitted to quantiles, on unscaled rows."""
         if self.quantiles is None:
             return None
-        model = clone(self.best_estimator_).set_params(normalize_y=True, max_time=None)
+        able = [part for part in parts if "loss" in part.estimators[0].get_params()]
+        if able:
+            model, scaling = clone(able[0].estimators[0]), able[0].scaling
+        else:  # boosted trees alone
+            model, scaling = LinearSVR(0.1, pieces=16, n_jobs=self.n_jobs, random_state=rng.randint(2**31 - 1)), None
         found = fit_intervals(
-            model, X if self.scaling_ is None else self.scaling_.scale(X), target.truth, target.weight,
-            quantiles=self.quantiles, conformal=self.conformal, random_state=rng,
+            model.set_params(normalize_y=True, max_time=None), X if scaling is None else scaling.scale(X),
+            target.truth, target.weight, quantiles=self.quantiles, conformal=self.conformal, random_state=rng,
         )  # fmt: skip
-        found.model.mosaic_ = over_measured_rows(self.scaling_, found.model.mosaic_)
+        found.model.mosaic_ = over_measured_rows(scaling, found.model.mosaic_)
         return found
 
     def _check_parameters(self):

@@ -32,7 +32,8 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         "neg_root_mean_squared_error", or a callable with the signature (estimator, X, y).
     quantiles : pair of float or None, default=None
         With (0.05, 0.95), `predict_interval` returns 90 % intervals: the model with the largest weight is fitted
-        again, to these two quantiles on one gate. Not counted in `time_budget`.
+        again, to these two quantiles on one gate; if it is boosted trees, the next one, or curves per column. Not
+        counted in `time_budget`.
     conformal : bool or {"split", "cross"}, default=True
         Correct the intervals on rows that their model is not fitted to, so that their coverage is valid: on a fifth of
         the rows or, up to a thousand rows, by cross-validation; see `svmosaic.search.intervals.fit_intervals`.
@@ -103,5 +104,5 @@ class MosaicRegressor(TableInputMixin, IntervalMixin, SearchMixin, CallbackSuppo
         self._keep(found)
         self.region_counts_ = self._regions_of(rows, target.truth)
         self.region_words_ = self._words_of_regions(X, sample_weight)
-        self.intervals_ = self._fit_intervals(rows, target, rng)
+        self.intervals_ = self._fit_intervals(rows, target, rng, found.parts)
         return self
